@@ -1,0 +1,229 @@
+"""One page from the service: the request, its retries, and what the answer means."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from logging import Logger
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import backoff
+import requests
+from requests import exceptions
+from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError
+
+from tap_audit_events.auth import AccessTokenAuthenticator
+from tap_audit_events.errors import RetryableError, ServiceError, service_error, shown
+from tap_audit_events.events import Page, read_page
+from tap_audit_events.pacing import (
+    LONGEST_BACKOFF_SECONDS,
+    LONGEST_RETRY_AFTER_SECONDS,
+    http_date,
+    pause_seconds,
+    retry_after_seconds,
+)
+from tap_audit_events.pagination import NextCursorPaginator
+from tap_audit_events.settings import Settings
+from tap_audit_events.windows import Window
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What a client has sent so far."""
+
+    requests: int = 0
+    retries: int = 0
+
+
+class Client:
+    """Reads pages of audit events (interface.md 4.1) with one connection.
+
+    Args:
+        settings: where to ask, as whom, and how patiently.
+        wait: waits so many seconds before a request is sent again.
+        logger: is told of each retry.
+    """
+
+    def __init__(
+        self, settings: Settings, *, wait: Callable[[float], object], logger: Logger
+    ) -> None:
+        self._settings = settings
+        self._wait = wait
+        self._logger = logger
+        self._session = requests.Session()
+        self._authenticator = AccessTokenAuthenticator(
+            token=settings.access_token, base_url=settings.base_url
+        )
+        self._url = f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events"
+        self.traffic = Traffic()
+
+    def pages(self, window: Window) -> Iterator[Page]:
+        """Every page of a window, in the service's order; the last is the one without a cursor.
+
+        Raises:
+            ServiceError: as `fetch`; or the service gave a cursor twice.
+        """
+        paginator = NextCursorPaginator()
+        while not paginator.finished:
+            page = self.fetch(window, paginator.current_value)
+            yield page
+            with _about(window):
+                paginator.advance(page)  # type: ignore[arg-type]  # a Page, see there
+
+    def fetch(self, window: Window, cursor: str | None) -> Page:
+        """One page of a window, asked for again as often as `max_retries` allows.
+
+        Raises:
+            ServiceError: what the last answer was, or what kept it from coming.
+        """
+        backoffs = backoff.expo(max_value=LONGEST_BACKOFF_SECONDS)
+        next(backoffs)
+        retries = 0
+        while True:
+            try:
+                with _about(window):
+                    return self._ask(window, cursor)
+            except RetryableError as error:
+                if retries >= self._settings.max_retries:
+                    raise _used_up(error, retries) from None
+                retries += 1
+                self._pause(error, backoff.full_jitter(next(backoffs)), retries)
+
+    def _ask(self, window: Window, cursor: str | None) -> Page:
+        self.traffic.requests += 1
+        response = self._send(self._query(window, cursor))
+        if response.status_code != HTTPStatus.OK:
+            raise self._failure(response)
+        page = read_page(response.content)
+        if page.malformed:
+            page.malformed.where = f"in {window}"
+        return page
+
+    def _query(self, window: Window, cursor: str | None) -> str:
+        settings = self._settings
+        parameters = {
+            "order": "asc",
+            "startTime": window.start_time,
+            "endTime": window.end_time,
+            "pageSize": str(settings.page_size),
+            "actionTypes": ",".join(settings.action_types) or None,
+            "cursor": cursor,
+        }
+        given = {name: value for name, value in parameters.items() if value is not None}
+        return urlencode(given, quote_via=quote, safe="")
+
+    def _send(self, query: str) -> requests.Response:
+        """Send one request and read the whole answer, whatever its status."""
+        timeout = self._settings.request_timeout_seconds
+        try:
+            return self._session.get(
+                self._url,
+                params=query,
+                auth=self._authenticator,  # also keeps .netrc from overriding the token
+                headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
+                timeout=(timeout, timeout),
+                allow_redirects=False,
+            )
+        except (exceptions.RequestException, HTTPError, UnicodeError) as error:
+            raise self._no_answer(error) from None
+
+    def _no_answer(self, error: Exception) -> ServiceError:
+        cause = _innermost(error)
+        if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError):
+            case = "timeout"
+        elif isinstance(error, exceptions.ChunkedEncodingError | exceptions.ContentDecodingError):
+            case = "cut"
+        elif isinstance(cause, ssl.SSLCertVerificationError):
+            case = "certificate"
+        elif isinstance(error, exceptions.ConnectionError):
+            case = "connection"
+        else:
+            case = "address"
+        return service_error(case, details=f"{type(cause).__name__}: {self._shown(str(cause))}")
+
+    def _failure(self, response: requests.Response) -> ServiceError:
+        """The error of an answer whose status is not 200 (interface.md, section 7)."""
+        status = response.status_code
+        said = f"status {status}, {self._said(response)}"
+        if 300 <= status < 400:
+            location = self._shown(response.headers.get("Location", ""))
+            return service_error("redirect", details=f"status {status} to {location}")
+        if status == HTTPStatus.REQUEST_TIMEOUT:
+            return service_error("timeout", details=said)
+        case = "500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else str(status)
+        error = service_error(case if case in _STATUSES else "unexpected status", details=said)
+        if isinstance(error, RetryableError):
+            now = http_date(response.headers.get("Date")) or datetime.now(UTC)
+            header = response.headers.get("Retry-After")
+            error.retry_after_seconds = retry_after_seconds(header, now=now)
+        return error
+
+    def _said(self, response: requests.Response) -> str:
+        """The service's errCode, msg and vars, or the start of what came instead."""
+        try:
+            body = response.json()
+            parts = [f"{key} {self._shown(_text(body[key]))}" for key in ("errCode", "msg", "vars")]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return f"body {self._shown(response.text)}"
+        return ", ".join(parts)
+
+    def _shown(self, text: str) -> str:
+        return shown(text.replace(self._settings.access_token, "<access_token>"))
+
+    def _pause(self, error: RetryableError, backoff_seconds: float, retry: int) -> None:
+        asked = error.retry_after_seconds
+        if asked is not None and asked > LONGEST_RETRY_AFTER_SECONDS:
+            too_long = service_error(
+                "retry-after", details=f"Retry-After of {asked:.0f} seconds; {error.details}"
+            )
+            too_long.where = error.where
+            raise too_long from None
+        seconds = pause_seconds(asked, backoff_seconds)
+        self.traffic.retries += 1
+        self._logger.warning(
+            "Asking again in %.1f s, retry %d of %d: %s",
+            seconds, retry, self._settings.max_retries, error.happened,
+        )  # fmt: skip
+        self._wait(seconds)
+
+
+_STATUSES = frozenset({"400", "401", "403", "404", "429", "500"})
+
+
+@contextmanager
+def _about(window: Window) -> Iterator[None]:
+    """Says in an error which window it is about."""
+    try:
+        yield
+    except ServiceError as error:
+        error.where = f"in {window}"
+        raise
+
+
+def _used_up(error: RetryableError, retries: int) -> RetryableError:
+    final = RetryableError(error.case, details=f"{error.details}; gave up after {retries} retries")
+    final.where = error.where
+    return final
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The exception that requests and urllib3 wrapped."""
+    while True:
+        inner = error.reason if isinstance(error, MaxRetryError) else _first_argument(error)
+        if not isinstance(inner, BaseException):
+            return error
+        error = inner
+
+
+def _first_argument(error: BaseException) -> object:
+    return next((argument for argument in error.args if isinstance(argument, BaseException)), None)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,91 @@
+"""AuditEvent, field by field, as JSON Schema (interface.md, section 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from singer_sdk import typing as th
+
+STREAM = "audit_events"
+PRIMARY_KEY = "id"
+REPLICATION_KEY = "occurredAt"
+
+
+def _text(name: str, description: str) -> th.Property[Any]:
+    return th.Property(name, th.StringType, description=description)
+
+
+def _group(name: str, description: str, *properties: th.Property[Any]) -> th.Property[Any]:
+    return th.Property(name, th.ObjectType(*properties), description=description)
+
+
+_ACTION = _group(
+    "action",
+    "The action performed.",
+    _text(
+        "type",
+        "Identifier of the action, for example workspace_create. New values appear over time.",
+    ),
+    th.Property(
+        "details",
+        th.CustomType({"type": ["object", "null"]}),
+        description="Metadata of the action. Its fields depend on the type of the action.",
+    ),
+)
+_ACTOR = _group(
+    "actor",
+    "Who performed the action.",
+    _text("type", "Kind of the actor: user, anonymous, system or unknown."),
+    _text("id", "Identifier of the actor."),
+    _text("name", "Display name of the actor."),
+    _text("email", "E-mail address of the actor."),
+)
+_CONTEXT = _group(
+    "context",
+    "The request that caused the event.",
+    _text("requestId", "Identifier of that request."),
+    _text("sessionId", "Identifier of the session."),
+    _text("requestIp", "IP address the request came from."),
+)
+_SCOPE = _group(
+    "scope",
+    "Where the action took place.",
+    _text("organizationId", "Organization the event belongs to."),
+    _text("workspaceId", "Workspace, when the event is in a workspace."),
+    _text("workspaceName", "Name of that workspace."),
+    _text("channelId", "Channel, when the event is in a channel."),
+)
+_ENTITY = _group(
+    "entity",
+    "The entity the action concerned.",
+    _text("type", "Kind of the entity: channel, workspace, organization or user."),
+    _text("subtype", "Subtype of the entity."),
+    _text("id", "Identifier of the entity."),
+    _text("name", "Name of the entity."),
+    _text("email", "E-mail address of the entity, for a user."),
+)
+
+SCHEMA: dict[str, Any] = th.PropertiesList(
+    th.Property(
+        "id",
+        th.CustomType({"type": "string"}),
+        required=True,
+        description="Identifier of the event, unique in the organization.",
+    ),
+    th.Property(
+        "occurredAt",
+        th.CustomType({"type": "string", "format": "date-time"}),
+        required=True,
+        description="Time of the event: RFC 3339 in UTC, with every digit the service gave.",
+    ),
+    _ACTION,
+    _ACTOR,
+    _CONTEXT,
+    _SCOPE,
+    _ENTITY,
+).to_dict()
+"""The schema of the stream.
+
+Every common loader takes it: only strings and objects, nothing but the two keys is required, and no
+``enum``, ``$ref`` or ``anyOf``. Fields it does not know pass through.
+"""

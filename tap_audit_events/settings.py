@@ -1,0 +1,371 @@
+"""The settings: declared for people and platforms, checked, and read once into a frozen value."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from singer_sdk import typing as th
+
+from tap_audit_events.errors import SettingsError, shown
+from tap_audit_events.timestamps import Instant, parse_instant
+
+PACKAGE: Final = "tap-audit-events"
+ENVIRONMENT_PREFIX: Final = "TAP_AUDIT_EVENTS_"
+
+
+def _default_user_agent() -> str:
+    try:
+        return f"{PACKAGE}/{version(PACKAGE)}"
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        return PACKAGE
+
+
+SETTINGS_SCHEMA: Final[dict[str, Any]] = th.PropertiesList(
+    th.Property(
+        "base_url",
+        th.StringType,
+        required=True,
+        title="Base URL",
+        description="Address of the service, the part before /v1/organizations, for example"
+        " https://api.example.com. It must be https; plain http is allowed to this machine only.",
+    ),
+    th.Property(
+        "organization_id",
+        th.StringType,
+        required=True,
+        title="Organization ID",
+        description="UUID of the organization whose events are read. The service's web application"
+        " shows it in the address of the organization page, after /org/.",
+    ),
+    th.Property(
+        "access_token",
+        th.StringType,
+        required=True,
+        secret=True,
+        title="Access token",
+        description="Personal access token with the scope organization:audit_events_read, of a user"
+        " who is an administrator of the organization.",
+    ),
+    th.Property(
+        "start_date",
+        th.DateTimeType,
+        title="Start date",
+        description="Earliest event to read, inclusive: RFC 3339 with an offset, for example"
+        " 2026-01-01T00:00:00Z. Without it a first run starts at the oldest event.",
+    ),
+    th.Property(
+        "end_date",
+        th.DateTimeType,
+        title="End date",
+        description="Latest event to read, inclusive: RFC 3339 with an offset, not before"
+        " start_date. Without it a run reads up to the time it starts.",
+    ),
+    th.Property(
+        "action_types",
+        th.ArrayType(th.StringType),
+        title="Action types",
+        description="Only events whose action.type is in this list are read, for example"
+        ' ["workspace_create"]. Without it all are.',
+    ),
+    th.Property(
+        "page_size",
+        th.IntegerType(minimum=1, maximum=1000),
+        default=1000,
+        title="Page size",
+        description="Events a request asks for at most, 1 to 1000.",
+    ),
+    th.Property(
+        "concurrency",
+        th.IntegerType(minimum=1, maximum=32),
+        default=4,
+        title="Concurrency",
+        description="Requests in flight at most, 1 to 32. This version sends one at a time,"
+        " whatever the value.",
+    ),
+    th.Property(
+        "lookback_seconds",
+        th.IntegerType(minimum=0),
+        default=300,
+        title="Lookback",
+        description="How many seconds before its bookmark a run starts again, for events that"
+        " become visible late. What was delivered before is not emitted again.",
+    ),
+    th.Property(
+        "request_timeout_seconds",
+        th.NumberType(exclusive_minimum=0, maximum=3600),
+        default=60,
+        title="Request timeout",
+        description="Seconds to wait for a connection, and for each part of an answer;"
+        " above 0, at most 3600.",
+    ),
+    th.Property(
+        "max_retries",
+        th.IntegerType(minimum=0),
+        default=8,
+        title="Retries",
+        description="How often one request is sent again after status 429 or 5xx, a timeout, a"
+        " broken connection or an answer that is no JSON. 0 for never.",
+    ),
+    th.Property(
+        "user_agent",
+        th.StringType,
+        default=_default_user_agent(),
+        title="User agent",
+        description="What the tap calls itself in the User-Agent header.",
+    ),
+).to_dict()
+"""The settings as JSON Schema, for ``--about`` and for platforms."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Settings:
+    """The settings of one run, each checked (interface.md, sections 4.1, 5 and 8)."""
+
+    base_url: str
+    organization_id: str
+    access_token: str
+    start_date: Instant | None
+    end_date: Instant | None
+    action_types: tuple[str, ...]
+    page_size: int
+    concurrency: int
+    lookback_seconds: int
+    request_timeout_seconds: float
+    max_retries: int
+    user_agent: str
+
+
+def read_settings(config: Mapping[str, Any]) -> Settings:
+    """Check a configuration.
+
+    A setting that is null counts as not given.
+
+    Raises:
+        SettingsError: with one line for each setting to mend, none of which shows the token.
+    """
+    given = {name: value for name, value in config.items() if value is not None}
+    values: dict[str, Any] = {}
+    problems = []
+    for name, read in _READERS.items():
+        try:
+            values[name] = read(given[name]) if name in given else _when_missing(name)
+        except ValueError as error:
+            problems.append(f"{name} {error}")
+    if not problems and _reversed(values["start_date"], values["end_date"]):
+        problems.append("end_date is before start_date: it must be the same or later")
+    if problems:
+        raise SettingsError(problems)
+    return Settings(**values)
+
+
+def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[str]:
+    """What is no error but deserves a look: a token of another kind, names that no setting has."""
+    warnings = []
+    token = config.get("access_token")
+    if isinstance(token, str) and token and "pat_" not in token:
+        warnings.append(
+            "access_token has no 'pat_' in it: a personal access token of the service has;"
+            " check that it is one"
+        )
+    names = list(known)
+    for unknown in sorted(config.keys() - set(names)):
+        near = difflib.get_close_matches(unknown, names, n=1)
+        hint = f": did you mean {near[0]}?" if near else ", and none has a name like it"
+        warnings.append(f"{shown(unknown, 60)} is no setting and is ignored{hint}")
+    return warnings
+
+
+def settings_from_texts(texts: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings given as texts, as environment variables are, in the types of the schema.
+
+    A text that does not fit stays as it is, for `read_settings` to refuse. A list is JSON, or
+    texts separated by commas.
+    """
+    return {name: _from_text(name, value) for name, value in texts.items()}
+
+
+def _from_text(name: str, value: Any) -> Any:
+    types = SETTINGS_SCHEMA["properties"].get(name, {}).get("type", ())
+    if not isinstance(value, str) or "string" in types:
+        return value
+    try:
+        return _FROM_TEXT[types[0]](value)
+    except ValueError:
+        return value
+
+
+def _list_from_text(text: str) -> Any:
+    if text.lstrip().startswith("["):
+        return json.loads(text)
+    return [item.strip() for item in text.split(",")]
+
+
+_FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
+    "integer": int,
+    "number": float,
+    "array": _list_from_text,
+}
+
+
+def _when_missing(name: str) -> Any:
+    if name in SETTINGS_SCHEMA["required"]:
+        raise ValueError(
+            f"is missing: set it to the {_WHAT[name]}"
+            f" (in the environment: {ENVIRONMENT_PREFIX}{name.upper()})"
+        )
+    if name == "action_types":
+        return ()
+    return SETTINGS_SCHEMA["properties"][name].get("default")
+
+
+_WHAT: Final = {
+    "base_url": "https address of the service, for example https://api.example.com",
+    "organization_id": "UUID that the service's web application shows after /org/",
+    "access_token": "personal access token with the scope organization:audit_events_read",
+}
+
+
+def _reversed(start: Instant | None, end: Instant | None) -> bool:
+    return start is not None and end is not None and end < start
+
+
+# Readers: each takes what was given, returns the setting's value, or raises ValueError with what is
+# wrong and what would be right. None shows the token, nor an address, which may hold a password.
+
+
+def _text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"must be a text: {what}")
+    if not value.strip():
+        raise ValueError(f"is empty: set it to {what}")
+    return value
+
+
+def _base_url(value: Any) -> str:
+    text = _text(value, f"the {_WHAT['base_url']}")
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError("must be an address of printable ASCII without white space")
+    parts = urlsplit(text)
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("has no usable port: write https://host or https://host:8443") from None
+    if parts.scheme not in {"https", "http"} or not host or port == 0:
+        raise ValueError(f"is no address: write the {_WHAT['base_url']}")
+    if parts.username is not None or parts.query or parts.fragment or text[-1:] in "?#":
+        raise ValueError("must not hold a user, a password, a query or a fragment")
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise ValueError(
+            "must be https, or the token could be read on its way; plain http is allowed to"
+            " localhost and other loopback addresses only"
+        )
+    return text.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def _organization_id(value: Any) -> str:
+    text = _text(value, f"the {_WHAT['organization_id']}")
+    if not _UUID.fullmatch(text):
+        raise ValueError(
+            "is no UUID: write it as in the address of the organization page after /org/, for"
+            " example 0b5e7f0c-53a4-4d2e-9b5a-1f2d3c4b5a69"
+        )
+    return text
+
+
+def _access_token(value: Any) -> str:
+    text = _text(value, f"a {_WHAT['access_token']}")
+    if not re.fullmatch(r"[!-~]+", text):
+        raise ValueError(
+            "must be one word of printable ASCII: it has white space, a control character or a"
+            " letter outside of ASCII; look for a line break at its end"
+        )
+    return text
+
+
+def _date(value: Any) -> Instant:
+    text = _text(value, "an RFC 3339 date-time such as 2026-01-31T00:00:00Z")
+    return parse_instant(text)
+
+
+def _action_types(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError('must be a list of texts, for example ["workspace_create"]')
+    if not all(item.strip() for item in value):
+        raise ValueError("has an empty item: leave it out")
+    if any("," in item for item in value):
+        raise ValueError('has a comma in an item: write one type an item, ["one", "two"]')
+    return tuple(dict.fromkeys(value))
+
+
+def _integer(minimum: int, maximum: int | None = None) -> Callable[[Any], int]:
+    bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
+
+    def read(value: Any) -> int:
+        number = _number(value)
+        if number is None or number != int(number):
+            raise ValueError(f"must be a whole number, {bounds}")
+        if number < minimum or (maximum is not None and number > maximum):
+            raise ValueError(f"is {str(number)[:20]}: it must be {bounds}")
+        return int(number)
+
+    return read
+
+
+def _seconds(maximum: int) -> Callable[[Any], float]:
+    def read(value: Any) -> float:
+        number = _number(value)
+        if number is None or number <= 0 or number > maximum:
+            raise ValueError(f"must be a number of seconds above 0, at most {maximum}")
+        return float(number)
+
+    return read
+
+
+def _number(value: Any) -> int | float | Decimal | None:
+    """A finite number, None for anything else; true and false are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    number: int | float | Decimal = value
+    return number if float("-inf") < number < float("inf") else None
+
+
+def _user_agent(value: Any) -> str:
+    text = _text(value, "a name, for example acme-pipeline/1.0")
+    if not text.isascii() or not text.isprintable():
+        raise ValueError("must be printable ASCII on one line")
+    return text.strip()
+
+
+_READERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "base_url": _base_url,
+    "organization_id": _organization_id,
+    "access_token": _access_token,
+    "start_date": _date,
+    "end_date": _date,
+    "action_types": _action_types,
+    "page_size": _integer(1, 1000),
+    "concurrency": _integer(1, 32),
+    "lookback_seconds": _integer(0),
+    "request_timeout_seconds": _seconds(3600),
+    "max_retries": _integer(0),
+    "user_agent": _user_agent,
+}

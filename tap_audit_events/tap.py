@@ -1,0 +1,187 @@
+"""The tap: settings, discovery, command line, exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import click
+from singer_sdk import Tap
+from singer_sdk.configuration._dict_config import parse_environment_config
+from singer_sdk.exceptions import MappingError
+from singer_sdk.helpers._classproperty import classproperty
+from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
+from singer_sdk.plugin_base import (
+    JSONSchemaValidator,
+    PluginBase,
+    SingerCommand,
+    _ConfigInput,
+)
+
+from tap_audit_events.documents import check_catalog, check_state, read_document
+from tap_audit_events.errors import AuditEventsError, SettingsError, shown
+from tap_audit_events.messages import MessageWriter
+from tap_audit_events.settings import (
+    ENVIRONMENT_PREFIX,
+    PACKAGE,
+    SETTINGS_SCHEMA,
+    Settings,
+    read_settings,
+    settings_from_texts,
+    settings_warnings,
+)
+from tap_audit_events.streams import AuditEventsStream
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+
+class TapAuditEvents(Tap):
+    """Singer tap for the audit events of an organization: who did what, when and where."""
+
+    name = PACKAGE
+    message_writer: MessageWriter
+    message_writer_class = MessageWriter
+    config_jsonschema: ClassVar[dict[str, Any]] = SETTINGS_SCHEMA
+    capabilities: ClassVar[list[CapabilitiesEnum]] = [
+        TapCapabilities.CATALOG,
+        TapCapabilities.STATE,
+        TapCapabilities.DISCOVER,
+        PluginCapabilities.ABOUT,
+        PluginCapabilities.STREAM_MAPS,
+        PluginCapabilities.FLATTENING,
+        PluginCapabilities.STRUCTURED_LOGGING,
+    ]
+
+    settings: Settings
+    """The checked settings; not there in discovery, which needs none."""
+
+    def discover_streams(self) -> Sequence[AuditEventsStream]:
+        """The one stream."""
+        return [AuditEventsStream(self)]
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take the bookmarks of earlier runs.
+
+        Raises:
+            SettingsError: it is no Singer state.
+        """
+        check_state(state)
+        super().load_state(state)
+
+    def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
+        """Read the settings once; nothing is checked where `raise_errors` is off, in discovery.
+
+        Raises:
+            SettingsError: with one line for each setting to mend.
+        """
+        if not raise_errors:
+            return []
+        sdk_schema = self._sdk_settings()
+        for warning in settings_warnings(
+            self.config, [*Settings.__slots__, *sdk_schema["properties"]]
+        ):
+            self.logger.warning("%s", warning)
+        self.settings = read_settings(self.config)
+        errors = JSONSchemaValidator(sdk_schema).iter_errors(self._config)
+        if problems := [f"{_path(error)}: {shown(error.message)}" for error in errors]:
+            raise SettingsError(problems)
+        return []
+
+    @classmethod
+    def _sdk_settings(cls) -> dict[str, Any]:
+        """The schema of the settings that the SDK brings: stream maps and flattening."""
+        schema: dict[str, Any] = {}
+        cls.append_builtin_config(schema)
+        return schema
+
+    @classproperty
+    def _env_var_config(cls) -> dict[str, Any]:  # noqa: N805 - a property of the class
+        """Settings from the environment; the SDK's own reader fails on a number that is none."""
+        texts = {name: {"type": "string"} for name in Settings.__slots__}
+        properties = cls._sdk_settings()["properties"] | texts
+        return settings_from_texts(
+            parse_environment_config({"properties": properties}, ENVIRONMENT_PREFIX)
+        )
+
+    # Command line
+
+    @classmethod
+    def get_singer_command(cls) -> click.Command:
+        """The SDK's command, with errors of one line instead of tracebacks."""
+        command = super().get_singer_command()
+        for parameter in command.params:
+            if parameter.name in {"catalog", "state"}:
+                parameter.type = click.STRING  # read by `invoke`, which says what is wrong
+        return _Command(
+            name=command.name,
+            help=command.help,
+            params=command.params,
+            callback=command.callback,
+            context_settings=command.context_settings,
+            logger=cls.logger,
+        )
+
+    @classmethod
+    def cb_config(
+        cls, ctx: click.Context, param: click.Option, value: tuple[str, ...]
+    ) -> _ConfigInput:
+        """Read and merge the files of ``--config``; ``ENV`` stands for the environment."""
+        del ctx, param
+        config: dict[str, Any] = {}
+        for path in value:
+            if path != "ENV":
+                config |= read_document("config", path)
+        return _ConfigInput(config=config, parse_env="ENV" in value)
+
+    @classmethod
+    def invoke(  # type: ignore[override]  # the files' paths instead of open files
+        cls,
+        *,
+        about: bool = False,
+        about_format: str | None = None,
+        config: _ConfigInput | None = None,
+        state: str | None = None,
+        catalog: str | None = None,
+    ) -> None:
+        """Run the tap as its command line asks."""
+        PluginBase.invoke.__func__(cls, about=about, about_format=about_format)  # type: ignore[attr-defined]
+        cls.print_version(print_fn=cls.logger.info)
+        config = config or _ConfigInput()
+        tap = cls(
+            config=config.config,
+            parse_env_config=config.parse_env,
+            catalog=_read_catalog(catalog),
+            state=None if state is None else read_document("state", state),
+        )
+        tap.sync_all()
+
+
+def _path(error: ValidationError) -> str:
+    return ".".join(map(str, error.absolute_path)) or "settings"
+
+
+def _read_catalog(path: str | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    catalog = read_document("catalog", path)
+    check_catalog(catalog)
+    return catalog
+
+
+class _Command(SingerCommand):
+    """Ends with exit code 1 and a line for each thing to mend where an error is expected."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except SettingsError as error:
+            lines: Sequence[str] = error.lines
+        except AuditEventsError as error:
+            lines = [str(error)]
+        except MappingError as error:
+            lines = [f"stream_maps cannot be used: {' '.join(str(error).split())}"]
+        for line in lines:
+            self.logger.error("%s", line)
+        sys.exit(1)

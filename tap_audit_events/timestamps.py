@@ -1,0 +1,134 @@
+"""RFC 3339 date-times, compared and rewritten exactly, to the last digit."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import NewType
+
+Instant = NewType("Instant", str)
+"""The exact moment of an RFC 3339 text: ``YYYY-MM-DDTHH:MM:SS[.fraction]`` in UTC.
+
+It has no offset, no trailing zeros in its fraction and a year of four digits, so that the order of
+two instants is the order of their texts, and equal moments are equal texts.
+"""
+
+EARLIEST = Instant("0001-01-01T00:00:00")
+LATEST = Instant("9999-12-31T23:59:59")
+
+_DATE_TIME = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+)
+_UTC_FORM = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z"
+)
+_HOURS, _MINUTES, _LEAP_SECOND = 24, 60, 60
+_WHOLE = len(EARLIEST)
+
+
+def parse_instant(text: str) -> Instant:
+    """The instant of an RFC 3339 ``date-time`` (section 5.6), whatever its offset and precision.
+
+    A leap second is the first second of the next minute, as in POSIX time. ``-00:00`` is UTC.
+
+    Raises:
+        ValueError: ``text`` is no RFC 3339 date-time, has no offset, or lies outside of the years
+            1 to 9999 in UTC. The message says which and how the text should look.
+    """
+    whole, fraction = _split(text)
+    digits = fraction.rstrip("0")
+    return Instant(f"{whole}.{digits}" if digits else whole)
+
+
+def utc_text(text: str) -> str:
+    """The same instant in UTC form (``…T…Z``, no leap second), with all digits of its fraction.
+
+    A text already in that form is returned as it is.
+
+    Raises:
+        ValueError: as `parse_instant`.
+    """
+    whole, fraction = _split(text)
+    return f"{whole}.{fraction}Z" if fraction else f"{whole}Z"
+
+
+def text_of(instant: Instant) -> str:
+    """An instant as RFC 3339 text in UTC form."""
+    return f"{instant}Z"
+
+
+def instant_of(moment: datetime) -> Instant:
+    """The instant of an aware ``datetime``."""
+    return parse_instant(moment.astimezone(UTC).isoformat())
+
+
+def whole_second(instant: Instant) -> Instant:
+    """The instant rounded down to a whole second."""
+    return Instant(instant[:_WHOLE])
+
+
+def next_whole_second(instant: Instant) -> Instant:
+    """The instant rounded up to a whole second, at most `LATEST`."""
+    whole = whole_second(instant)
+    return whole if whole == instant else later(whole, seconds=1)
+
+
+def later(instant: Instant, *, seconds: int) -> Instant:
+    """The instant so many seconds later, earlier where negative, within the years 1 to 9999."""
+    whole, fraction = instant[:_WHOLE], instant[_WHOLE:]
+    try:
+        moved = datetime.fromisoformat(whole) + timedelta(seconds=seconds)
+    except OverflowError:
+        return LATEST if seconds > 0 else EARLIEST
+    return Instant(moved.isoformat() + fraction)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The whole second in UTC, as text without offset, and the digits of the fraction."""
+    match = _UTC_FORM.fullmatch(text)
+    if match and _is_date(match[1]):
+        return text[:_WHOLE], (match[2] or ".")[1:]
+    match = _DATE_TIME.fullmatch(text)
+    if not match:
+        raise ValueError(
+            "is no RFC 3339 date-time with an offset, such as 2026-01-31T00:00:00Z"
+            " or 2026-01-31T00:00:00.5+02:00"
+        )
+    return _moment(match).isoformat(), match[5] or ""
+
+
+def _moment(match: re.Match[str]) -> datetime:
+    """The whole second of a matched date-time in UTC, without ``tzinfo``."""
+    hour, minute, second = int(match[2]), int(match[3]), int(match[4])
+    leaps = second == _LEAP_SECOND
+    try:
+        local = datetime.fromisoformat(match[1]).replace(
+            hour=hour, minute=minute, second=second - leaps
+        )
+        moment = local - _offset(match)
+        if leaps and (moment.hour, moment.minute) != (23, 59):
+            raise ValueError("second 60 stands only at 23:59:60 UTC")
+        return moment + timedelta(seconds=leaps)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"is no date-time that exists ({error})") from None
+
+
+def _offset(match: re.Match[str]) -> timedelta:
+    if not match[6]:
+        return timedelta()
+    hours, minutes = int(match[7]), int(match[8])
+    if hours >= _HOURS or minutes >= _MINUTES:
+        raise ValueError("an offset is at most 23:59")
+    offset = timedelta(hours=hours, minutes=minutes)
+    return -offset if match[6] == "-" else offset
+
+
+@lru_cache(maxsize=1024)
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

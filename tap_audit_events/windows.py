@@ -1,0 +1,70 @@
+"""The range of a run, and the windows it is asked in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tap_audit_events.timestamps import (
+    Instant,
+    later,
+    next_whole_second,
+    text_of,
+    whole_second,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A closed range of time, asked with the same filters on each of its pages.
+
+    Attributes:
+        start: first instant that belongs to it, None for the oldest event there is.
+        end: last instant that belongs to it.
+    """
+
+    start: Instant | None
+    end: Instant
+
+    @property
+    def start_time(self) -> str | None:
+        """What ``startTime`` asks: rounded down to a second, for services differ in rounding."""
+        return None if self.start is None else text_of(whole_second(self.start))
+
+    @property
+    def end_time(self) -> str:
+        """What ``endTime`` asks: rounded up to a second."""
+        return text_of(next_whole_second(self.end))
+
+    def holds(self, instant: Instant) -> bool:
+        """Whether an instant lies in the window, bounds included."""
+        return (self.start is None or self.start <= instant) and instant <= self.end
+
+    def holds_all(self, instants: Sequence[Instant]) -> bool:
+        """Whether every one of the instants lies in the window."""
+        return not instants or (self.holds(min(instants)) and self.holds(max(instants)))
+
+    def __str__(self) -> str:
+        start = "the oldest event" if self.start is None else text_of(self.start)
+        return f"{start} to {text_of(self.end)}"
+
+
+def run_window(
+    *,
+    start_date: Instant | None,
+    end_date: Instant | None,
+    bookmark: Instant | None,
+    lookback_seconds: int,
+    now: Instant,
+) -> Window | None:
+    """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).
+
+    Both the bookmark's side and ``now`` are rounded down to whole seconds: events of the second
+    that is still running wait for the next run. None where the range is empty.
+    """
+    starts = [] if start_date is None else [start_date]
+    if bookmark is not None:
+        starts.append(whole_second(later(bookmark, seconds=-lookback_seconds)))
+    start = max(starts, default=None)
+    end = min(whole_second(now), end_date or whole_second(now))
+    return None if start is not None and end < start else Window(start, end)

@@ -1,0 +1,23 @@
+"""What the tests build: valid events, of which a test names only what it is about."""
+
+from typing import Any
+
+ORGANIZATION_ID = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
+
+
+def an_event(
+    id: str = "event-1",  # noqa: A002 - the name of the field
+    at: str = "2024-05-06T07:08:09.123Z",
+    action_type: str = "workspace_create",
+    **fields: Any,
+) -> dict[str, Any]:
+    """A complete event; `fields` replace or add fields of the event itself, `actor={...}` say."""
+    return {
+        "id": id,
+        "occurredAt": at,
+        "action": {"type": action_type, "details": {"fields": {"name": "Research"}}},
+        "actor": {"type": "user", "id": "user-1", "name": "Zoë", "email": "zoe@example.com"},
+        "context": {"requestId": "request-1", "sessionId": "session-1", "requestIp": "192.0.2.1"},
+        "scope": {"organizationId": ORGANIZATION_ID, "workspaceId": "w-1", "workspaceName": "R&D"},
+        "entity": {"type": "workspace", "id": "w-1", "name": "Research"},
+    } | fields

@@ -1,0 +1,303 @@
+"""Each error of the table, as the command line shows it."""
+
+import http.server
+import json
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.errors import CASES, AuditEventsError, service_error, shown
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.running import Run, run
+
+SCOPE = "organization:audit_events_read"
+THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
+
+
+def only_error(done: Run) -> str:
+    assert done.exit_code == 1, done.log
+    assert "Traceback" not in done.log
+    (line,) = done.errors
+    return line
+
+
+def test_the_table_covers_the_interface() -> None:
+    """Every status of interface.md section 7 has its row, and 429 and 500 are asked for again."""
+    assert {"400", "401", "403", "429", "500"} <= CASES.keys()
+    retried = {case for case, row in CASES.items() if row.error.__name__ == "RetryableError"}
+    assert retried == {"429", "500", "timeout", "connection", "cut", "not JSON"}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_case_makes_one_line(case: str) -> None:
+    """What happened, what was said, where, and what to do."""
+    error = service_error(case, details="errCode 'x'")
+    error.where = "in this window"
+    assert isinstance(error, AuditEventsError)
+    line = str(error)
+    assert "\n" not in line
+    assert line == (
+        f"{CASES[case].happened} (errCode 'x'), in this window. {CASES[case].next_step}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (400, "Check start_date, end_date, action_types and page_size"),
+        (401, f"personal access token with the scope {SCOPE}"),
+        (403, "must be an administrator of the organization"),
+        (403, SCOPE),
+        (404, "Check base_url"),
+        (418, "Check base_url"),
+    ],
+)
+def test_a_refusal_says_what_the_service_said_and_what_to_do(
+    code: int, advice: str, service: Service, sync: Sync
+) -> None:
+    """It is not asked for again, and names errCode, msg, vars and the window."""
+    service.add_faults([Fault(kind="status", code=code, err_code="noEntry", msg="not for you")])
+    line = only_error(sync(start_date="2026-01-01T00:00:00Z", end_date="2026-01-02T00:00:00Z"))
+    assert f"status {code}" in line
+    assert "errCode 'noEntry', msg 'not for you', vars 'null'" in line
+    assert "in 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z" in line
+    assert advice in line
+    assert len(service.requests) == 1
+
+
+def test_a_wrong_token_is_refused_by_the_service(service: Service, sync: Sync) -> None:
+    """The token is never shown."""
+    line = only_error(sync(access_token="wrong_pat_1"))
+    assert "status 401" in line
+    assert "wrong_pat_1" not in line
+
+
+def test_another_organization_is_refused_by_the_service(sync: Sync) -> None:
+    """A valid token of somebody who is no administrator there gets 403."""
+    line = only_error(sync(organization_id="00000000-0000-0000-0000-000000000000"))
+    assert "status 403" in line
+
+
+def test_a_redirect_is_not_followed(service: Service, sync: Sync) -> None:
+    """The token goes nowhere else; the error names the new place."""
+    service.add_faults([Fault(kind="status", code=302, location="https://elsewhere.example/x")])
+    line = only_error(sync())
+    assert "status 302 to 'https://elsewhere.example/x'" in line
+    assert "set base_url to it" in line
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(kind="status", code=429, when="2"),
+        Fault(kind="status", code=429, retry_after="1", when="2"),
+        Fault(kind="status", code=500, when="2-3"),
+        Fault(kind="status", code=503, retry_after_date=1.0, when="2"),
+        Fault(kind="status", code=408, when="2"),
+        Fault(kind="reset", when="2"),
+        Fault(kind="cut", when="2"),
+        Fault(kind="hang", seconds=30, when="2"),
+        Fault(kind="body", text=b"<html>sign in</html>", when="2"),
+        Fault(kind="body", text=b'{"auditEvents": [', when="2"),
+        Fault(kind="body", text=b"", when="2"),
+    ],
+)
+def test_what_may_pass_is_asked_for_again(fault: Fault, service: Service, sync: Sync) -> None:
+    """Nothing is lost or repeated by a request that had to be sent again."""
+    service.add(THREE_EVENTS)
+    service.add_faults([fault])
+    done = sync(page_size=1, request_timeout_seconds=1).raise_for_exit_code()
+    assert done.ids == ["0", "1", "2"]
+    assert any(line.startswith("Asking again in ") for line in done.warnings)
+    assert service.requests[1].params == service.requests[2].params
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        (Fault(kind="status", code=429), "more requests than the service allows: status 429"),
+        (Fault(kind="status", code=500), "The service failed (status 500"),
+        (Fault(kind="status", code=502), "The service failed (status 502"),
+        (Fault(kind="reset"), "The connection to the service failed"),
+        (Fault(kind="cut"), "The answer broke off half-way"),
+        (Fault(kind="hang", seconds=30), "The service did not answer in time"),
+        (Fault(kind="body", text=b"<html>sign in</html>"), "it begins '<html>sign in</html>'"),
+    ],
+)
+def test_retries_come_to_an_end(fault: Fault, problem: str, service: Service, sync: Sync) -> None:
+    """After `max_retries` the run ends with what went wrong last."""
+    service.add_faults([fault])
+    line = only_error(sync(max_retries=1, request_timeout_seconds=1))
+    assert problem in line
+    assert "gave up after 1 retries" in line
+    assert len(service.requests) == 2
+
+
+def test_no_retries_means_none(service: Service, sync: Sync) -> None:
+    """`max_retries: 0` asks once."""
+    service.add_faults([Fault(kind="status", code=503)])
+    only_error(sync(max_retries=0))
+    assert len(service.requests) == 1
+
+
+def test_retry_after_is_a_minimum(service: Service, sync: Sync) -> None:
+    """The service's own wish is kept to."""
+    service.add_faults([Fault(kind="status", code=429, retry_after="2", when="1")])
+    sync().raise_for_exit_code()
+    first, second = service.requests
+    assert second.seconds - first.seconds >= 2
+
+
+def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Sync) -> None:
+    """A run is not held for hours; what came before is in STATE."""
+    service.add(THREE_EVENTS)
+    service.add_faults([Fault(kind="status", code=429, retry_after="901", when="2")])
+    done = sync(page_size=2)
+    line = only_error(done)
+    assert "Retry-After of 901 seconds" in line
+    assert "Start the next run after that time" in line
+    assert done.ids == ["0", "1"]
+    assert sync(page_size=2, state=done.state).ids == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"[]", "no page of audit events ('Expected `object`, got `array`')"),
+        (b'{"events": []}', "missing required field `auditEvents`"),
+        (b'{"auditEvents": [], "nextCursor": 7}', "`$.nextCursor`"),
+        (b'{"auditEvents": [], "nextCursor": ""}', "nextCursor is an empty text"),
+        (b'{"auditEvents": [{"id": "x"}]}', "event 1 of the page: Object missing required field"),
+        (b'{"auditEvents": [' + b"[" * 9999 + b"]" * 9999 + b"]}", "nested deeper"),
+    ],
+)
+def test_an_answer_that_is_not_as_documented_ends_the_run(
+    body: bytes, problem: str, service: Service, sync: Sync
+) -> None:
+    """It is no use asking again."""
+    service.add_faults([Fault(kind="body", text=body)])
+    assert problem in only_error(sync())
+    assert len(service.requests) == 1
+
+
+def test_what_came_before_an_error_is_delivered(service: Service, sync: Sync) -> None:
+    """Records before it are written and in STATE, which is last; the next run goes on there."""
+    service.add(THREE_EVENTS)
+    service.add_faults([Fault(kind="status", code=403, when="3")])
+    done = sync(page_size=1)
+    only_error(done)
+    assert done.ids == ["0", "1"]
+    assert done.messages[-1]["type"] == "STATE"
+    assert done.bookmark == "2024-05-06T07:08:01Z"
+    assert sync(page_size=1, state=done.state).raise_for_exit_code().ids == ["2"]
+
+
+def test_events_before_one_that_cannot_be_used_are_delivered(service: Service, sync: Sync) -> None:
+    """A bad event ends the run, and is named with its place."""
+    bad = an_event(id="bad", at="2024-05-06T07:08:09Z") | {"occurredAt": "today"}
+    body = {"auditEvents": [*THREE_EVENTS, bad, an_event(id="never")]}
+    service.add_faults([Fault(kind="body", text=json.dumps(body).encode(), when="1")])
+    done = sync()
+    line = only_error(done)
+    assert "event 4 of the page: occurredAt is no RFC 3339 date-time" in line
+    assert '"id": "bad"' in line
+    assert done.ids == ["0", "1", "2"]
+    assert done.bookmark == "2024-05-06T07:08:02Z"
+
+
+@pytest.mark.parametrize("back", [0, 1])
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_cursor_that_comes_again_is_an_error(
+    back: int, empty: bool, service: Service, sync: Sync
+) -> None:
+    """Pages that would never end, also A, B, A and without events, end the run soon."""
+    service.add([an_event(id=str(n), at=f"2024-05-06T07:08:{n:02}Z") for n in range(20)])
+    service.add_faults([Fault(kind="same-cursor", back=back, when="4-")])
+    if empty:
+        service.add_faults([Fault(kind="empty", when="3-")])
+    done = sync(page_size=1)
+    assert "nextCursor that it had given before" in only_error(done)
+    assert len(service.requests) < 10
+    assert done.ids[:2] == ["0", "1"]
+    assert len(set(done.ids)) == len(done.ids)
+
+
+def test_an_address_where_nobody_listens_is_named() -> None:
+    """The system's own reason is shown."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done = run(
+        {
+            "base_url": f"http://127.0.0.1:{port}",
+            "organization_id": "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47",
+            "access_token": "x_pat_y",
+            "max_retries": 0,
+        }
+    )
+    assert "The connection to the service failed" in only_error(done)
+    assert "refused" in only_error(done)
+
+
+@pytest.fixture
+def untrusted_address(tmp_path: Path) -> Iterator[str]:
+    """A server whose certificate nobody vouches for."""
+    certificate = tmp_path / "certificate.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj"]
+        + ["/CN=localhost", "-keyout", certificate, "-out", tmp_path / "c.pem"],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "c.pem", certificate)
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"https://localhost:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_certificate_that_cannot_be_verified_ends_the_run(
+    untrusted_address: str, settings: dict[str, Any]
+) -> None:
+    """It is not asked for again, and there is no way around it but a bundle of one's own."""
+    line = only_error(run(settings | {"base_url": untrusted_address}))
+    assert "certificate of the service cannot be verified" in line
+    assert "REQUESTS_CA_BUNDLE" in line
+
+
+def test_text_from_outside_stays_on_its_line(service: Service, sync: Sync) -> None:
+    """Neither line breaks nor terminal codes nor length of a message can forge a log line."""
+    message = "all is well\n2026 | INFO | x | \x1b[2J\u202e" + "x" * 10_000
+    service.add_faults([Fault(kind="status", code=403, msg=message)])
+    line = only_error(sync())
+    assert "\x1b" not in line
+    assert "\u202e" not in line
+    assert len(line) < 1500
+
+
+def test_an_echoed_token_is_not_shown(service: Service, sync: Sync) -> None:
+    """A service that repeats the token in its error does not bring it into the log."""
+    service.add_faults([Fault(kind="status", code=403, msg=f"token {service.access_token} no")])
+    done = sync()
+    assert "token <access_token> no" in only_error(done)
+    assert service.access_token not in done.log
+
+
+def test_shown_text_is_bounded_and_quoted() -> None:
+    """A text from outside is one line, quoted, cut with an ellipsis."""
+    assert shown("a\n\x00b") == r"'a\n\x00b'"
+    assert shown("x" * 400, 3) == "'xxx…'"
