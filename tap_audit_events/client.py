@@ -46,14 +46,21 @@ class Client:
 
     Args:
         settings: where to ask, as whom, and how patiently.
+        call: calls a function with arguments, in whatever way its waiting can be cut short.
         wait: waits so many seconds before a request is sent again.
         logger: is told of each retry.
     """
 
     def __init__(
-        self, settings: Settings, *, wait: Callable[[float], object], logger: Logger
+        self,
+        settings: Settings,
+        *,
+        call: Callable[..., Page],
+        wait: Callable[[float], object],
+        logger: Logger,
     ) -> None:
         self._settings = settings
+        self._call = call
         self._wait = wait
         self._logger = logger
         self._session = requests.Session()
@@ -71,7 +78,7 @@ class Client:
         """
         paginator = NextCursorPaginator()
         while not paginator.finished:
-            page = self.fetch(window, paginator.current_value)
+            page = self._call(self.fetch, window, paginator.current_value)
             yield page
             with _about(window):
                 paginator.advance(page)  # type: ignore[arg-type]  # a Page, see there
@@ -99,7 +106,7 @@ class Client:
         self.traffic.requests += 1
         response = self._send(self._query(window, cursor))
         if response.status_code != HTTPStatus.OK:
-            raise self._failure(response)
+            raise self._failure(response, cursor)
         page = read_page(response.content)
         if page.malformed:
             page.malformed.where = f"in {window}"
@@ -147,13 +154,15 @@ class Client:
             case = "address"
         return service_error(case, details=f"{type(cause).__name__}: {self._shown(str(cause))}")
 
-    def _failure(self, response: requests.Response) -> ServiceError:
+    def _failure(self, response: requests.Response, cursor: str | None) -> ServiceError:
         """The error of an answer whose status is not 200 (interface.md, section 7)."""
         status = response.status_code
         said = f"status {status}, {self._said(response)}"
         if 300 <= status < 400:
             location = self._shown(response.headers.get("Location", ""))
             return service_error("redirect", details=f"status {status} to {location}")
+        if status == HTTPStatus.BAD_REQUEST and cursor is not None:
+            return service_error("cursor refused", details=said)
         if status == HTTPStatus.REQUEST_TIMEOUT:
             return service_error("timeout", details=said)
         case = "500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else str(status)

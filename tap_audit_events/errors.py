@@ -5,14 +5,17 @@
   AuditEventsError          one line for the person who runs the tap
   ├── SettingsError         mend a setting, or a config, catalog or state file
   ├── OutputError           look at the target: it no longer reads
+  ├── StoppedError          a signal asked to stop; run again
   └── ServiceError          a case of the table below
       ├── RetryableError    wait and ask again; final when the retries are used up
       ├── RefusedError      mend the token, its owner's rights or the address
+      │   └── CursorRefusedError    start the window again
       └── ContractError     the service answered outside of its interface
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -44,6 +47,21 @@ class OutputError(AuditEventsError):
             "The target closed its input before the tap was done: look for the target's own error."
             " The next run goes on from the last STATE that the target acknowledged."
         )
+
+
+class StoppedError(AuditEventsError):
+    """A signal asked the run to stop before it was done.
+
+    Attributes:
+        exit_code: 128 + the signal's number, as shells have it.
+    """
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(
+            f"Stopped by {signal.Signals(signal_number).name}: what was read so far is written and"
+            " in STATE. The next run goes on there."
+        )
+        self.exit_code = 128 + signal_number
 
 
 class ServiceError(AuditEventsError):
@@ -88,6 +106,10 @@ class RefusedError(ServiceError):
     """The service or the network will not serve these settings."""
 
 
+class CursorRefusedError(RefusedError):
+    """A cursor has expired, or is not taken for another reason: its window may be started again."""
+
+
 class ContractError(ServiceError):
     """The answer is not what interface.md promises."""
 
@@ -109,6 +131,12 @@ CASES: Final[dict[str, Case]] = {
         RefusedError,
         "The service calls the request invalid: status 400",
         "Check start_date, end_date, action_types and page_size against what the service says.",
+    ),
+    "cursor refused": Case(
+        CursorRefusedError,
+        "The service refuses its own cursor, and a new start brings nothing new: status 400",
+        "These instants are not covered; what came before is delivered. Run the tap again;"
+        " if it happens again, try another page_size.",
     ),
     "401": Case(
         RefusedError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
 from tap_audit_events.client import Client
+from tap_audit_events.delivery import Delivery
 from tap_audit_events.errors import (
     AuditEventsError,
     OutputError,
@@ -23,11 +24,10 @@ from tap_audit_events.errors import (
     service_error,
     shown,
 )
-from tap_audit_events.events import Page, read_record
 from tap_audit_events.export import export
 from tap_audit_events.schema import PRIMARY_KEY, REPLICATION_KEY, SCHEMA, STREAM
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
-from tap_audit_events.timestamps import Instant, instant_of, text_of
+from tap_audit_events.timestamps import instant_of, text_of
 from tap_audit_events.watermark import Watermark
 from tap_audit_events.windows import Window, run_window
 
@@ -52,8 +52,8 @@ class AuditEventsStream(Stream):
         self.primary_keys = (PRIMARY_KEY,)
         self.replication_key = REPLICATION_KEY
         self.logger.addFilter(_without_alarm_for_expected_errors)
-        self._watermark = Watermark()
-        self._in_hand = _InHand(Page((), (), ()), ())
+        self._delivery = Delivery(Watermark())
+        self._warned: set[str] = set()
 
     @property
     def is_sorted(self) -> bool:
@@ -86,31 +86,30 @@ class AuditEventsStream(Stream):
         Raises:
             ServiceError: the range could not be read to its end.
             SettingsError: the bookmark does not fit this tap or this organization.
+            StoppedError: a signal asked to stop.
         """
         del context
-        self._watermark = self._read_watermark()
-        window = self._run_window()
+        tap = self._tap
+        delivery = self._delivery = Delivery(self._read_watermark())
+        window = self._run_window(delivery.watermark)
         if window is None:
             return
-        client = Client(self._tap.settings, wait=time.sleep, logger=self.logger)
-        delivered = 0
-        for asked, page in export([window], client.pages):
-            self._in_hand = _InHand(page, _to_deliver(page, asked, self._watermark))
-            yield from self._in_hand.records()
-            delivered += self._in_hand.written
-            self._checkpoint()
+        client = Client(tap.settings, call=tap.stop.call, wait=time.sleep, logger=self.logger)
+        for asked, page, in_order in export([window], client.pages, restarting=self._restarting):
+            for record in delivery.records(page, asked, in_order=in_order):
+                tap.stop.check()
+                yield record
+            delivery.take_in()
+            self._warn_once(delivery)
+            if tap.message_writer.state_is_due:
+                self._write_checkpoint()
             if page.malformed:
                 raise page.malformed
-        self.logger.info(
-            "Done: %d events in %d requests, %d of them retries; bookmark %s",
-            delivered, client.traffic.requests, client.traffic.retries, self._bookmark,
-        )  # fmt: skip
+        delivery.watermark.settle()
+        self._keep_bookmark()
+        self._log_summary(delivery, client)
 
-    @property
-    def _bookmark(self) -> str:
-        """The bookmark, to be shown."""
-        bookmark = self._watermark.bookmark
-        return "none" if bookmark is None else text_of(bookmark)
+    # What a run begins with
 
     def _read_watermark(self) -> Watermark:
         """What earlier runs delivered; nothing where the whole table is asked for."""
@@ -130,39 +129,77 @@ class AuditEventsStream(Stream):
             lookback_seconds=settings.lookback_seconds,
         )
 
-    def _run_window(self) -> Window | None:
+    def _run_window(self, watermark: Watermark) -> Window | None:
         settings = self._tap.settings
         window = run_window(
             start_date=settings.start_date,
             end_date=settings.end_date,
-            bookmark=self._watermark.bookmark,
+            bookmark=watermark.bookmark,
             lookback_seconds=settings.lookback_seconds,
             now=instant_of(datetime.now(UTC)),
         )
         if window is None:
             self.logger.warning(
                 "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
-                self._bookmark,
+                _shown(watermark),
             )
         else:
-            self.logger.info("Reading %s, bookmark %s", window, self._bookmark)
+            self.logger.info("Reading %s; bookmark %s", window, _shown(watermark))
         return window
 
-    def _checkpoint(self) -> None:
-        """Write STATE for the events that are written, those of the page in hand included."""
-        self._watermark.deliver(*self._in_hand.take_written())
+    # STATE
+
+    def _write_checkpoint(self) -> None:
+        """Write STATE for the events that are written."""
+        self._keep_bookmark()
+        self._write_state_message()
+
+    def _keep_bookmark(self) -> None:
+        """Put the watermark into the state that is written next."""
         if self.replication_method == REPLICATION_INCREMENTAL:
             settings = self._tap.settings
             bookmark = to_bookmark(
-                self._watermark,
+                self._delivery.watermark,
                 organization_id=settings.organization_id,
                 action_types=settings.action_types,
             )
             self.stream_state.update(bookmark)
-        self._write_state_message()
+
+    # What a run tells
+
+    def _restarting(self, window: Window) -> None:
+        self.logger.warning(
+            "The service refuses a cursor of its own, as when it has expired: starting again in %s",
+            window,
+        )
+
+    def _warn_once(self, delivery: Delivery) -> None:
+        """Say once a run what the person who reads the log should know."""
+        cases = {
+            "The service sends events out of order: the bookmark stays where it is until the"
+            " range is complete": not delivery.in_order,
+            "The service sends events from outside of the range that was asked for:"
+            " they are left out": bool(delivery.outside),
+            "More events lie within lookback_seconds than the state can remember: if the service"
+            " shows them again in the next run, some may be repeated; a smaller lookback_seconds"
+            " avoids it": delivery.watermark.forgot,
+        }
+        for warning, applies in cases.items():
+            if applies and warning not in self._warned:
+                self._warned.add(warning)
+                self.logger.warning(warning)
+
+    def _log_summary(self, delivery: Delivery, client: Client) -> None:
+        late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
+        self.logger.info(
+            "Done: %d events delivered; %d of them late%s; %d dropped as delivered before;"
+            " %d requests, %d of them retries; bookmark %s",
+            delivery.delivered, delivery.late, late, delivery.repeats,
+            client.traffic.requests, client.traffic.retries, _shown(delivery.watermark),
+        )  # fmt: skip
 
     # The SDK's own ways, where they would lose or repeat events. Each private name is listed, with
-    # its reason, in docs/adr/0002-what-we-take-from-the-sdk.md.
+    # its reason, in docs/adr/0002-what-is-taken-from-inside-the-sdk.md.
 
     def get_replication_key_signpost(self, context: object = None) -> None:
         """No signpost: it would go into STATE, and the bookmark is exact without it."""
@@ -184,7 +221,8 @@ class AuditEventsStream(Stream):
         except OutputError:
             raise
         except Exception:
-            self._checkpoint()
+            self._delivery.take_in()
+            self._write_checkpoint()
             raise
 
     def _write_starting_replication_value(self, context: object) -> None:
@@ -210,40 +248,8 @@ class AuditEventsStream(Stream):
             raise service_error("nesting", details=f"event {shown(record['id'])}") from None
 
 
-class _InHand:
-    """A page whose events are being written, and how many of them are.
-
-    Args:
-        page: the page.
-        positions: which of its events are to be written.
-    """
-
-    def __init__(self, page: Page, positions: Sequence[int]) -> None:
-        self._page = page
-        self._positions = positions
-        self._taken = 0
-        self.written = 0
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The records; each counts as written when the next one is asked for."""
-        for position in self._positions:
-            yield read_record(self._page.texts[position])
-            self.written += 1
-
-    def take_written(self) -> tuple[list[str], list[Instant]]:
-        """The ids and instants of what has been written since this was asked last."""
-        positions = self._positions[self._taken : self.written]
-        self._taken = self.written
-        ids, instants = self._page.ids, self._page.instants
-        return [ids[each] for each in positions], [instants[each] for each in positions]
-
-
-def _to_deliver(page: Page, window: Window, watermark: Watermark) -> Sequence[int]:
-    """The positions of a page's events that lie in the window and were not delivered before."""
-    positions = watermark.fresh(page.ids)
-    if window.holds_all(page.instants):
-        return positions
-    return [position for position in positions if window.holds(page.instants[position])]
+def _shown(watermark: Watermark) -> str:
+    return "none" if watermark.bookmark is None else text_of(watermark.bookmark)
 
 
 def _without_alarm_for_expected_errors(record: logging.LogRecord) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,7 +21,7 @@ from singer_sdk.plugin_base import (
 )
 
 from tap_audit_events.documents import check_catalog, check_state, read_document
-from tap_audit_events.errors import AuditEventsError, SettingsError, shown
+from tap_audit_events.errors import AuditEventsError, SettingsError, StoppedError, shown
 from tap_audit_events.messages import MessageWriter
 from tap_audit_events.settings import (
     ENVIRONMENT_PREFIX,
@@ -31,6 +32,7 @@ from tap_audit_events.settings import (
     settings_from_texts,
     settings_warnings,
 )
+from tap_audit_events.stopping import Stop
 from tap_audit_events.streams import AuditEventsStream
 
 if TYPE_CHECKING:
@@ -56,6 +58,10 @@ class TapAuditEvents(Tap):
 
     settings: Settings
     """The checked settings; not there in discovery, which needs none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.stop = Stop()
+        super().__init__(*args, **kwargs)
 
     def discover_streams(self) -> Sequence[AuditEventsStream]:
         """The one stream."""
@@ -88,6 +94,13 @@ class TapAuditEvents(Tap):
         if problems := [f"{_path(error)}: {shown(error.message)}" for error in errors]:
             raise SettingsError(problems)
         return []
+
+    def _handle_termination(self, signum: int, frame: object) -> None:
+        """Ask the run to stop; a second signal ends the process at once."""
+        del frame
+        if self.stop.signal_number is not None:
+            os._exit(128 + signum)
+        self.stop.ask(signum)
 
     @classmethod
     def _sdk_settings(cls) -> dict[str, Any]:
@@ -156,6 +169,7 @@ class TapAuditEvents(Tap):
             state=None if state is None else read_document("state", state),
         )
         tap.sync_all()
+        tap.stop.check()
 
 
 def _path(error: ValidationError) -> str:
@@ -171,17 +185,22 @@ def _read_catalog(path: str | None) -> dict[str, Any] | None:
 
 
 class _Command(SingerCommand):
-    """Ends with exit code 1 and a line for each thing to mend where an error is expected."""
+    """Where an error is expected, ends with a line for each thing to mend and its exit code.
+
+    The exit code is 1; after a signal it is 128 + the signal's number.
+    """
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().main(*args, **kwargs)
         except SettingsError as error:
-            lines: Sequence[str] = error.lines
+            lines, exit_code = error.lines, 1
+        except StoppedError as error:
+            lines, exit_code = (str(error),), error.exit_code
         except AuditEventsError as error:
-            lines = [str(error)]
+            lines, exit_code = (str(error),), 1
         except MappingError as error:
-            lines = [f"stream_maps cannot be used: {' '.join(str(error).split())}"]
+            lines, exit_code = (f"stream_maps cannot be used: {' '.join(str(error).split())}",), 1
         for line in lines:
             self.logger.error("%s", line)
-        sys.exit(1)
+        sys.exit(exit_code)

@@ -85,6 +85,12 @@ def later(instant: Instant, *, seconds: int) -> Instant:
     return Instant(moved.isoformat() + fraction)
 
 
+def seconds_between(earlier: Instant, later: Instant) -> float:
+    """The seconds from one instant to another, to the microsecond, for people to read."""
+    start, end = (datetime.fromisoformat(each[: _WHOLE + 7]) for each in (earlier, later))
+    return (end - start).total_seconds()
+
+
 def _split(text: str) -> tuple[str, str]:
     """The whole second in UTC, as text without offset, and the digits of the fraction."""
     match = _UTC_FORM.fullmatch(text)

@@ -35,7 +35,7 @@ class Watermark:
         longest_memory: ids held at most.
 
     Attributes:
-        bookmark: the newest instant delivered.
+        bookmark: the newest instant up to which everything was delivered.
         forgot: whether ids had to be forgotten to stay within `longest_memory`.
     """
 
@@ -53,6 +53,7 @@ class Watermark:
         self._held: set[str] = set()
         self.bookmark = bookmark
         self.forgot = False
+        self._newest = bookmark
         if bookmark is not None:
             distinct = list(dict.fromkeys(ids))
             self.deliver(distinct, [bookmark] * len(distinct))
@@ -72,18 +73,28 @@ class Watermark:
             first.setdefault(event_id, position)
         return [position for event_id, position in first.items() if event_id not in self._held]
 
-    def deliver(self, ids: Sequence[str], instants: Sequence[Instant]) -> None:
+    def deliver(
+        self, ids: Sequence[str], instants: Sequence[Instant], *, moves_bookmark: bool = True
+    ) -> None:
         """Take in events that have been written, all of them fresh.
 
-        The bookmark moves to the newest of them, and never back.
+        The bookmark moves to the newest of them, and never back. It stays where `moves_bookmark`
+        is off, until `settle`: older events may still come.
         """
         if not ids:
             return
-        self.bookmark = max(self.bookmark or EARLIEST, *instants)
+        self._newest = max(self._newest or EARLIEST, *instants)
+        if moves_bookmark:
+            self.bookmark = self._newest
         self._chunks.append(_in_order(instants, ids))
         self._held.update(ids)
         self._drop_expired()
         self._forget_oldest()
+
+    def settle(self) -> None:
+        """Everything up to the newest event is delivered: move a bookmark that had to stay."""
+        self.bookmark = self._newest
+        self._drop_expired()
 
     def _drop_expired(self) -> None:
         """Drop what the next run will not read again."""

@@ -20,7 +20,7 @@ LAYERS = [
     {"__main__"},
     {"tap"},
     {"streams"},
-    {"client", "export", "state", "messages"},
+    {"client", "export", "delivery", "state", "messages", "stopping"},
     {"watermark"},
     {"settings", "documents", "pagination", "auth"},
     {"events"},
@@ -29,7 +29,7 @@ LAYERS = [
     {"errors", "timestamps"},
     {"__init__"},
 ]
-PURE = {"events", "watermark", "state", "windows", "pacing", "errors", "timestamps", "export"}
+PURE = {"events", "watermark", "delivery", "state", "windows", "pacing", "errors", "timestamps", "export"}
 NOT_IN_PURE = {"requests", "urllib3", "singer_sdk", "socket", "time", "threading", "backoff"}
 
 

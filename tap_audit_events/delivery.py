@@ -1,0 +1,75 @@
+"""What a run delivers: which events of each page, and which of them are written already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tap_audit_events.events import Page, read_record
+from tap_audit_events.timestamps import Instant, seconds_between
+from tap_audit_events.watermark import Watermark
+from tap_audit_events.windows import Window
+
+
+class Delivery:
+    """The way of a run's pages past the watermark, with what there is to tell about it.
+
+    An event counts as written when the record after it is asked for; as delivered when `take_in`
+    is called after that. So the watermark never knows more than what is written.
+
+    Attributes:
+        watermark: what was delivered, by this run and those before it.
+        in_order: whether every page came in ascending order so far. From the first that does not,
+            the bookmark stays where it is until the range is complete.
+        delivered: events delivered by this run.
+        repeats: events left out because they were delivered before.
+        outside: events left out because they lie outside of the window that was asked for.
+        late: events delivered that lie before the bookmark the run began with.
+        latest_seconds: how far before it the latest of them lies.
+    """
+
+    def __init__(self, watermark: Watermark) -> None:
+        self.watermark = watermark
+        self.in_order = True
+        self.delivered = self.repeats = self.outside = self.late = 0
+        self.latest_seconds = 0.0
+        self._bookmark_before = watermark.bookmark
+        self._page = Page((), (), ())
+        self._positions: Sequence[int] = ()
+        self._written = self._taken = 0
+
+    def records(self, page: Page, window: Window, *, in_order: bool) -> Iterator[dict[str, Any]]:
+        """The records of a page's events that lie in the window and were not delivered before."""
+        self.in_order = self.in_order and in_order
+        self._page, self._positions = page, self._to_deliver(page, window)
+        self._written = self._taken = 0
+        for position in self._positions:
+            yield read_record(page.texts[position])
+            self._written += 1
+
+    def take_in(self) -> None:
+        """Count as delivered what has been written since this was called last."""
+        positions = self._positions[self._taken : self._written]
+        self._taken = self._written
+        ids = [self._page.ids[position] for position in positions]
+        instants = [self._page.instants[position] for position in positions]
+        self.watermark.deliver(ids, instants, moves_bookmark=self.in_order)
+        self.delivered += len(ids)
+        self._count_late(instants)
+
+    def _to_deliver(self, page: Page, window: Window) -> Sequence[int]:
+        fresh = self.watermark.fresh(page.ids)
+        self.repeats += len(page.ids) - len(fresh)
+        if window.holds_all(page.instants):
+            return fresh
+        inside = [position for position in fresh if window.holds(page.instants[position])]
+        self.outside += len(fresh) - len(inside)
+        return inside
+
+    def _count_late(self, instants: Sequence[Instant]) -> None:
+        before = self._bookmark_before
+        if before is None or not instants or min(instants) >= before:
+            return
+        self.late += sum(instant < before for instant in instants)
+        lateness = seconds_between(min(instants), before)
+        self.latest_seconds = max(self.latest_seconds, lateness)
