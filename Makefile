@@ -1,0 +1,135 @@
+# `make` alone lists what there is. Needed: git, make, and Python 3.11 or newer.
+#
+# Everything is installed into this folder (.venv, .tools, .meltano) from exact, hashed pins; nothing
+# global is touched. Paths are relative, so that the folder may have a space in its name. Stamp files
+# make the second run quick.
+
+PYTHON ?= python3
+MATRIX ?= 3.11 3.12 3.13
+PYTEST_ARGS ?= -n auto
+
+# An installed uv is used where there is one that runs; else the pinned one, in a folder of its own.
+INSTALLED_UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
+UV := $(or $(INSTALLED_UV),.tools/uv/bin/uv)
+UV_READY := $(if $(INSTALLED_UV),,.tools/uv/.installed)
+SYNC := "$(UV)" pip sync --quiet --require-hashes
+EDITABLE := "$(UV)" pip install --quiet --no-deps --no-build-isolation --editable .
+COMPILE := "$(UV)" pip compile --quiet --upgrade --universal --python-version 3.11 \
+	--generate-hashes --no-header
+
+# Pythons are found here, never downloaded; certificates are the system's. What an activated
+# environment or another project says stays out of it.
+export UV_PYTHON_DOWNLOADS := never
+export UV_SYSTEM_CERTS ?= true
+unexport VIRTUAL_ENV MELTANO_PROJECT_ROOT MELTANO_ENVIRONMENT PYTHONPATH PYTHONHOME
+
+TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test check fix test-matrix lock clean venv meltano FORCE
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.installed .meltano/.installed ## Sandbox -> tap -> Meltano -> DuckDB, twice, and a look at what arrived
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python demo/demo.py
+
+test: .venv/.installed .meltano/.installed ## Run the whole test suite
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest $(PYTEST_ARGS)
+
+check: .venv/.installed ## Lint, check the formatting, check the types
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/mypy
+
+fix: .venv/.installed ## Mend what the linter can mend, and format
+	@.venv/bin/ruff check --fix
+	@.venv/bin/ruff format
+
+test-matrix: $(UV_READY) ## Run the tests (but Meltano's) on every supported Python
+	@missing=; for version in $(MATRIX); do \
+	  UV="$(UV)" sh .ci/find-python $$version >/dev/null || missing="$$missing $$version"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  echo "make: no Python$$missing here. Install it, or name others: make test-matrix MATRIX='3.11'" >&2; \
+	  exit 1; \
+	fi
+	@for version in $(MATRIX); do \
+	  echo "== Python $$version"; \
+	  $(MAKE) --no-print-directory .tools/py$$version/.installed || exit 1; \
+	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano" || exit 1; \
+	done
+
+lock: $(UV_READY) ## Bring every pin in requirements/ up to date
+	$(COMPILE) --output-file requirements/uv.txt requirements/uv.in >/dev/null
+	$(COMPILE) --output-file requirements/meltano.txt requirements/meltano.in >/dev/null
+	$(COMPILE) --output-file requirements/target-jsonl.txt requirements/target-jsonl.in >/dev/null
+	$(COMPILE) --output-file requirements/target-duckdb.txt requirements/target-duckdb.in >/dev/null
+	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
+
+clean: ## Remove everything that was installed or made here
+	rm -rf .venv .tools .meltano .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/output
+	find output -type f ! -name .gitignore -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+venv: .venv/.installed ## Set up .venv, for an editor or a shell
+meltano: .meltano/.installed ## Set up Meltano with the tap and the loaders of meltano.yml
+
+# The Python that everything is made with: its path, its version, and this folder. The file changes
+# only when one of them does; then all of it is made anew.
+WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
+.tools/python: FORCE
+	@"$(PYTHON)" -c '' 2>/dev/null || { \
+	  echo "make: '$(PYTHON)' does not run. $(WANTED)" >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "make: '$(PYTHON)' is $$("$(PYTHON)" --version 2>&1). $(WANTED)" >&2; exit 1; }
+	@mkdir -p .tools
+	@"$(PYTHON)" -c 'import os, sys; print(sys._base_executable, sys.version, os.getcwd(), sep="\n")' \
+	  >.tools/python.new
+	@if cmp -s .tools/python.new $@; then rm .tools/python.new; else mv .tools/python.new $@; fi
+
+.tools/uv/.installed: requirements/uv.txt | .tools/python
+	@echo "Setting up uv in .tools/uv"
+	@rm -rf .tools/uv
+	@"$$(sed 1q .tools/python)" -m venv .tools/uv || { \
+	  echo "make: this Python has no venv. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@.tools/uv/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --require-hashes --requirement requirements/uv.txt
+	@touch $@
+
+# One environment each: made anew for another Python, brought up to date when its pins change.
+.venv/pyvenv.cfg .tools/meltano/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+	@rm -rf $*
+	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
+
+.venv/.installed: .venv/pyvenv.cfg requirements/dev.txt pyproject.toml
+	@echo "Setting up the package and its tools in .venv"
+	@$(SYNC) --python .venv/bin/python requirements/dev.txt
+	@$(EDITABLE) --python .venv/bin/python
+	@touch $@
+
+.tools/py%/.installed: requirements/dev.txt pyproject.toml | $(UV_READY)
+	@echo "Setting up the package and its tools in .tools/py$*"
+	@test -e .tools/py$*/pyvenv.cfg || \
+	  "$(UV)" venv --quiet --python "$$(UV="$(UV)" sh .ci/find-python $*)" .tools/py$*
+	@$(SYNC) --python .tools/py$*/bin/python requirements/dev.txt
+	@$(EDITABLE) --python .tools/py$*/bin/python
+	@touch $@
+
+.tools/meltano/.installed: .tools/meltano/pyvenv.cfg requirements/meltano.txt
+	@echo "Setting up Meltano in .tools/meltano"
+	@$(SYNC) --python .tools/meltano/bin/python requirements/meltano.txt
+	@touch $@
+
+MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clean
+# meltano.yml names ranges, as it does for users; the pins reach Meltano's installs as constraints.
+.meltano/.installed: .tools/meltano/.installed meltano.yml pyproject.toml \
+		requirements/dev.txt requirements/target-duckdb.txt requirements/target-jsonl.txt
+	@echo "Setting up the tap and the loaders in .meltano"
+	@UV_CONSTRAINT=requirements/dev.txt $(MELTANO_INSTALL) extractor tap-audit-events
+	@UV_CONSTRAINT=requirements/target-duckdb.txt $(MELTANO_INSTALL) loader target-duckdb
+	@UV_CONSTRAINT=requirements/target-jsonl.txt $(MELTANO_INSTALL) loader target-jsonl
+	@touch $@
+
+FORCE:
