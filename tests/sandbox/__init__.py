@@ -1,0 +1,1 @@
+"""The sandbox, held against interface.md over real sockets."""

@@ -1,0 +1,162 @@
+"""The command `audit-events-sandbox`, run as people run it."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import requests
+
+COMMAND = [sys.executable, "-m", "tap_audit_events.sandbox.cli"]
+
+ASK = """
+import json, os, requests
+base_url, organization, token = (
+    os.environ["TAP_AUDIT_EVENTS_" + name]
+    for name in ("BASE_URL", "ORGANIZATION_ID", "ACCESS_TOKEN")
+)
+answer = requests.get(
+    f"{base_url}/v1/organizations/{organization}/audit_events",
+    headers={"Authorization": f"Bearer {token}"},
+)
+print(json.dumps([answer.status_code, answer.json()]))
+"""
+
+WAIT_FOR_A_SIGNAL = """
+import signal, sys
+waited_for = [signal.SIGINT, signal.SIGTERM]
+signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
+print("ready", flush=True)
+sys.exit(40 + signal.sigwait(waited_for))
+"""
+
+
+def sandbox(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        capture_output=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python script beside a sandbox of five events."""
+    return sandbox("run", "--events=5", *options, "--", sys.executable, "-c", script)
+
+
+@contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def read_lines(process: subprocess.Popen[str], count: int) -> list[str]:
+    assert process.stdout is not None
+    return [process.stdout.readline().rstrip("\n") for _ in range(count)]
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_run_returns_the_exit_code_of_the_command(code: int) -> None:
+    """And prints nothing of its own."""
+    done = run(f"import sys; sys.exit({code})")
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_run_tells_the_command_where_the_sandbox_is() -> None:
+    """By three variables, with which it answers."""
+    status, envelope = json.loads(run(ASK).stdout)
+    assert status == 200
+    assert len(envelope["auditEvents"]) == 5
+
+
+def test_run_leaves_the_options_of_the_command_to_it() -> None:
+    """Whatever follows the name of the command belongs to it, also without `--`."""
+    done = sandbox(
+        "run", "--events=5", sys.executable, "-c", "import sys; print(sys.argv)", "--help"
+    )
+    assert done.stdout == "['-c', '--help']\n"
+
+
+def test_run_passes_faults_on(tmp_path: object) -> None:
+    """An option that may be given more than once."""
+    status, error = json.loads(run(ASK, "--fault=status:code=500,msg=no@1").stdout)
+    assert (status, error["msg"]) == (500, "no")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_run_returns_128_and_the_signal_that_ended_the_command(number: signal.Signals) -> None:
+    """As a shell does."""
+    done = run(f"import os; os.kill(os.getpid(), {int(number)})")
+    assert done.returncode == 128 + number
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_run_passes_signals_on_to_the_command(number: signal.Signals) -> None:
+    """The command decides what becomes of it, and its exit code counts."""
+    arguments = ("run", "--events=5", "--", sys.executable, "-c", WAIT_FOR_A_SIGNAL)
+    with started(*arguments) as process:
+        assert read_lines(process, 1) == ["ready"]
+        process.send_signal(number)
+        assert process.wait() == 40 + number
+
+
+def test_run_says_when_there_is_no_such_command() -> None:
+    """In one line, with the exit code of a shell."""
+    done = sandbox("run", "--events=5", "--", "no-such-command-anywhere")
+    assert done.returncode == 127
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert "no-such-command-anywhere" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_says_where_it_is_and_stops_when_told(number: signal.Signals) -> None:
+    """Four lines for whoever connects, and exit code 0 in the end."""
+    with started("serve", "--events=7") as process:
+        lines = dict(line.split(": ", 1) for line in read_lines(process, 4))
+        answer = requests.get(
+            f"{lines['base_url']}/v1/organizations/{lines['organization_id']}/audit_events",
+            headers={"Authorization": f"Bearer {lines['access_token']}"},
+            timeout=60,
+        )
+        assert len(answer.json()["auditEvents"]) == int(lines["events"]) == 7
+        process.send_signal(number)
+        assert process.wait() == 0
+
+
+def test_late_events_are_among_the_events() -> None:
+    """Hidden at first, there for the second request, and none too many."""
+    twice = ASK + "\n".join(ASK.splitlines()[6:])
+    first, second = run(twice, "--late=2").stdout.splitlines()
+    assert len(json.loads(first)[1]["auditEvents"]) == 3
+    assert len({event["id"] for event in json.loads(second)[1]["auditEvents"]}) == 5
+
+
+def test_the_same_seed_and_end_give_the_same_events() -> None:
+    """Across processes too."""
+    options = ("--seed=3", "--until=2024-05-31T12:00:00+02:00", "--days=2")
+    first, second = run(ASK, *options).stdout, run(ASK, *options).stdout
+    assert first == second
+    assert json.loads(first)[1]["auditEvents"][0]["occurredAt"] == "2024-05-31T09:59:59.999Z"
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--fault=explode@1", "--until=2024-05-31", "--events=-1", "--days=0", "--late=6", "--live=-1"],
+)
+def test_bad_options_are_refused(option: str) -> None:
+    """With exit code 2 and the name of the option, and the command is not run."""
+    done = run("print('has run')", option)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert option.partition("=")[0] in done.stderr

@@ -1,0 +1,189 @@
+"""The made-up events: the same for the same seed, and with all that real ones have."""
+
+import json
+import re
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tap_audit_events.sandbox import Service, generate
+from tap_audit_events.sandbox.identity import ACCESS_TOKEN, ORGANIZATION_ID
+from tap_audit_events.sandbox.instants import instant_of
+from tap_audit_events.sandbox.store import Selection, Store
+
+UNTIL = datetime(2024, 5, 31, 12, tzinfo=UTC)
+REQUIRED = {"id", "occurredAt", "action", "actor", "context", "scope", "entity"}
+
+
+@pytest.fixture(scope="module")
+def events() -> list[dict[str, Any]]:
+    return generate(5000, 30, 1, UNTIL)
+
+
+def hours(events: list[dict[str, Any]]) -> Counter[tuple[bool, bool]]:
+    """How many events there are in office hours or not, on weekdays or not."""
+    times = [datetime.fromisoformat(event["occurredAt"]) for event in events]
+    return Counter((8 <= time.hour < 18, time.weekday() < 5) for time in times)
+
+
+def test_the_same_arguments_give_the_same_events(events: list[dict[str, Any]]) -> None:
+    """Nothing but the arguments counts; each of them does."""
+    assert generate(5000, 30, 1, UNTIL) == events
+    assert generate(5000, 30, 2, UNTIL) != events
+    assert generate(5000, 30, 1, UNTIL + timedelta(days=1)) != events
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    count=st.integers(0, 300),
+    days=st.floats(1e-9, 4000),
+    seed=st.integers(),
+    until=st.datetimes(datetime(2015, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+)
+def test_events_lie_in_their_days_and_end_just_before_the_end(
+    count: int, days: float, seed: int, until: datetime
+) -> None:
+    """As many as were asked for, oldest first, the newest within two milliseconds of the end."""
+    times = [
+        datetime.fromisoformat(event["occurredAt"]) for event in generate(count, days, seed, until)
+    ]
+    assert len(times) == count
+    assert times == sorted(times)
+    first = until - max(timedelta(days=days), timedelta(milliseconds=2))
+    assert all(first <= time < until for time in times)
+    assert all(until - time <= timedelta(milliseconds=2) for time in times[-1:])
+
+
+@pytest.mark.parametrize(("count", "days"), [(-1, 1), (1, 0), (1, 36_501), (1, float("nan"))])
+def test_impossible_numbers_are_refused(count: int, days: float) -> None:
+    """A negative count, no time at all, or more than a hundred years."""
+    with pytest.raises(ValueError, match="negative|above 0 and at most"):
+        generate(count, days, 1, UNTIL)
+
+
+def test_events_are_complete(events: list[dict[str, Any]]) -> None:
+    """interface.md 2: required fields are there, each with a value of its kind; ids are unique."""
+    assert len({event["id"] for event in events}) == len(events)
+    for event in events:
+        assert set(event) == REQUIRED
+        assert set(event["action"]) == {"type", "details"}
+        assert isinstance(event["action"]["details"], dict)
+        assert event["actor"]["id"]
+        assert event["scope"]["organizationId"] == ORGANIZATION_ID
+    actor_types = {event["actor"]["type"] for event in events}
+    assert actor_types == {"user", "anonymous", "system", "unknown"}
+    entity_types = {event["entity"].get("type") for event in events}
+    assert entity_types == {"channel", "workspace", "organization", "user", None}
+
+
+def test_a_workspace_is_created_with_a_name(events: list[dict[str, Any]]) -> None:
+    """interface.md 2.2: the one action type whose details are documented."""
+    created = [event for event in events if event["action"]["type"] == "workspace_create"]
+    assert created
+    assert all(event["action"]["details"]["fields"]["name"] for event in created)
+
+
+def test_action_types_have_details_of_different_shapes(events: list[dict[str, Any]]) -> None:
+    """Each type has keys of its own, and one has none."""
+    shapes = {event["action"]["type"]: str(sorted(event["action"]["details"])) for event in events}
+    assert len(shapes) == 10
+    assert len(set(shapes.values())) > 5
+
+
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [
+        ("actor", "name"),
+        ("actor", "email"),
+        ("context", "requestId"),
+        ("context", "sessionId"),
+        ("context", "requestIp"),
+        ("scope", "workspaceId"),
+        ("scope", "workspaceName"),
+        ("scope", "channelId"),
+        ("entity", "type"),
+        ("entity", "subtype"),
+        ("entity", "id"),
+        ("entity", "name"),
+        ("entity", "email"),
+    ],
+)
+def test_optional_fields_are_sometimes_missing(
+    events: list[dict[str, Any]], part: str, field: str
+) -> None:
+    """interface.md 2.3 to 2.6: what is not required is there in some events only."""
+    assert {field in event[part] for event in events} == {True, False}
+
+
+def test_times_are_written_with_0_3_or_6_digits(events: list[dict[str, Any]]) -> None:
+    """Always in UTC, ending in Z."""
+    texts = [event["occurredAt"] for event in events]
+    pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d+))?Z"
+    found = [re.fullmatch(pattern, text) for text in texts]
+    assert {len(match[1] or "") if match else None for match in found} == {0, 3, 6}
+
+
+def test_office_hours_are_busy_and_weekends_quiet(events: list[dict[str, Any]]) -> None:
+    """Most events come in ten hours of five days."""
+    counted = hours(events)
+    assert counted[True, True] > len(events) * 0.7
+    assert 0 < counted[True, False] + counted[False, False] < len(events) * 0.1
+    assert counted[False, True] > 0
+
+
+@pytest.mark.parametrize("size", [100, 1000])
+@pytest.mark.parametrize("descending", [True, False])
+def test_pages_part_events_of_one_instant(
+    events: list[dict[str, Any]], size: int, descending: bool
+) -> None:
+    """Ties lie across the boundaries of the pages, read from either end."""
+    store = Store()
+    store.add(events)
+    rows, _ = store.page(Selection(descending=descending), None, 5000)
+    ties = [rows[place - 1].key[:2] == rows[place].key[:2] for place in range(size, 5000, size)]
+    assert any(ties)
+    assert len({instant_of(event["occurredAt"]) for event in events}) < 5000
+
+
+def test_texts_hold_what_breaks_careless_programs(events: list[dict[str, Any]]) -> None:
+    """Scripts, emoji, quotes, backslashes and control characters."""
+    texts = json.dumps(events, ensure_ascii=False)
+    for text in ("é", "佐藤", "محمد", "👩🏽‍💻", '\\"', "\\\\", "\\n", "\\t", "\u2028"):
+        assert text in texts
+
+
+def test_an_event_has_about_650_bytes(events: list[dict[str, Any]]) -> None:
+    """The size a benchmark counts with."""
+    store = Store()
+    store.add(events)
+    rows, _ = store.page(Selection(), None, 5000)
+    assert 600 < sum(len(row.body) for row in rows) / 5000 < 700
+
+
+def test_live_events_come_at_their_rate_after_the_given_time() -> None:
+    """They follow the clock: after ten seconds at two a second there are twenty."""
+    now = [50.0]
+    service = Service(live_events_per_second=2, live_from=UNTIL, clock=lambda: now[0])
+    path = f"/v1/organizations/{ORGANIZATION_ID}/audit_events"
+
+    def ask() -> int:
+        service.answer("GET", path, b"", {"Authorization": f"Bearer {ACCESS_TOKEN}"})
+        return service.event_count
+
+    assert ask() == 0
+    now[0] += 0.5
+    assert ask() == 1
+    now[0] += 9.5
+    assert ask() == 20
+    assert ask() == 20
+    assert b"2024-05-31T12:00:10.000Z" in _newest(service)
+
+
+def _newest(service: Service) -> bytes:
+    path = f"/v1/organizations/{ORGANIZATION_ID}/audit_events"
+    headers = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
+    return service.answer("GET", path, b"pageSize=1", headers).body

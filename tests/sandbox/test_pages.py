@@ -1,0 +1,160 @@
+"""What a page holds, and how pages follow each other: interface.md 2.7 and 4.1."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.builders import an_event
+from tests.sandbox.conftest import Sandbox
+
+
+def hundreds(count: int) -> list[dict[str, Any]]:
+    """Events e-000, e-001 and so on, one in each second."""
+    return [
+        an_event(id=f"e-{number:03}", at=f"2024-05-06T07:{number // 60:02}:{number % 60:02}Z")
+        for number in range(count)
+    ]
+
+
+def test_a_request_without_parameters_gets_the_100_newest_events_newest_first(
+    sandbox: Sandbox,
+) -> None:
+    """4.1: pageSize is 100 and order is desc where they are not given."""
+    ids, cursor = sandbox(*hundreds(101)).page()
+    assert ids == [f"e-{number:03}" for number in range(100, 0, -1)]
+    assert cursor is not None
+
+
+def test_an_event_comes_as_it_was_added(sandbox: Sandbox) -> None:
+    """2.1: every field of the event, with its value."""
+    event = an_event(
+        scope={"organizationId": "o", "channelId": "שאלות"}, extra=[1.5, None, "\u2028"]
+    )
+    answer = sandbox(event).get()
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.json() == {"auditEvents": [event]}
+
+
+def test_a_raw_event_comes_byte_for_byte(sandbox: Sandbox) -> None:
+    """Numbers, escapes and white space of a raw text are not touched."""
+    digits = b"9" * 5000
+    text = b'{ "id":"\\u0061", "occurredAt":"2024-01-01T00:00:00Z",\t"n":' + digits
+    text += b',"r":1.10E+2, "action":{"type":"\\ud800", "details":{}}}'
+    client = sandbox()
+    client.service.add_raw([text])
+    assert client.get().content == b'{"auditEvents":[' + text + b"]}"
+
+
+def test_no_events_is_an_empty_page_without_a_cursor(sandbox: Sandbox) -> None:
+    """2.7: auditEvents is required, nextCursor is omitted when no more events remain."""
+    assert sandbox().get().json() == {"auditEvents": []}
+
+
+@pytest.mark.parametrize("order", ["asc", "desc"])
+def test_events_of_one_instant_come_by_id_in_the_same_direction(
+    sandbox: Sandbox, order: str
+) -> None:
+    """4.1: sorting is by occurredAt, then by id; times are compared, not their texts."""
+    client = sandbox(
+        an_event(id="c", at="2024-01-01T00:00:00.5Z"),
+        an_event(id="a", at="2024-01-01T01:00:00.50+01:00"),
+        an_event(id="B", at="2024-01-01t00:00:00.500000000z"),
+        an_event(id="z", at="2024-01-01T00:00:00.49999999999999999999Z"),
+        an_event(id="_", at="2023-12-31T23:59:60.6Z"),
+    )
+    expected = ["z", "B", "a", "c", "_"]
+    assert client.ids(order=order, pageSize=2) == expected[:: 1 if order == "asc" else -1]
+
+
+def test_the_last_page_has_no_cursor_even_when_it_is_full(sandbox: Sandbox) -> None:
+    """2.7: the cursor is omitted when no more events remain."""
+    pages = sandbox(*hundreds(6)).pages(order="asc", pageSize=3)
+    assert pages == [["e-000", "e-001", "e-002"], ["e-003", "e-004", "e-005"]]
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_page_size_may_be_1_to_1000(sandbox: Sandbox, size: int) -> None:
+    """8: the bounds of pageSize are allowed themselves."""
+    ids, cursor = sandbox(*hundreds(1001)).page(pageSize=size)
+    assert len(ids) == size
+    assert cursor
+
+
+def test_both_bounds_are_inclusive(sandbox: Sandbox) -> None:
+    """4.1: startTime and endTime include events of their own instant, to the last digit."""
+    client = sandbox(
+        an_event(id="before", at="2024-01-01T00:00:00.999999999Z"),
+        an_event(id="first", at="2024-01-01T00:00:01Z"),
+        an_event(id="last", at="2024-01-01T00:00:02.5Z"),
+        an_event(id="after", at="2024-01-01T00:00:02.5000000001Z"),
+    )
+    bounds = {"startTime": "2024-01-01T00:00:01.000Z", "endTime": "2024-01-01T02:00:02.5+02:00"}
+    assert client.ids(**bounds, order="asc", pageSize=1) == ["first", "last"]
+
+
+def test_equal_bounds_ask_for_one_instant(sandbox: Sandbox) -> None:
+    """4.1: endTime must not be earlier than startTime; the same it may be."""
+    time = "2024-05-06T07:00:01Z"
+    assert sandbox(*hundreds(3)).ids(startTime=time, endTime=time) == ["e-001"]
+
+
+@pytest.mark.parametrize("bound", ["startTime", "endTime"])
+def test_one_bound_leaves_the_other_side_open(sandbox: Sandbox, bound: str) -> None:
+    """4.1: without a bound there is none."""
+    ids = sandbox(*hundreds(3)).ids(order="asc", **{bound: "2024-05-06T07:00:01Z"})
+    assert ids == (["e-001", "e-002"] if bound == "startTime" else ["e-000", "e-001"])
+
+
+def test_action_types_are_a_list_with_commas(sandbox: Sandbox) -> None:
+    """4.1: only events whose type is in the list; an unknown one finds nothing."""
+    client = sandbox(
+        an_event(id="a", action_type="one"),
+        an_event(id="b", action_type="two"),
+        an_event(id="c", action_type="one,two"),
+        an_event(id="d", action_type="three"),
+    )
+    assert client.ids(actionTypes="one", order="asc") == ["a"]
+    assert client.ids(actionTypes="three,one", order="asc", pageSize=1) == ["a", "d"]
+    assert client.ids(actionTypes="four") == []
+
+
+def test_a_filtered_list_takes_in_events_that_are_added(sandbox: Sandbox) -> None:
+    """An event added between two requests is found by the filter of both."""
+    client = sandbox(an_event(id="b", action_type="one"))
+    assert client.ids(actionTypes="one") == ["b"]
+    client.service.add([an_event(id="a", action_type="one"), an_event(id="c")])
+    assert client.ids(actionTypes="one", order="asc") == ["a", "b"]
+
+
+def test_a_cursor_marks_a_place_not_a_count(sandbox: Sandbox) -> None:
+    """4.1, rule 3: events added before the place do not move the next page."""
+    client = sandbox(*hundreds(4))
+    first, cursor = client.page(order="asc", pageSize=2)
+    client.service.add([an_event(id="new", at="2024-05-06T07:00:00.5Z")])
+    client.service.add([an_event(id="next", at="2024-05-06T07:00:01.5Z")])
+    assert first == ["e-000", "e-001"]
+    assert client.page(order="asc", pageSize=2, cursor=cursor)[0] == ["next", "e-002"]
+
+
+def test_a_cursor_does_not_retain_filters_or_order(sandbox: Sandbox) -> None:
+    """4.1, rule 3: with other parameters the page follows those, from the same place."""
+    client = sandbox(*hundreds(5))
+    _, cursor = client.page(order="asc", pageSize=3)
+    assert client.page(order="desc", pageSize=100, cursor=cursor)[0] == ["e-001", "e-000"]
+
+
+def test_a_cursor_only_arrives_when_it_is_percent_encoded(sandbox: Sandbox) -> None:
+    """4.1, rule 3: it is opaque, and so may hold any character."""
+    client = sandbox(*hundreds(2))
+    _, cursor = client.page(pageSize=1)
+    assert cursor is not None
+    assert set("+/=&% ") <= set(cursor)
+    raw = client.session.get(f"{client.url}?pageSize=1&cursor={cursor}")
+    assert raw.status_code == 400
+
+
+def test_a_page_is_json_with_any_event(sandbox: Sandbox) -> None:
+    """A lone surrogate, which UTF-8 does not have, is written as an escape."""
+    event = an_event(id="\ud800")
+    assert json.loads(sandbox(event).get().content) == {"auditEvents": [event]}

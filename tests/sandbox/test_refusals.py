@@ -1,0 +1,246 @@
+"""What the service refuses, how, and what it notes: interface.md 4.1, 5, 7 and 8."""
+
+from typing import Any
+
+import pytest
+import requests
+
+from tap_audit_events.sandbox.identity import ACCESS_TOKEN, ORGANIZATION_ID
+from tests.builders import an_event
+from tests.sandbox.client import Client
+from tests.sandbox.conftest import Sandbox
+
+MIDNIGHT = "2024-01-01T00:00:00Z"
+
+
+def assert_error(answer: requests.Response, status: int) -> None:
+    """The answer is an error as interface.md 7 has them."""
+    body = answer.json()
+    assert answer.status_code == status
+    assert answer.headers["Content-Type"] == "application/json"
+    assert set(body) == {"errCode", "msg", "vars"}
+    assert body["errCode"]
+    assert body["msg"]
+    assert body["vars"] is None or isinstance(body["vars"], dict)
+
+
+def with_path(client: Client, path: str) -> requests.Response:
+    base_url = client.url.partition("/v1")[0]
+    return client.session.get(base_url + path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("pageSize", "0"),
+        ("pageSize", "1001"),
+        ("pageSize", "-1"),
+        ("pageSize", "+5"),
+        ("pageSize", "10.0"),
+        ("pageSize", "٣"),
+        ("pageSize", ""),
+        ("order", "ASC"),
+        ("order", ""),
+        ("startTime", ""),
+        ("startTime", "2024-01-01"),
+        ("startTime", "2024-01-01T00:00:00"),
+        ("startTime", "2024-01-01 00:00:00Z"),
+        ("startTime", "2024-02-30T00:00:00Z"),
+        ("endTime", "2024-01-01T24:00:00Z"),
+        ("endTime", "2024-01-01T00:60:00Z"),
+        ("endTime", "2024-01-01T00:00:61Z"),
+        ("endTime", "2024-01-01T00:00:00.Z"),
+        ("endTime", "2024-01-01T00:00:00+0100"),
+        ("endTime", "2024-01-01T00:00:00+24:00"),
+        ("endTime", "1704067200"),
+        ("actionTypes", ""),
+        ("actionTypes", "one,,two"),
+        ("cursor", ""),
+        ("cursor", "made-up"),
+        ("limit", "10"),
+        ("pagesize", "10"),
+    ],
+)
+def test_a_parameter_outside_the_interface_is_400_and_a_violation(
+    sandbox: Sandbox, name: str, value: str
+) -> None:
+    """4.1: each parameter has its type and bounds, and there are no others."""
+    client = sandbox(an_event())
+    assert_error(client.get(**{name: value}), 400)
+    assert len(client.service.violations) == 1
+    assert client.service.violations[0].startswith("request 1: ")
+
+
+def test_an_end_before_the_start_is_400(sandbox: Sandbox) -> None:
+    """4.1: endTime must not be earlier than startTime, by any fraction and in any offset."""
+    client = sandbox()
+    bounds = {"startTime": "2024-01-01T00:00:00.1Z", "endTime": "2024-01-01T01:00:00.09+01:00"}
+    assert_error(client.get(**bounds), 400)
+    assert client.service.violations
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "order=asc&order=asc",
+        "order",
+        "&",
+        "order=asc&",
+        "order=%ff",
+        "startTime=" + MIDNIGHT[:-1] + "+00:00",
+    ],
+)
+def test_a_query_string_that_cannot_be_meant_is_400(sandbox: Sandbox, query: str) -> None:
+    """Repeated, nameless or wrongly encoded parameters are no request of the interface."""
+    client = sandbox()
+    assert_error(client.session.get(f"{client.url}?{query}"), 400)
+    assert client.service.violations
+
+
+def test_an_organization_that_is_no_uuid_is_400(sandbox: Sandbox) -> None:
+    """4.1: organizationId is a UUID."""
+    client = sandbox()
+    assert_error(with_path(client, "/v1/organizations/acme/audit_events"), 400)
+    assert client.service.violations
+
+
+def test_another_organization_is_403_and_no_violation(sandbox: Sandbox) -> None:
+    """5, rules 4 and 5: the token's owner must be an administrator of this organization."""
+    client = sandbox()
+    other = "00000000-0000-4000-8000-000000000000"
+    assert_error(with_path(client, f"/v1/organizations/{other}/audit_events"), 403)
+    assert client.service.violations == []
+
+
+def test_the_organization_may_be_written_in_upper_case(sandbox: Sandbox) -> None:
+    """RFC 9562: the digits of a UUID are read in either case."""
+    client = sandbox()
+    path = f"/v1/organizations/{ORGANIZATION_ID.upper()}/audit_events"
+    assert with_path(client, path).status_code == 200
+
+
+def test_a_request_without_a_token_is_401_and_a_violation(sandbox: Sandbox) -> None:
+    """5, rules 1 and 5: every request carries the header."""
+    client = sandbox()
+    del client.session.headers["Authorization"]
+    assert_error(client.get(), 401)
+    assert client.service.violations
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Bearer other_pat_token", f"Token {ACCESS_TOKEN}", ACCESS_TOKEN, "Bearer", "Bearer \xff"],
+)
+def test_a_wrong_token_is_401_and_no_violation(sandbox: Sandbox, header: str) -> None:
+    """5, rule 5: a correct client may hold a token that is not valid."""
+    client = sandbox()
+    client.session.headers["Authorization"] = header
+    assert_error(client.get(), 401)
+    assert client.service.violations == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        f"/organizations/{ORGANIZATION_ID}/audit_events",
+        f"/v2/organizations/{ORGANIZATION_ID}/audit_events",
+        f"/v1/organizations/{ORGANIZATION_ID}/audit_events/",
+        f"/v1/organizations/{ORGANIZATION_ID}/events",
+    ],
+)
+def test_another_path_is_404(sandbox: Sandbox, path: str) -> None:
+    """1: there is one operation."""
+    client = sandbox()
+    assert_error(with_path(client, path), 404)
+    assert client.service.violations
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+def test_another_method_is_405(sandbox: Sandbox, method: str) -> None:
+    """1: the operation is a GET."""
+    client = sandbox()
+    answer = client.session.request(method, client.url)
+    assert_error(answer, 405)
+    assert answer.headers["Allow"] == "GET"
+    assert client.service.violations
+
+
+@pytest.mark.parametrize("body", [b"{}", iter([b"{}"])], ids=["with a length", "in chunks"])
+def test_a_request_with_a_body_is_400(sandbox: Sandbox, body: Any) -> None:
+    """4.1: request body, none."""
+    client = sandbox()
+    assert_error(client.session.get(client.url, data=body), 400)
+    assert client.service.violations
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ({"pageSize": 1}, {"pageSize": 2}),
+        ({"pageSize": 1, "order": "asc"}, {"pageSize": 1, "order": "desc"}),
+        ({"pageSize": 1}, {"pageSize": 1, "startTime": MIDNIGHT}),
+        ({"pageSize": 1, "endTime": "2030-01-01T00:00:00Z"}, {"pageSize": 1}),
+        ({"pageSize": 1}, {"pageSize": 1, "actionTypes": "workspace_create"}),
+    ],
+)
+def test_other_parameters_on_the_next_page_are_a_violation(
+    sandbox: Sandbox, first: dict[str, Any], then: dict[str, Any]
+) -> None:
+    """4.1, rule 4: the client must send the same ones; the service answers all the same."""
+    client = sandbox(an_event(id="a"), an_event(id="b"), an_event(id="c"))
+    _, cursor = client.page(**first)
+    assert client.get(**then, cursor=cursor).status_code == 200
+    assert len(client.service.violations) == 1
+    assert "rule 4" in client.service.violations[0]
+
+
+def test_paging_as_documented_is_no_violation(sandbox: Sandbox) -> None:
+    """4.1, rules 1 to 5: what keeps to them is not noted."""
+    client = sandbox(*(an_event(id=name) for name in "abcde"))
+    bounds = {"startTime": MIDNIGHT, "endTime": "2025-01-01T00:00:00+00:00", "actionTypes": "a,b"}
+    client.pages(order="asc", pageSize=2)
+    client.pages(**bounds)
+    assert client.service.violations == []
+
+
+def test_beyond_the_rate_limit_is_429_until_the_time_it_says(sandbox: Sandbox) -> None:
+    """8: the limit yields 429; `Retry-After` is the time after which it does no more."""
+    now = [100.0]
+    client = sandbox(rate_limit=2, clock=lambda: now[0])
+    assert [client.get().status_code for _ in range(2)] == [200, 200]
+    refused = client.get()
+    assert_error(refused, 429)
+    now[0] += int(refused.headers["Retry-After"])
+    assert client.get().status_code == 200
+    assert client.service.violations == []
+
+
+def test_a_rate_limit_below_one_a_second_makes_clients_wait_longer(sandbox: Sandbox) -> None:
+    """One request in ten seconds means a `Retry-After` of ten."""
+    client = sandbox(rate_limit=0.1, clock=lambda: 0.0)
+    client.get()
+    assert client.get().headers["Retry-After"] == "10"
+
+
+def test_a_cursor_expires_after_its_lifetime(sandbox: Sandbox) -> None:
+    """A cursor that has expired is 400, and no fault of the client."""
+    client = sandbox(an_event(id="a"), an_event(id="b"), cursor_lifetime_requests=2)
+    _, cursor = client.page(pageSize=1)
+    answers = [client.get(pageSize=1, cursor=cursor) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 400]
+    assert_error(answers[-1], 400)
+    assert client.service.violations == []
+
+
+def test_every_request_is_noted(sandbox: Sandbox) -> None:
+    """Number, method, path, decoded parameters, headers in lower case, time and status."""
+    client = sandbox(clock=lambda: 7.5)
+    client.get(startTime="2024-01-01T00:00:00+00:00", pageSize=5)
+    client.get(order="up")
+    first, second = client.service.requests
+    assert (first.number, first.method, first.status, first.seconds) == (1, "GET", 200, 7.5)
+    assert first.path == f"/v1/organizations/{ORGANIZATION_ID}/audit_events"
+    assert first.params == {"startTime": "2024-01-01T00:00:00+00:00", "pageSize": "5"}
+    assert first.headers["authorization"] == f"Bearer {ACCESS_TOKEN}"
+    assert (second.number, second.status) == (2, 400)

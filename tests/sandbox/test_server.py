@@ -1,0 +1,99 @@
+"""The server round the service."""
+
+import logging
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import requests
+
+from tap_audit_events.sandbox import Fault, Service, serve
+from tap_audit_events.sandbox.seen import SeenRequest
+from tests.builders import an_event
+from tests.sandbox.client import Client
+from tests.sandbox.conftest import Sandbox
+
+
+def test_it_listens_on_this_machine_only() -> None:
+    """The address is that of loopback."""
+    with serve(Service()) as server:
+        assert server.base_url.startswith("http://127.0.0.1:")
+
+
+def test_a_taken_port_is_an_error() -> None:
+    """Rather than another port."""
+    with serve(Service()) as server:
+        port = int(server.base_url.rpartition(":")[2])
+        with pytest.raises(OSError, match="in use"), serve(Service(), port):
+            pass
+
+
+def test_it_stops_while_a_client_waits() -> None:
+    """The client's connection breaks, the thread ends, and nobody listens any more."""
+    arrived = threading.Event()
+
+    def notice(_: SeenRequest) -> bool:
+        arrived.set()
+        return True
+
+    service = Service(faults=[Fault(kind="hang", seconds=600, only=notice)])
+    before = threading.active_count()
+    with ThreadPoolExecutor(1) as pool:
+        with serve(service) as server, Client(server.base_url, service) as client:
+            waiting = pool.submit(client.get)
+            arrived.wait()
+        with pytest.raises(requests.exceptions.ConnectionError):
+            waiting.result()
+    assert threading.active_count() == before
+    address = ("127.0.0.1", int(server.base_url.rpartition(":")[2]))
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
+
+
+def test_it_stops_before_anybody_came() -> None:
+    """At once after the start."""
+    with serve(Service()):
+        pass
+
+
+def test_another_service_can_take_over(sandbox: Sandbox) -> None:
+    """A server is started once for many tests, each with a service of its own."""
+    first = sandbox(an_event(id="a"))
+    assert first.ids() == ["a"]
+    second = sandbox(an_event(id="b"))
+    assert first.ids() == ["b"]
+    assert second.service.requests
+    assert len(first.service.requests) == 1
+
+
+def test_it_answers_many_at_once(sandbox: Sandbox) -> None:
+    """Every request has a number of its own, and its own answer."""
+    client = sandbox(*(an_event(id=f"e-{number}") for number in range(50)))
+
+    def export(_: int) -> int:
+        with Client(client.url.partition("/v1")[0], client.service) as own:
+            return len(own.ids(pageSize=10))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(export, range(16))) == {50}
+    numbers = [seen.number for seen in client.service.requests]
+    assert numbers == list(range(1, 81))
+    assert client.service.violations == []
+
+
+def test_it_leaves_the_logging_alone(sandbox: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
+    """No handler is added and no line is logged, whatever goes wrong."""
+    root = logging.getLogger()
+    before = (root.level, list(root.handlers))
+    caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "uvicorn.error")
+    service = Service(faults=["reset@1", "cut@2", "status:code=500@3"])
+    with serve(service) as server, Client(server.base_url, service) as client:
+        for _ in range(2):
+            with pytest.raises(requests.exceptions.RequestException):
+                client.get()
+        client.get()
+    ours = [record for record in caplog.records if record.name.startswith(("uvicorn", "asyncio"))]
+    assert [record for record in ours if record.levelno > logging.INFO] == []
+    assert list(root.handlers) == before[1]
