@@ -1,0 +1,141 @@
+"""The whole way on this machine, twice: sandbox, tap, Meltano, DuckDB."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tap_audit_events.sandbox import Service, generate, serve
+
+PROJECT = Path(__file__).resolve().parent.parent
+OUTPUT = PROJECT / "demo" / "output"
+DATABASE = OUTPUT / "warehouse.duckdb"
+COMMAND = ("meltano", "run", "tap-audit-events", "target-duckdb")
+
+BY_ACTION_TYPE_AND_DAY = """
+    PIVOT (
+        SELECT action->>'type' AS action_type, strftime(occurredat, '%m-%d') AS day
+        FROM audit_events
+        WHERE occurredat > (SELECT max(occurredat)::date - INTERVAL 4 DAY FROM audit_events)
+    ) ON day USING count(*) GROUP BY action_type ORDER BY action_type
+"""
+NEWEST = """
+    SELECT occurredat, action->>'type', coalesce(actor->>'name', actor->>'type')
+    FROM audit_events ORDER BY occurredat DESC, id DESC LIMIT 1
+"""
+
+
+def main() -> None:
+    """Run the demo from a fresh start; exits 1 where anything but exactly the events arrived."""
+    shutil.rmtree(OUTPUT, ignore_errors=True)
+    OUTPUT.mkdir(parents=True)
+    now = datetime.now(UTC)
+    service = Service()
+    with serve(service) as server:
+        first = generate(20_000, days=14, seed=1, until=now - timedelta(hours=1))
+        service.add(first)
+        say(f"1. A sandbox of the service at {server.base_url} holds {len(first):,} events.")
+
+        say("2. The tap reads them, and the loader writes them into a DuckDB file:")
+        run_pipeline(service, server.base_url)
+        show_table()
+        show_newest()
+        check(arrived(), ids(first), "the file", "the service holds")
+
+        second = generate(137, days=1 / 25, seed=2, until=now)
+        service.add(second)
+        say(f"3. Meanwhile {len(second)} more events have appeared. The same command again:")
+        loaded_before = newest_load()
+        run_pipeline(service, server.base_url)
+        show_newest()
+        check(arrived(loaded_before), ids(second), "this run", "are new")
+        check(arrived(), ids(first + second), "the file", "the service holds")
+    say_what_is_left()
+
+
+def say(text: str) -> None:
+    print(f"\n{text}", flush=True)
+
+
+def ids(events: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(event["id"] for event in events)
+
+
+def run_pipeline(service: Service, base_url: str) -> None:
+    """Run Meltano against the service, with its state and the file in the demo's own folder."""
+    print(f"   $ {' '.join(COMMAND)}", flush=True)
+    asked_before = len(service.requests)
+    finished = subprocess.run(COMMAND, cwd=PROJECT, env=environment(service, base_url), check=False)
+    if finished.returncode:
+        sys.exit("The pipeline failed; the lines above say why.")
+    print(f"   Requests that the tap sent: {len(service.requests) - asked_before}\n", flush=True)
+
+
+def environment(service: Service, base_url: str) -> dict[str, str]:
+    """What a user of the real service would set, and where this demo keeps its things."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TAP_AUDIT_EVENTS_", "TARGET_DUCKDB_"))
+    }
+    return inherited | {
+        "TAP_AUDIT_EVENTS_BASE_URL": base_url,
+        "TAP_AUDIT_EVENTS_ORGANIZATION_ID": service.organization_id,
+        "TAP_AUDIT_EVENTS_ACCESS_TOKEN": service.access_token,
+        "TARGET_DUCKDB_FILEPATH": str(DATABASE),
+        "MELTANO_DATABASE_URI": f"sqlite:///{OUTPUT}/meltano.db",
+        "MELTANO_STATE_BACKEND_URI": f"file://{OUTPUT}/state",
+    }
+
+
+def query(sql: str, *parameters: object) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(DATABASE), read_only=True) as connection:
+        return connection.execute(sql, parameters).fetchall()
+
+
+def show_table() -> None:
+    """Events by action type and day, of the newest five days."""
+    with duckdb.connect(str(DATABASE), read_only=True) as connection:
+        print(connection.sql(BY_ACTION_TYPE_AND_DAY), flush=True)
+
+
+def show_newest() -> None:
+    ((at, action_type, actor),) = query(NEWEST)
+    print(f"   Newest event: {at:%Y-%m-%d %H:%M:%S} UTC, {action_type} by {actor}", flush=True)
+
+
+def newest_load() -> str:
+    """When the newest row was written, as the loader notes it in each."""
+    ((loaded_at,),) = query("SELECT max(_sdc_batched_at) FROM audit_events")
+    return str(loaded_at)
+
+
+def arrived(after: str = "-infinity") -> list[str]:
+    """The ids of the rows written after that time."""
+    sql = "SELECT id FROM audit_events WHERE _sdc_batched_at > ?::timestamp ORDER BY id"
+    return [row[0] for row in query(sql, after)]
+
+
+def check(found: list[str], expected: list[str], where: str, what: str) -> None:
+    """Say whether exactly the expected events are there; exits 1 where not."""
+    print(f"   Rows in {where}: {len(found):,}. Events that {what}: {len(expected):,}.", flush=True)
+    if found != expected:
+        missing, surplus = set(expected) - set(found), len(found) - len(set(found) & set(expected))
+        sys.exit(f"   These differ: {len(missing)} are missing, {surplus} too many.")
+
+
+def say_what_is_left() -> None:
+    file = DATABASE.relative_to(PROJECT)
+    say("Each event is there, once. The file stays, to be looked into:")
+    look = f"import duckdb; print(duckdb.connect('{file}').sql('FROM audit_events'))"
+    print(f'   $ .venv/bin/python -c "{look}"')
+
+
+if __name__ == "__main__":
+    main()
