@@ -7,6 +7,7 @@
 PYTHON ?= python3
 MATRIX ?= 3.11 3.12 3.13
 PYTEST_ARGS ?= -n auto
+MINUTES ?= 5
 
 # An installed uv is used where there is one that runs; else the pinned one, in a folder of its own.
 INSTALLED_UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
@@ -27,7 +28,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check fix test-matrix lock clean venv meltano FORCE
+.PHONY: help demo test soak check fix test-matrix lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +38,9 @@ demo: .venv/.installed .meltano/.installed ## Sandbox -> tap -> Meltano -> DuckD
 
 test: .venv/.installed .meltano/.installed ## Run the whole test suite
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest $(PYTEST_ARGS)
+
+soak: .venv/.installed ## Play random histories of the whole tap for MINUTES (default 5)
+	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
 
 check: .venv/.installed ## Lint, check the formatting, check the types
 	@.venv/bin/ruff check

@@ -46,6 +46,7 @@ class Client:
 
     Args:
         settings: where to ask, as whom, and how patiently.
+        session: the connection.
         call: calls a function with arguments, in whatever way its waiting can be cut short.
         wait: waits so many seconds before a request is sent again.
         logger: is told of each retry.
@@ -54,6 +55,7 @@ class Client:
     def __init__(
         self,
         settings: Settings,
+        session: requests.Session,
         *,
         call: Callable[..., Page],
         wait: Callable[[float], object],
@@ -63,7 +65,7 @@ class Client:
         self._call = call
         self._wait = wait
         self._logger = logger
-        self._session = requests.Session()
+        self._session = session
         self._authenticator = AccessTokenAuthenticator(
             token=settings.access_token, base_url=settings.base_url
         )
@@ -135,6 +137,7 @@ class Client:
                 auth=self._authenticator,  # also keeps .netrc from overriding the token
                 headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
                 timeout=(timeout, timeout),
+                proxies={"http": ""},  # plain http is to this machine: no proxy may see the token
                 allow_redirects=False,
             )
         except (exceptions.RequestException, HTTPError, UnicodeError) as error:

@@ -31,9 +31,6 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
 
     Args:
         clock: seconds that go by.
-
-    Attributes:
-        ends_with_state: whether the last line is a STATE.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,15 +39,15 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         self._clock = clock
         self._stdout: Any = None
         self._file: BinaryIO | None = None
-        self._state_bytes = self._bytes_since_state = 0
+        self._last_state = b""
+        self._bytes_since_state = 0
         self._state_written_at = clock()
-        self.ends_with_state = False
 
     @property
     def state_is_due(self) -> bool:
         """Whether a STATE costs little now: see `STATE_SHARE`."""
         return (
-            self._state_bytes <= max(SMALL_STATE_BYTES, STATE_SHARE * self._bytes_since_state)
+            len(self._last_state) <= max(SMALL_STATE_BYTES, STATE_SHARE * self._bytes_since_state)
             or self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
         )
 
@@ -59,29 +56,27 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         return self._encode(message.to_dict())
 
     def write_message(self, message: Message) -> None:
-        """Write a message.
+        """Write a message; not a STATE that is already the last line.
 
         Raises:
             OutputError: the reader has closed the pipe.
         """
         line = self.format_message(message) + b"\n"
-        self._note(line, is_state=isinstance(message, StateMessage))
+        if isinstance(message, StateMessage):
+            if line == self._last_state and not self._bytes_since_state:
+                return  # it says nothing new
+            self._last_state, self._bytes_since_state = line, 0
+            self._state_written_at = self._clock()
+        else:
+            self._bytes_since_state += len(line)
         try:
             file = self._output()
             file.write(line)
             if message.type != SingerMessageType.RECORD:
                 file.flush()
         except BrokenPipeError:
-            _abandon_stdout()
+            self._abandon_output()
             raise OutputError from None
-
-    def _note(self, line: bytes, *, is_state: bool) -> None:
-        self.ends_with_state = is_state
-        if is_state:
-            self._state_bytes, self._bytes_since_state = len(line), 0
-            self._state_written_at = self._clock()
-        else:
-            self._bytes_since_state += len(line)
 
     def _output(self) -> BinaryIO:
         """A file on stdout's descriptor; its buffer where it has none, as under a test runner."""
@@ -95,8 +90,7 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
                 self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - a descriptor, open for the run
         return self._file
 
-
-def _abandon_stdout() -> None:
-    """Point stdout's descriptor at nothing, so that closing it at exit cannot fail once more."""
-    with Path(os.devnull).open("wb") as nothing:
-        os.dup2(nothing.fileno(), sys.stdout.fileno())
+    def _abandon_output(self) -> None:
+        """Point stdout's descriptor at nothing, so that closing it at exit cannot fail again."""
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())

@@ -303,7 +303,10 @@ def _access_token(value: Any) -> str:
 
 def _date(value: Any) -> Instant:
     text = _text(value, "an RFC 3339 date-time such as 2026-01-31T00:00:00Z")
-    return parse_instant(text)
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; in a YAML file write it in quotes") from None
 
 
 def _action_types(value: Any) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ def to_bookmark(
                 "organization_id": organization_id,
                 "action_types": list(action_types),
                 "ids": watermark.ids,
+                "ids_until": text_of(watermark.ids_until or watermark.bookmark),
             }
         ],
     }
@@ -62,8 +63,14 @@ def from_bookmark(
             f"it belongs to the organization {shown(held['organization_id'], 60)},"
             " not to that of organization_id: give each organization a state of its own"
         )
-    ids = held.get("ids", []) if held.get("bookmark") == value else []
-    return Watermark(_instant(value), ids, lookback_seconds=lookback_seconds)
+    if held.get("bookmark") != value:
+        return Watermark(_instant(value), lookback_seconds=lookback_seconds)
+    return Watermark(
+        _instant(value),
+        held["ids"],
+        ids_until=_instant(held["ids_until"]),
+        lookback_seconds=lookback_seconds,
+    )
 
 
 def types_never_asked_for(
@@ -95,6 +102,7 @@ def _held(bookmark: Mapping[str, Any]) -> dict[str, Any]:
                 "organization_id": str(),
                 "action_types": list(action_types),
                 "ids": list(ids),
+                "ids_until": str(),
             }
         ] if all(isinstance(text, str) for text in (*ids, *action_types)):
             held: dict[str, Any] = bookmark["watermark"][0]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from singer_sdk import Stream
@@ -94,7 +92,13 @@ class AuditEventsStream(Stream):
         window = self._run_window(delivery.watermark)
         if window is None:
             return
-        client = Client(tap.settings, call=tap.stop.call, wait=time.sleep, logger=self.logger)
+        client = Client(
+            tap.settings,
+            tap.new_session(),
+            call=tap.stop.call,
+            wait=tap.wait,
+            logger=self.logger,
+        )
         for asked, page, in_order in export([window], client.pages, restarting=self._restarting):
             for record in delivery.records(page, asked, in_order=in_order):
                 tap.stop.check()
@@ -136,7 +140,7 @@ class AuditEventsStream(Stream):
             end_date=settings.end_date,
             bookmark=watermark.bookmark,
             lookback_seconds=settings.lookback_seconds,
-            now=instant_of(datetime.now(UTC)),
+            now=instant_of(self._tap.now()),
         )
         if window is None:
             self.logger.warning(
@@ -232,9 +236,8 @@ class AuditEventsStream(Stream):
         """The bookmark moves with pages; the SDK would compare texts instead of instants."""
 
     def _write_state_message(self) -> None:
-        """Write STATE, also an unchanged one, unless the last line is a STATE already."""
-        if not self._tap.message_writer.ends_with_state:
-            self._tap.write_message(StateMessage(value=self.tap_state))
+        """Write STATE, also an unchanged one: it is always the last line."""
+        self._tap.write_message(StateMessage(value=self.tap_state))
 
     def _write_record_message(self, record: dict[str, Any]) -> None:
         """Write RECORD lines.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
+import requests
 from singer_sdk import Tap
 from singer_sdk.configuration._dict_config import parse_environment_config
 from singer_sdk.exceptions import MappingError
@@ -62,6 +65,20 @@ class TapAuditEvents(Tap):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.stop = Stop()
         super().__init__(*args, **kwargs)
+
+    # What a run has around it; a simulation brings its own.
+
+    def now(self) -> datetime:
+        """The time, read once a run."""
+        return datetime.now(UTC)
+
+    def wait(self, seconds: float) -> None:
+        """Let time go by before a request is sent again."""
+        time.sleep(seconds)
+
+    def new_session(self) -> requests.Session:
+        """A connection to the service."""
+        return requests.Session()
 
     def discover_streams(self) -> Sequence[AuditEventsStream]:
         """The one stream."""

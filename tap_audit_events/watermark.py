@@ -30,7 +30,9 @@ class Watermark:
 
     Args:
         bookmark: the newest instant delivered, None where nothing was.
-        ids: ids delivered at or shortly before the bookmark; they are held as if delivered at it.
+        ids: ids delivered within the lookback before the bookmark, or after it.
+        ids_until: the newest instant that one of them may have, the bookmark where None; all are
+            held until the bookmark has left it behind.
         lookback_seconds: how far before the bookmark the next run starts.
         longest_memory: ids held at most.
 
@@ -44,6 +46,7 @@ class Watermark:
         bookmark: Instant | None = None,
         ids: Iterable[str] = (),
         *,
+        ids_until: Instant | None = None,
         lookback_seconds: int = 0,
         longest_memory: int = LONGEST_MEMORY,
     ) -> None:
@@ -56,12 +59,17 @@ class Watermark:
         self._newest = bookmark
         if bookmark is not None:
             distinct = list(dict.fromkeys(ids))
-            self.deliver(distinct, [bookmark] * len(distinct))
+            self._hold(distinct, [ids_until or bookmark] * len(distinct))
 
     @property
     def ids(self) -> list[str]:
         """The ids that are held, oldest first."""
         return [event_id for chunk in self._chunks for event_id in chunk.ids]
+
+    @property
+    def ids_until(self) -> Instant | None:
+        """The newest instant of an id that is held; after the bookmark where that had to stay."""
+        return max((chunk.instants[-1] for chunk in self._chunks), default=self.bookmark)
 
     def fresh(self, ids: Sequence[str]) -> Sequence[int]:
         """The positions of the ids that are not held, each id once, in order."""
@@ -86,10 +94,14 @@ class Watermark:
         self._newest = max(self._newest or EARLIEST, *instants)
         if moves_bookmark:
             self.bookmark = self._newest
-        self._chunks.append(_in_order(instants, ids))
-        self._held.update(ids)
-        self._drop_expired()
-        self._forget_oldest()
+        self._hold(ids, instants)
+
+    def _hold(self, ids: Sequence[str], instants: Sequence[Instant]) -> None:
+        if ids:
+            self._chunks.append(_in_order(instants, ids))
+            self._held.update(ids)
+            self._drop_expired()
+            self._forget_oldest()
 
     def settle(self) -> None:
         """Everything up to the newest event is delivered: move a bookmark that had to stay."""

@@ -29,7 +29,17 @@ LAYERS = [
     {"errors", "timestamps"},
     {"__init__"},
 ]
-PURE = {"events", "watermark", "delivery", "state", "windows", "pacing", "errors", "timestamps", "export"}
+PURE = {
+    "events",
+    "watermark",
+    "delivery",
+    "state",
+    "windows",
+    "pacing",
+    "errors",
+    "timestamps",
+    "export",
+}
 NOT_IN_PURE = {"requests", "urllib3", "singer_sdk", "socket", "time", "threading", "backoff"}
 
 

@@ -4,13 +4,12 @@ import http.server
 import json
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from tap_audit_events.errors import CASES, AuditEventsError, service_error, shown
 from tap_audit_events.sandbox import Fault, Service
@@ -249,17 +248,10 @@ def test_an_address_where_nobody_listens_is_named() -> None:
 
 
 @pytest.fixture
-def untrusted_address(tmp_path: Path) -> Iterator[str]:
+def untrusted_address() -> Iterator[str]:
     """A server whose certificate nobody vouches for."""
-    certificate = tmp_path / "certificate.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj"]
-        + ["/CN=localhost", "-keyout", certificate, "-out", tmp_path / "c.pem"],
-        check=True,
-        capture_output=True,
-    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "c.pem", certificate)
+    trustme.CA().issue_cert("localhost").configure_cert(context)
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)

@@ -94,6 +94,13 @@ def test_events_of_the_future_wait(service: Service, sync: Sync) -> None:
     assert done.bookmark == "2024-05-06T07:08:09Z"
 
 
+def test_plain_http_does_not_go_through_a_proxy(service: Service, sync: Sync) -> None:
+    """A proxy would see the token of a request that is not encrypted."""
+    proxy = dict.fromkeys(("HTTP_PROXY", "http_proxy", "ALL_PROXY"), "http://127.0.0.1:1")
+    sync(environment=proxy | {"NO_PROXY": "", "no_proxy": ""}).raise_for_exit_code()
+    assert len(service.requests) == 1
+
+
 def test_the_token_is_not_replaced_by_netrc(
     service: Service, sync: Sync, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -1,14 +1,18 @@
 """The command `audit-events-sandbox`, run as people run it."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import get_args
 
 import pytest
 import requests
+
+from tap_audit_events.sandbox.faults import Fault, Kind
 
 COMMAND = [sys.executable, "-m", "tap_audit_events.sandbox.cli"]
 
@@ -88,7 +92,7 @@ def test_run_leaves_the_options_of_the_command_to_it() -> None:
     assert done.stdout == "['-c', '--help']\n"
 
 
-def test_run_passes_faults_on(tmp_path: object) -> None:
+def test_run_passes_faults_on() -> None:
     """An option that may be given more than once."""
     status, error = json.loads(run(ASK, "--fault=status:code=500,msg=no@1").stdout)
     assert (status, error["msg"]) == (500, "no")
@@ -109,6 +113,13 @@ def test_run_passes_signals_on_to_the_command(number: signal.Signals) -> None:
         assert read_lines(process, 1) == ["ready"]
         process.send_signal(number)
         assert process.wait() == 40 + number
+
+
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_every_fault_in_the_help_can_be_asked_for(command: str) -> None:
+    """The examples are ones, and there is one for each kind."""
+    examples = re.findall(r"^ {2,}(\S+@\S+)", sandbox(command, "--help").stdout, re.MULTILINE)
+    assert {Fault.parse(example).kind for example in examples} == set(get_args(Kind))
 
 
 def test_run_says_when_there_is_no_such_command() -> None:

@@ -61,7 +61,7 @@ def test_events_lie_in_their_days_and_end_just_before_the_end(
 @pytest.mark.parametrize(("count", "days"), [(-1, 1), (1, 0), (1, 36_501), (1, float("nan"))])
 def test_impossible_numbers_are_refused(count: int, days: float) -> None:
     """A negative count, no time at all, or more than a hundred years."""
-    with pytest.raises(ValueError, match="negative|above 0 and at most"):
+    with pytest.raises(ValueError, match=r"negative|above 0 and at most"):
         generate(count, days, 1, UNTIL)
 
 

@@ -213,6 +213,11 @@ def test_an_empty_page_continues_at_the_same_place(sandbox: Sandbox) -> None:
     assert len(set(cursors)) == 2
 
 
+def test_an_empty_page_has_a_cursor_even_where_nothing_remains(sandbox: Sandbox) -> None:
+    """The page it leads to is the last."""
+    assert sandbox(faults=["empty@1"]).pages() == [[], []]
+
+
 def test_a_short_page_is_followed_by_the_rest(sandbox: Sandbox) -> None:
     """Fewer events than asked for do not mean the end."""
     client = sandbox(*ABCD, faults=["short:events=1@1", "short@2"])

@@ -1,0 +1,34 @@
+"""Plays histories for as long as one likes: ``python -m tests.simulation --minutes 10``."""
+
+import argparse
+import logging
+import sys
+import time
+from itertools import count
+
+from tests.simulation.play import play
+
+
+def main() -> None:
+    """Play from a seed on, until the time is over or a history fails."""
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1, help="the first seed (default 1)")
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long (default 5)")
+    parser.add_argument("--only", action="store_true", help="play the one seed, with its log")
+    arguments = parser.parse_args()
+    if arguments.only:
+        logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+        play(arguments.seed)
+        print(f"seed {arguments.seed} holds")
+        return
+    logging.disable(logging.CRITICAL)
+    started = time.monotonic()
+    for seed in count(arguments.seed):
+        play(seed)
+        if time.monotonic() - started > 60 * arguments.minutes:
+            print(f"{seed - arguments.seed + 1} histories hold, seeds {arguments.seed} to {seed}")
+            return
+
+
+if __name__ == "__main__":
+    main()

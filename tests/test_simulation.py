@@ -1,0 +1,262 @@
+"""The whole tap through random histories; and proof that the histories would notice a mistake."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from tap_audit_events import delivery, export, state, streams, windows
+from tap_audit_events.client import Client
+from tap_audit_events.delivery import Delivery
+from tap_audit_events.errors import CursorRefusedError, RetryableError
+from tap_audit_events.events import Page
+from tap_audit_events.pagination import NextCursorPaginator
+from tap_audit_events.streams import AuditEventsStream
+from tap_audit_events.timestamps import LATEST, Instant, later
+from tap_audit_events.watermark import Watermark
+from tap_audit_events.windows import Window
+from tests.simulation.play import play
+from tests.simulation.world import SimulatedTap
+
+HISTORIES = 250
+GROUPS = 8
+HISTORIES_FOR_A_MUTATION = 1500
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def play_many(histories: int, first: int = 0) -> None:
+    for seed in range(first, first + histories):
+        play(seed)
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_whatever_happens_every_event_arrives_once(group: int) -> None:
+    """Ties, late and future events, any precision, faults, kills: complete, once, in order."""
+    play_many(HISTORIES, first=group * HISTORIES)
+
+
+def replaced(patch: Patch, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Put something made from what is there in its place."""
+    patch.setattr(owner, name, make(getattr(owner, name)))
+
+
+# Each mutation breaks one promise in the way that connectors are known to break it.
+
+
+def a_bookmark_plus_a_millisecond(patch: Patch) -> None:
+    """A strict `>`: ties of the bookmark are never asked for."""
+
+    def run_window(*, bookmark: Instant | None, **more: Any) -> Window | None:
+        window = windows.run_window(bookmark=bookmark, **more)
+        if window is None or bookmark is None:
+            return window
+        return Window(
+            Instant(f"{bookmark}001" if "." in bookmark else f"{bookmark}.001"), window.end
+        )
+
+    patch.setattr(streams, "run_window", run_window)
+
+
+def no_lookback(patch: Patch) -> None:
+    """Late events are behind the bookmark, and never asked for."""
+    replaced(
+        patch,
+        streams,
+        "run_window",
+        lambda real: lambda **given: real(**given | {"lookback_seconds": 0}),
+    )
+
+
+def no_memory(patch: Patch) -> None:
+    """What comes back at the inclusive bound is emitted again."""
+    patch.setattr(Watermark, "fresh", lambda _, ids: range(len(ids)))
+
+
+def ids_of_the_bookmark_only(patch: Patch) -> None:
+    """The ids of the lookback are not remembered in STATE."""
+    replaced(patch, state, "_held", lambda real: lambda bookmark: real(bookmark) | {"ids": []})
+
+
+def state_before_records(patch: Patch) -> None:
+    """A page counts as delivered when it has come, not when it is written."""
+
+    def records(self: Any, page: Page, window: Window, *, in_order: bool) -> Iterator[Any]:
+        made = list(real(self, page, window, in_order=in_order))
+        self._written = len(made)
+        self.take_in()
+        yield from made
+
+    real = Delivery.records
+    patch.setattr(delivery.Delivery, "records", records)
+
+
+def an_empty_page_is_the_end(patch: Patch) -> None:
+    """What many connectors do."""
+    replaced(
+        patch,
+        NextCursorPaginator,
+        "get_next",
+        lambda real: lambda self, page: real(self, page) if page.ids else None,
+    )
+
+
+def a_short_page_is_the_end(patch: Patch) -> None:
+    """A page that is not full is taken for the last one."""
+
+    def get_next(self: Any, page: Page) -> str | None:
+        return real(self, page) if len(page.ids) > 1 else None
+
+    real = NextCursorPaginator.get_next
+    patch.setattr(NextCursorPaginator, "get_next", get_next)
+
+
+def the_future_is_read_too(patch: Patch) -> None:
+    """An event dated in the future carries the bookmark past real ones."""
+    replaced(
+        patch, streams, "run_window", lambda real: lambda **given: real(**given | {"now": LATEST})
+    )
+
+
+def the_end_is_read_again_for_each_page(patch: Patch) -> None:
+    """`endTime` moves while pages are read (against interface.md 4.1, rule 4)."""
+
+    def query(self: Any, window: Window, cursor: str | None) -> str:
+        moves = 0 if cursor is None else 1
+        return real(self, Window(window.start, later(window.end, seconds=moves)), cursor)
+
+    real = Client._query
+    patch.setattr(Client, "_query", query)
+
+
+def a_failed_page_is_skipped(patch: Patch) -> None:
+    """A request whose retries are used up is passed over."""
+
+    def fetch(self: Any, window: Window, cursor: str | None) -> Page:
+        try:
+            return real(self, window, cursor)
+        except RetryableError:
+            return Page((), (), ())
+
+    real = Client.fetch
+    patch.setattr(Client, "fetch", fetch)
+
+
+def a_refused_cursor_is_the_end(patch: Patch) -> None:
+    """An expired cursor is taken for the end of the pages."""
+
+    def to_its_end(window: Window, pages_of: Any, restarting: Any) -> Iterator[Any]:
+        del restarting
+        position = export._Position()
+        try:
+            for page in pages_of(window):
+                yield export.Exported(window, page, position.advance(page.instants))
+        except CursorRefusedError:
+            return
+
+    patch.setattr(export, "_to_its_end", to_its_end)
+
+
+def a_refused_cursor_starts_after_the_newest(patch: Patch) -> None:
+    """The ties of the newest instant are skipped when a window is started again."""
+
+    def rest(*given: Any) -> Window:
+        window = real(*given)
+        assert window.start is not None
+        return Window(later(window.start, seconds=1), window.end)
+
+    real = export._rest
+    patch.setattr(export, "_rest", rest)
+
+
+def the_bookmark_follows_any_order(patch: Patch) -> None:
+    """Pages out of order carry the bookmark past events that are still to come."""
+    patch.setattr(export._Position, "advance", lambda *_: True)
+
+
+def the_bookmark_is_the_last_event(patch: Patch) -> None:
+    """The bookmark moves back with a late event."""
+
+    def deliver(self: Watermark, ids: Sequence[str], instants: Any, **more: Any) -> None:
+        real(self, ids, instants, **more)
+        if ids:
+            self.bookmark = instants[-1]
+
+    real = Watermark.deliver
+    patch.setattr(Watermark, "deliver", deliver)
+
+
+def no_state_at_the_end(patch: Patch) -> None:
+    """What an interrupted run wrote last is not in STATE."""
+    patch.setattr(AuditEventsStream, "_write_checkpoint", lambda _: None)
+
+
+def stopping_without_looking(patch: Patch) -> None:
+    """A signal drops what is in hand and leaves no STATE behind it."""
+
+    def sync_records(self: Any, context: Any = None, *, write_messages: bool = True) -> Any:
+        yield from super(AuditEventsStream, self)._sync_records(
+            context, write_messages=write_messages
+        )
+
+    patch.setattr(AuditEventsStream, "_sync_records", sync_records)
+
+
+MUTATIONS = [
+    a_bookmark_plus_a_millisecond,
+    no_lookback,
+    no_memory,
+    ids_of_the_bookmark_only,
+    state_before_records,
+    an_empty_page_is_the_end,
+    a_short_page_is_the_end,
+    the_future_is_read_too,
+    the_end_is_read_again_for_each_page,
+    a_failed_page_is_skipped,
+    a_refused_cursor_is_the_end,
+    a_refused_cursor_starts_after_the_newest,
+    the_bookmark_follows_any_order,
+    the_bookmark_is_the_last_event,
+    no_state_at_the_end,
+    stopping_without_looking,
+]
+
+
+@pytest.mark.parametrize("mutate", MUTATIONS)
+def test_a_broken_promise_is_caught(
+    mutate: Callable[[Patch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The simulation fails for a tap that breaks a promise, and names the seed."""
+    mutate(monkeypatch)
+    with pytest.raises(AssertionError, match=r"^seed \d+: "):
+        play_many(HISTORIES_FOR_A_MUTATION)
+
+
+def requests_of(seed: int, patch: Patch) -> list[Any]:
+    """The requests of a history, with the times and what was answered."""
+    services = set()
+
+    def new_session(tap: SimulatedTap) -> Any:
+        services.add(tap.world.service)
+        return real(tap)
+
+    real = SimulatedTap.new_session
+    patch.setattr(SimulatedTap, "new_session", new_session)
+    play(seed)
+    (service,) = services
+    return [(request.params, request.seconds, request.status) for request in service.requests]
+
+
+def test_a_history_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same seed gives the same history, request by request."""
+    first = requests_of(7, monkeypatch)
+    assert len(first) > 1
+    assert requests_of(7, monkeypatch) == first
