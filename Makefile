@@ -28,7 +28,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak check fix test-matrix lock clean venv meltano FORCE
+.PHONY: help demo test soak check fix readme test-matrix lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,9 @@ check: .venv/.installed ## Lint, check the formatting, check the types
 fix: .venv/.installed ## Mend what the linter can mend, and format
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
+
+readme: .venv/.installed .meltano/.installed ## Make README's parts anew that are made: the demo's output, the tables
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/readme.py
 
 test-matrix: $(UV_READY) ## Run the tests (but Meltano's) on every supported Python
 	@missing=; for version in $(MATRIX); do \

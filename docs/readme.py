@@ -1,0 +1,71 @@
+"""Brings the made parts of README.md up to date: ``make readme``.
+
+They stand between ``<!-- made: NAME -->`` and ``<!-- end -->``: what the demo prints, the table of
+settings, the table of errors. Tests compare them with the code.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tap_audit_events.errors import CASES
+from tap_audit_events.settings import SETTINGS_SCHEMA
+
+PROJECT = Path(__file__).resolve().parent.parent
+README = PROJECT / "README.md"
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z \[")
+
+
+def part(text: str, name: str) -> str:
+    """What stands in a part of a page."""
+    return _pattern(name).search(text)[2]  # type: ignore[index]  # a page without it is an error
+
+
+def with_part(text: str, name: str, content: str) -> str:
+    """The page with other content in that part."""
+    return _pattern(name).sub(lambda found: f"{found[1]}{content}{found[3]}", text)
+
+
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(f"(<!-- made: {name} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+
+def settings_table() -> str:
+    """Each setting, with its kind, default and description."""
+    rows = ["| setting | kind | default | |", "|---|---|---|---|"]
+    for name, schema in SETTINGS_SCHEMA["properties"].items():
+        if "title" not in schema or name.startswith(("stream_map", "faker", "flattening")):
+            continue
+        kind = schema["type"][0] + (", secret" if schema.get("secret") else "")
+        default = "required" if name in SETTINGS_SCHEMA["required"] else schema.get("default", "")
+        if name == "user_agent":
+            default = "the tap's name and version"
+        rows.append(f"| `{name}` | {kind} | {default} | {schema['description']} |")
+    return "\n".join(rows) + "\n"
+
+
+def errors_table() -> str:
+    """What each error says, and what to do."""
+    rows = ["| what the line says | what to do |", "|---|---|"]
+    rows += [f"| {case.happened} | {case.next_step} |" for case in CASES.values()]
+    return "\n".join(rows) + "\n"
+
+
+def demo_output(printed: str) -> str:
+    """What the demo prints, without the log lines of Meltano and its plugins."""
+    lines = [line for line in printed.strip("\n").split("\n") if not LOG_LINE.match(line)]
+    return "```text\n" + "\n".join(line.rstrip() for line in lines) + "\n```\n"
+
+
+def main() -> None:
+    """Make every part anew; the demo runs once."""
+    command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
+    demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
+    text = with_part(README.read_text(), "demo", demo_output(demo.stdout))
+    text = with_part(text, "settings", settings_table())
+    README.write_text(with_part(text, "errors", errors_table()))
+
+
+if __name__ == "__main__":
+    main()
