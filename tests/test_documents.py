@@ -1,0 +1,97 @@
+"""The documents say what is true now."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tap_audit_events.sandbox import Service, generate, serve
+from tests.running import settings_for
+from tests.test_meltano import INSTALLED, NOON, PROJECT
+
+README = (PROJECT / "README.md").read_text()
+LOADER = INSTALLED / "loaders" / "target-jsonl" / "venv" / "bin"
+ELSEWHERE = ("make ", "export ", "meltano ", "pip install")  # run by make, CI and test_meltano.py
+
+
+def readme_module() -> ModuleType:
+    """`docs/readme.py`, which is no package."""
+    sys.path.insert(0, str(PROJECT / "docs"))
+    try:
+        import readme  # noqa: PLC0415
+    finally:
+        sys.path.pop(0)
+    return readme
+
+
+def commands() -> list[str]:
+    """Every command that the README shows in a console."""
+    consoles = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    return [line[2:] for text in consoles for line in text.splitlines() if line.startswith("$ ")]
+
+
+def shape(printed: str) -> list[str]:
+    """Text without what differs from run to run: numbers, widths, and whoever acted last."""
+    lines = [line for line in printed.splitlines() if "Newest event" not in line]
+    return [
+        re.sub(r"[─┬┴┼]+", "─", re.sub(r"\d[\d,:-]*", "#", re.sub(r" +", " ", line)))
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize("name", ["settings", "errors"])
+def test_the_tables_are_those_of_the_code(name: str) -> None:
+    """`make readme` has been run since the settings or errors changed."""
+    module = readme_module()
+    assert module.part(README, name) == getattr(module, f"{name}_table")()
+
+
+@pytest.mark.meltano
+def test_the_demo_prints_what_the_readme_shows() -> None:
+    """The first screen is real output, and the demo ends well."""
+    demo = subprocess.run(
+        [sys.executable, PROJECT / "demo" / "demo.py"], capture_output=True, text=True, check=True
+    )
+    module = readme_module()
+    assert shape(module.demo_output(demo.stdout)) == shape(module.part(README, "demo"))
+
+
+@pytest.mark.meltano
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    """One after the other, in one folder, as a reader would."""
+    service = Service()
+    service.add(generate(50, days=3, seed=1, until=NOON))
+    with serve(service) as server:
+        settings = settings_for(service, server.base_url)
+        (tmp_path / "config.json").write_text(json.dumps(settings))
+        (tmp_path / "state.json").write_text("{}")
+        environment = {
+            **os.environ,
+            **{f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in settings.items()},
+            "PATH": f"{Path(sys.executable).parent}:{LOADER}:{os.environ['PATH']}",
+        }
+        shown = [command for command in commands() if not command.startswith(ELSEWHERE)]
+        assert len(shown) >= 8
+        for command in shown:
+            subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", command],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                check=True,
+            )
+    assert service.violations == []
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert "replication_key_value" in state["bookmarks"]["audit_events"]
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    """A page that is linked to is there."""
+    for page in [*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
