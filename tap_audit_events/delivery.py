@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tap_audit_events.events import Page, read_record
 from tap_audit_events.timestamps import Instant, seconds_between
 from tap_audit_events.watermark import Watermark
 from tap_audit_events.windows import Window
+
+_Item = TypeVar("_Item")
 
 
 class Delivery:
@@ -51,8 +53,7 @@ class Delivery:
         """Count as delivered what has been written since this was called last."""
         positions = self._positions[self._taken : self._written]
         self._taken = self._written
-        ids = [self._page.ids[position] for position in positions]
-        instants = [self._page.instants[position] for position in positions]
+        ids, instants = _pick(self._page.ids, positions), _pick(self._page.instants, positions)
         self.watermark.deliver(ids, instants, moves_bookmark=self.in_order)
         self.delivered += len(ids)
         self._count_late(instants)
@@ -73,3 +74,10 @@ class Delivery:
         self.late += sum(instant < before for instant in instants)
         lateness = seconds_between(min(instants), before)
         self.latest_seconds = max(self.latest_seconds, lateness)
+
+
+def _pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:
+    """The items at ascending positions; those of a range in one step."""
+    if isinstance(positions, range):
+        return column[positions.start : positions.stop]
+    return [column[position] for position in positions]

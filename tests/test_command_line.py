@@ -200,7 +200,3 @@ def test_batches_and_versions_are_not_written(service: Service, sync: Sync) -> N
     assert len(done.records) == 3
     assert {m["type"] for m in done.messages} == {"SCHEMA", "RECORD", "STATE"}
     assert len(done.warnings) == 2
-
-
-def test_a_reader_that_goes_away_is_one_line(service: Service, settings: dict[str, Any]) -> None:
-    """Exit code 1, what to look for, no traceback."""

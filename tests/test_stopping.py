@@ -1,0 +1,164 @@
+"""A run that is stopped ends after a whole line, with STATE, and does not look successful."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+from tests.running import Run
+
+EVENTS = [
+    an_event(id=f"{n:05}", at=f"2024-05-06T{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}Z")
+    for n in range(3000)
+]
+UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
+
+Start = Callable[..., "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def start(settings: dict[str, Any], tmp_path: Any) -> Iterator[Start]:
+    """Starts the tap without waiting for it; what still runs at the end of a test is killed."""
+    started = []
+
+    def begin(environment: dict[str, str] | None = None, **more: Any) -> "subprocess.Popen[bytes]":
+        config = tmp_path / "config.json"
+        config.write_text(json.dumps(settings | more))
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tap_audit_events", "--config", str(config)],
+            env={**os.environ, **(environment or {})},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def read_lines(process: "subprocess.Popen[bytes]", count: int) -> bytes:
+    assert process.stdout is not None
+    return b"".join(process.stdout.readline() for _ in range(count))
+
+
+def wait_for_log(process: "subprocess.Popen[bytes]", text: str) -> str:
+    """Read the log up to a line with that text."""
+    assert process.stderr is not None
+    seen = ""
+    while text not in seen:
+        line = process.stderr.readline().decode()
+        assert line, seen
+        seen += line
+    return seen
+
+
+def finished(process: "subprocess.Popen[bytes]", before: bytes = b"", log: str = "") -> Run:
+    """Read what is left; the run is over when this returns."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    stdout, stderr = process.stdout.read(), process.stderr.read()
+    return Run(before + stdout, log + stderr.decode(), process.wait(timeout=60))
+
+
+def judge(done: Run, signal_number: int) -> None:
+    """Whole lines, STATE last and for exactly the records before it, one line in the log."""
+    assert done.exit_code == 128 + signal_number, done.log
+    assert done.stdout.endswith(b"\n")
+    assert done.messages[-1]["type"] == "STATE"
+    if done.ids:
+        assert done.bookmark == done.records[-1]["occurredAt"]
+        assert done.ids == [event["id"] for event in EVENTS[: len(done.ids)]]
+    (line,) = done.errors
+    assert line.startswith(f"Stopped by {signal.Signals(signal_number).name}")
+
+
+@pytest.mark.parametrize("environment", [{}, UNBUFFERED])
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_run_after_a_whole_line(
+    signal_number: signal.Signals, environment: dict[str, str], service: Service, start: Start
+) -> None:
+    """Also while the reader is slow and the pipe is full."""
+    service.add(EVENTS)
+    process = start(environment, page_size=1000)
+    before = read_lines(process, 2)  # more than the pipe holds waits to be written
+    process.send_signal(signal_number)
+    done = finished(process, before)
+    judge(done, signal_number)
+    assert len(done.ids) < len(EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("fault", "sign"),
+    [
+        (Fault(kind="hang", seconds=300, when="3"), "Reading "),
+        (Fault(kind="status", code=503, retry_after="600", when="3-"), "Asking again in 600"),
+    ],
+)
+def test_a_wait_on_the_service_ends_at_once(
+    fault: Fault, sign: str, service: Service, start: Start
+) -> None:
+    """Neither an answer that does not come nor a backoff holds the run; nothing is lost."""
+    service.add(EVENTS)
+    service.add_faults([fault])
+    process = start(page_size=10)
+    log = wait_for_log(process, sign)
+    before = read_lines(process, 1 + 2 * 10 + 2)  # SCHEMA, and two pages with their STATE
+    process.send_signal(signal.SIGTERM)
+    done = finished(process, before, log)
+    judge(done, signal.SIGTERM)
+    assert done.ids == [event["id"] for event in EVENTS[:20]]
+
+
+def test_a_run_goes_on_where_it_was_stopped(
+    service: Service, start: Start, sync: Callable[..., Run]
+) -> None:
+    """The two runs' records are the events, each once."""
+    service.add(EVENTS)
+    process = start(page_size=100)
+    before = read_lines(process, 500)
+    process.send_signal(signal.SIGTERM)
+    first = finished(process, before)
+    second = sync(state=first.state).raise_for_exit_code()
+    assert first.ids + second.ids == [event["id"] for event in EVENTS]
+
+
+def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start) -> None:
+    """Also where the reader never reads again: the process is gone, and no STATE came after."""
+    service.add(EVENTS)
+    process = start(page_size=1000)
+    read_lines(process, 1)
+    wait_for_log(process, "Reading ")
+    assert process.poll() is None  # the pipe is full, the reader does not read
+    for _ in range(100):
+        process.send_signal(signal.SIGTERM)
+        try:
+            exit_code = process.wait(timeout=0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        assert exit_code == 128 + signal.SIGTERM
+        return
+    pytest.fail("it does not end")
+
+
+def test_a_reader_that_goes_away_is_one_line(service: Service, start: Start) -> None:
+    """Exit code 1 and what to look for; no traceback, not even while the process ends."""
+    service.add(EVENTS)
+    process = start(page_size=1000)
+    read_lines(process, 2)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    log = process.stderr.read().decode()
+    assert process.wait(timeout=60) == 1
+    (line,) = Run(b"", log, 1).errors
+    assert line.startswith("The target closed its input before the tap was done")
