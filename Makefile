@@ -28,7 +28,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak check fix readme test-matrix lock clean venv meltano FORCE
+.PHONY: help demo test soak check fix docs test-matrix lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -51,8 +51,8 @@ fix: .venv/.installed ## Mend what the linter can mend, and format
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
 
-readme: .venv/.installed .meltano/.installed ## Make README's parts anew that are made: the demo's output, the tables
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/readme.py
+docs: .venv/.installed .meltano/.installed ## Make the parts of the documents anew that are made: tables, the demo's output
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/made.py
 
 test-matrix: $(UV_READY) ## Run the tests (but Meltano's) on every supported Python
 	@missing=; for version in $(MATRIX); do \

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Final, NamedTuple
 
 from tap_audit_events.timestamps import EARLIEST, Instant, later, whole_second
@@ -16,17 +17,22 @@ SHORTEST_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
 
 
-class _Chunk(NamedTuple):
-    """Events delivered together, in the order of time."""
+_CHUNK: Final = 1000
 
-    instants: Sequence[Instant]
-    ids: Sequence[str]
+
+class _Chunk(NamedTuple):
+    """Events in the order of time."""
+
+    instants: list[Instant]
+    ids: list[str]
 
 
 class Watermark:
     """The bookmark, and the ids delivered within the lookback before it.
 
-    Work is done a page at a time: a page that repeats nothing costs no step of Python per event.
+    As long as there is room, ids from before the lookback are held too, for a service that repeats
+    a page; they do not go into STATE. Work is done a page at a time: a page that repeats nothing
+    costs no step of Python per event.
 
     Args:
         bookmark: the newest instant delivered, None where nothing was.
@@ -38,7 +44,7 @@ class Watermark:
 
     Attributes:
         bookmark: the newest instant up to which everything was delivered.
-        forgot: whether ids had to be forgotten to stay within `longest_memory`.
+        forgot: whether ids that the next run may read again had to be forgotten.
     """
 
     def __init__(
@@ -63,13 +69,21 @@ class Watermark:
 
     @property
     def ids(self) -> list[str]:
-        """The ids that are held, oldest first."""
-        return [event_id for chunk in self._chunks for event_id in chunk.ids]
+        """The ids that the next run may read again, oldest first."""
+        floor = self._floor
+        held = (chunk.ids[bisect_left(chunk.instants, floor) :] for chunk in self._chunks)
+        return list(chain.from_iterable(held))
 
     @property
     def ids_until(self) -> Instant | None:
         """The newest instant of an id that is held; after the bookmark where that had to stay."""
         return max((chunk.instants[-1] for chunk in self._chunks), default=self.bookmark)
+
+    @property
+    def _floor(self) -> Instant:
+        """Where the next run starts."""
+        newest = self.bookmark or EARLIEST
+        return whole_second(later(newest, seconds=-self._lookback_seconds))
 
     def fresh(self, ids: Sequence[str]) -> Sequence[int]:
         """The positions of the ids that are not held, each id once, in order."""
@@ -96,41 +110,35 @@ class Watermark:
             self.bookmark = self._newest
         self._hold(ids, instants)
 
-    def _hold(self, ids: Sequence[str], instants: Sequence[Instant]) -> None:
-        if ids:
-            self._chunks.append(_in_order(instants, ids))
-            self._held.update(ids)
-            self._drop_expired()
-            self._forget_oldest()
-
     def settle(self) -> None:
         """Everything up to the newest event is delivered: move a bookmark that had to stay."""
         self.bookmark = self._newest
-        self._drop_expired()
 
-    def _drop_expired(self) -> None:
-        """Drop what the next run will not read again."""
-        newest = self.bookmark or EARLIEST
-        floor = whole_second(later(newest, seconds=-self._lookback_seconds))
-        while self._chunks and self._chunks[0].instants[0] < floor:
-            self._drop_first(bisect_left(self._chunks[0].instants, floor))
+    def _hold(self, ids: Sequence[str], instants: Sequence[Instant]) -> None:
+        if not ids:
+            return
+        chunk, last = _in_order(instants, ids), self._chunks[-1] if self._chunks else None
+        if last and len(last.ids) < _CHUNK and last.instants[-1] <= chunk.instants[0]:
+            last.instants.extend(chunk.instants)
+            last.ids.extend(chunk.ids)
+        else:
+            self._chunks.append(chunk)
+        self._held.update(ids)
+        self._forget_oldest()
 
     def _forget_oldest(self) -> None:
         while (excess := len(self._held) - self._longest_memory) > 0:
-            self.forgot = True
-            self._drop_first(min(excess, len(self._chunks[0].ids)))
-
-    def _drop_first(self, count: int) -> None:
-        """Drop the first ids of the first chunk."""
-        chunk = self._chunks.popleft()
-        self._held.difference_update(chunk.ids[:count])
-        if rest := chunk.ids[count:]:
-            self._chunks.appendleft(_Chunk(chunk.instants[count:], rest))
+            chunk = self._chunks.popleft()
+            self._held.difference_update(chunk.ids[:excess])
+            forgotten = chunk.instants[:excess]
+            self.forgot = self.forgot or forgotten[-1] >= self._floor
+            if rest := chunk.ids[excess:]:
+                self._chunks.appendleft(_Chunk(chunk.instants[excess:], rest))
 
 
 def _in_order(instants: Sequence[Instant], ids: Sequence[str]) -> _Chunk:
     in_order = sorted(instants)
     if in_order == instants:
-        return _Chunk(instants, ids)
+        return _Chunk(in_order, list(ids))
     pairs = sorted(zip(instants, ids, strict=True))
     return _Chunk([at for at, _ in pairs], [event_id for _, event_id in pairs])

@@ -19,14 +19,14 @@ LOADER = INSTALLED / "loaders" / "target-jsonl" / "venv" / "bin"
 ELSEWHERE = ("make ", "export ", "meltano ", "pip install")  # run by make, CI and test_meltano.py
 
 
-def readme_module() -> ModuleType:
-    """`docs/readme.py`, which is no package."""
+def made_module() -> ModuleType:
+    """`docs/made.py`, which is no package."""
     sys.path.insert(0, str(PROJECT / "docs"))
     try:
-        import readme  # noqa: PLC0415
+        import made  # noqa: PLC0415
     finally:
         sys.path.pop(0)
-    return readme
+    return made
 
 
 def commands() -> list[str]:
@@ -44,11 +44,14 @@ def shape(printed: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", ["settings", "errors"])
-def test_the_tables_are_those_of_the_code(name: str) -> None:
-    """`make readme` has been run since the settings or errors changed."""
-    module = readme_module()
-    assert module.part(README, name) == getattr(module, f"{name}_table")()
+@pytest.mark.parametrize(
+    ("page", "name"),
+    [("README.md", "settings"), ("README.md", "errors"), ("docs/delivery.md", "state")],
+)
+def test_the_tables_are_those_of_the_code(page: str, name: str) -> None:
+    """`make docs` has been run since what they show has changed."""
+    module = made_module()
+    assert module.part((PROJECT / page).read_text(), name) == getattr(module, f"{name}_table")()
 
 
 @pytest.mark.meltano
@@ -57,7 +60,7 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
     demo = subprocess.run(
         [sys.executable, PROJECT / "demo" / "demo.py"], capture_output=True, text=True, check=True
     )
-    module = readme_module()
+    module = made_module()
     assert shape(module.demo_output(demo.stdout)) == shape(module.part(README, "demo"))
 
 

@@ -22,7 +22,8 @@ FAULTS = ["status:code=503@*/41", "reset@*/53", "cut@*/67", "empty@*/29", "short
 
 def many_events(rng: random.Random) -> list[dict[str, Any]]:
     """Events of which most share their instant with others, some with hundreds."""
-    events, second = [], 0
+    events: list[dict[str, Any]] = []
+    second = 0
     while len(events) < EVENTS:
         second += rng.choice([1, 1, 60])
         for _ in range(rng.choice([1, 2, 10, 400])):

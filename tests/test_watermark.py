@@ -43,23 +43,22 @@ def test_within_the_lookback_each_id_is_delivered_once(
 def test_the_watermark_follows_a_plain_model(
     pages: list[list[tuple[str, Instant]]], lookback: int, memory: int
 ) -> None:
-    """It holds what was delivered since the whole second at the lookback's start, up to its cap."""
+    """Each id is fresh once; STATE holds what was delivered since the next run's start, capped."""
     watermark = Watermark(lookback_seconds=lookback, longest_memory=memory)
     unlimited = Watermark(lookback_seconds=lookback)
-    history: list[tuple[Instant, str]] = []
+    history: dict[str, Instant] = {}
     for page in pages:
-        known = set(unlimited.ids)
-        assert set(deliver(unlimited, page)) == {event_id for event_id, _ in page} - known
-        deliver(watermark, page)
         first_times = dict(reversed(page))
-        history += [(first_times[i], i) for i in first_times if i not in known]
+        new = [event_id for event_id in first_times if event_id not in history]
+        assert sorted(deliver(unlimited, page)) == sorted(new)
+        history |= {event_id: first_times[event_id] for event_id in new}
+        deliver(watermark, page)
+        assert len(watermark.ids) <= memory
     if history:
-        newest = max(instant for instant, _ in history)
-        assert unlimited.bookmark == newest
+        newest = max(history.values())
         floor = whole_second(later(newest, seconds=-max(lookback, 1)))
-        must_hold = {event_id for instant, event_id in history if instant >= floor}
-        assert must_hold <= set(unlimited.ids)
-    assert len(watermark.ids) <= memory
+        assert unlimited.bookmark == newest
+        assert set(unlimited.ids) == {i for i, instant in history.items() if instant >= floor}
 
 
 def test_the_bookmark_never_moves_back() -> None:

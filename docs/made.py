@@ -1,19 +1,27 @@
-"""Brings the made parts of README.md up to date: ``make readme``.
+"""Brings the parts of the documents that are made up to date: ``make docs``.
 
-They stand between ``<!-- made: NAME -->`` and ``<!-- end -->``: what the demo prints, the table of
-settings, the table of errors. Tests compare them with the code.
+They stand between ``<!-- made: NAME -->`` and ``<!-- end -->``: what the demo prints, the tables of
+settings and errors, the size of a state. Tests compare them with the code.
 """
 
 import re
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
+from singer_sdk.singerlib import StateMessage
+
 from tap_audit_events.errors import CASES
+from tap_audit_events.messages import MessageWriter
 from tap_audit_events.settings import SETTINGS_SCHEMA
+from tap_audit_events.state import to_bookmark
+from tap_audit_events.timestamps import parse_instant
+from tap_audit_events.watermark import LONGEST_MEMORY, Watermark
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
+DELIVERY = PROJECT / "docs" / "delivery.md"
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z \[")
 
 
@@ -52,6 +60,19 @@ def errors_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def state_table() -> str:
+    """How long a STATE line is, for ids that are UUIDs."""
+    rows = ["| ids within the lookback | one STATE |", "|---|---|"]
+    for count in (0, 100, 1000, LONGEST_MEMORY):
+        ids = [str(uuid.UUID(int=number)) for number in range(count)]
+        watermark = Watermark(parse_instant("2026-01-31T08:00:00.123Z"), ids)
+        bookmark = to_bookmark(watermark, organization_id=str(uuid.UUID(int=0)), action_types=[])
+        state = StateMessage(value={"bookmarks": {"audit_events": bookmark}})
+        size = len(MessageWriter().format_message(state))
+        rows.append(f"| {count:,} | {size / 1000:,.1f} kB |")
+    return "\n".join(rows) + "\n"
+
+
 def demo_output(printed: str) -> str:
     """What the demo prints, without the log lines of Meltano and its plugins."""
     lines = [line for line in printed.strip("\n").split("\n") if not LOG_LINE.match(line)]
@@ -65,6 +86,7 @@ def main() -> None:
     text = with_part(README.read_text(), "demo", demo_output(demo.stdout))
     text = with_part(text, "settings", settings_table())
     README.write_text(with_part(text, "errors", errors_table()))
+    DELIVERY.write_text(with_part(DELIVERY.read_text(), "state", state_table()))
 
 
 if __name__ == "__main__":
