@@ -16,11 +16,17 @@ from urllib.parse import quote, urlencode
 import backoff
 import requests
 from requests import exceptions
-from urllib3.exceptions import HTTPError, MaxRetryError, ReadTimeoutError
+from urllib3.exceptions import (
+    DecodeError,
+    HTTPError,
+    MaxRetryError,
+    ProtocolError,
+    ReadTimeoutError,
+)
 
 from tap_audit_events.auth import AccessTokenAuthenticator
 from tap_audit_events.errors import RetryableError, ServiceError, service_error, shown
-from tap_audit_events.events import Page, read_page
+from tap_audit_events.events import Envelope, split_page
 from tap_audit_events.pacing import (
     LONGEST_BACKOFF_SECONDS,
     LONGEST_RETRY_AFTER_SECONDS,
@@ -47,7 +53,6 @@ class Client:
     Args:
         settings: where to ask, as whom, and how patiently.
         session: the connection.
-        call: calls a function with arguments, in whatever way its waiting can be cut short.
         wait: waits so many seconds before a request is sent again.
         logger: is told of each retry.
     """
@@ -57,12 +62,10 @@ class Client:
         settings: Settings,
         session: requests.Session,
         *,
-        call: Callable[..., Page],
         wait: Callable[[float], object],
         logger: Logger,
     ) -> None:
         self._settings = settings
-        self._call = call
         self._wait = wait
         self._logger = logger
         self._session = session
@@ -70,9 +73,14 @@ class Client:
             token=settings.access_token, base_url=settings.base_url
         )
         self._url = f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events"
+        # Proxies and certificate bundles, read from the environment once. Plain http is to this
+        # machine: no proxy may see the token.
+        self._environment = session.merge_environment_settings(
+            self._url, {"http": ""}, True, None, None
+        )
         self.traffic = Traffic()
 
-    def pages(self, window: Window) -> Iterator[Page]:
+    def envelopes(self, window: Window) -> Iterator[Envelope]:
         """Every page of a window, in the service's order; the last is the one without a cursor.
 
         Raises:
@@ -80,12 +88,12 @@ class Client:
         """
         paginator = NextCursorPaginator()
         while not paginator.finished:
-            page = self._call(self.fetch, window, paginator.current_value)
-            yield page
-            with _about(window):
-                paginator.advance(page)  # type: ignore[arg-type]  # a Page, see there
+            envelope = self.fetch(window, paginator.current_value)
+            yield envelope
+            with about(window):
+                paginator.advance(envelope)  # type: ignore[arg-type]  # see there
 
-    def fetch(self, window: Window, cursor: str | None) -> Page:
+    def fetch(self, window: Window, cursor: str | None) -> Envelope:
         """One page of a window, asked for again as often as `max_retries` allows.
 
         Raises:
@@ -96,7 +104,7 @@ class Client:
         retries = 0
         while True:
             try:
-                with _about(window):
+                with about(window):
                     return self._ask(window, cursor)
             except RetryableError as error:
                 if retries >= self._settings.max_retries:
@@ -104,15 +112,12 @@ class Client:
                 retries += 1
                 self._pause(error, backoff.full_jitter(next(backoffs)), retries)
 
-    def _ask(self, window: Window, cursor: str | None) -> Page:
+    def _ask(self, window: Window, cursor: str | None) -> Envelope:
         self.traffic.requests += 1
-        response = self._send(self._query(window, cursor))
+        response, body = self._send(self._query(window, cursor))
         if response.status_code != HTTPStatus.OK:
-            raise self._failure(response, cursor)
-        page = read_page(response.content)
-        if page.malformed:
-            page.malformed.where = f"in {window}"
-        return page
+            raise self._failure(response, body, cursor)
+        return split_page(body)
 
     def _query(self, window: Window, cursor: str | None) -> str:
         settings = self._settings
@@ -127,19 +132,25 @@ class Client:
         given = {name: value for name, value in parameters.items() if value is not None}
         return urlencode(given, quote_via=quote, safe="")
 
-    def _send(self, query: str) -> requests.Response:
+    def _send(self, query: str) -> tuple[requests.Response, bytes]:
         """Send one request and read the whole answer, whatever its status."""
+        request = requests.Request(
+            "GET",
+            self._url,
+            params=query,
+            auth=self._authenticator,  # also keeps .netrc from overriding the token
+            headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
+        )
         timeout = self._settings.request_timeout_seconds
         try:
-            return self._session.get(
-                self._url,
-                params=query,
-                auth=self._authenticator,  # also keeps .netrc from overriding the token
-                headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
+            response = self._session.send(
+                self._session.prepare_request(request),
                 timeout=(timeout, timeout),
-                proxies={"http": ""},  # plain http is to this machine: no proxy may see the token
                 allow_redirects=False,
+                **self._environment,
             )
+            # In one piece: `response.content` would read it 10 kB at a time.
+            return response, response.raw.read(decode_content=True)
         except (exceptions.RequestException, HTTPError, UnicodeError) as error:
             raise self._no_answer(error) from None
 
@@ -147,7 +158,7 @@ class Client:
         cause = _innermost(error)
         if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError):
             case = "timeout"
-        elif isinstance(error, exceptions.ChunkedEncodingError | exceptions.ContentDecodingError):
+        elif isinstance(error, ProtocolError | DecodeError):
             case = "cut"
         elif isinstance(cause, ssl.SSLCertVerificationError):
             case = "certificate"
@@ -157,10 +168,12 @@ class Client:
             case = "address"
         return service_error(case, details=f"{type(cause).__name__}: {self._shown(str(cause))}")
 
-    def _failure(self, response: requests.Response, cursor: str | None) -> ServiceError:
+    def _failure(
+        self, response: requests.Response, body: bytes, cursor: str | None
+    ) -> ServiceError:
         """The error of an answer whose status is not 200 (interface.md, section 7)."""
         status = response.status_code
-        said = f"status {status}, {self._said(response)}"
+        said = f"status {status}, {self._said(body)}"
         if 300 <= status < 400:
             location = self._shown(response.headers.get("Location", ""))
             return service_error("redirect", details=f"status {status} to {location}")
@@ -176,13 +189,15 @@ class Client:
             error.retry_after_seconds = retry_after_seconds(header, now=now)
         return error
 
-    def _said(self, response: requests.Response) -> str:
+    def _said(self, body: bytes) -> str:
         """The service's errCode, msg and vars, or the start of what came instead."""
         try:
-            body = response.json()
-            parts = [f"{key} {self._shown(_text(body[key]))}" for key in ("errCode", "msg", "vars")]
+            error = json.loads(body)
+            parts = [
+                f"{key} {self._shown(_text(error[key]))}" for key in ("errCode", "msg", "vars")
+            ]
         except (ValueError, KeyError, TypeError, RecursionError):
-            return f"body {self._shown(response.text)}"
+            return f"body {self._shown(body.decode('utf-8', 'backslashreplace'))}"
         return ", ".join(parts)
 
     def _shown(self, text: str) -> str:
@@ -209,7 +224,7 @@ _STATUSES = frozenset({"400", "401", "403", "404", "429", "500"})
 
 
 @contextmanager
-def _about(window: Window) -> Iterator[None]:
+def about(window: Window) -> Iterator[None]:
     """Says in an error which window it is about."""
     try:
         yield

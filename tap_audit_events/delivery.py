@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from tap_audit_events.events import Page, read_record
+from tap_audit_events.events import Page, Text, read_record
 from tap_audit_events.timestamps import Instant, seconds_between
 from tap_audit_events.watermark import Watermark
 from tap_audit_events.windows import Window
@@ -16,8 +16,8 @@ _Item = TypeVar("_Item")
 class Delivery:
     """The way of a run's pages past the watermark, with what there is to tell about it.
 
-    An event counts as written when the record after it is asked for; as delivered when `take_in`
-    is called after that. So the watermark never knows more than what is written.
+    A page is taken in hand, its events are written, and what is written counts as delivered when
+    `take_in` is called. So the watermark never knows more than what is written.
 
     Attributes:
         watermark: what was delivered, by this run and those before it.
@@ -40,14 +40,25 @@ class Delivery:
         self._positions: Sequence[int] = ()
         self._written = self._taken = 0
 
-    def records(self, page: Page, window: Window, *, in_order: bool) -> Iterator[dict[str, Any]]:
-        """The records of a page's events that lie in the window and were not delivered before."""
+    def begin(self, page: Page, window: Window, *, in_order: bool) -> None:
+        """Take a page in hand: its events that lie in the window and were not delivered before."""
         self.in_order = self.in_order and in_order
         self._page, self._positions = page, self._to_deliver(page, window)
         self._written = self._taken = 0
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The records of the page in hand; each counts as written when the next is asked for."""
         for position in self._positions:
-            yield read_record(page.texts[position])
+            yield read_record(self._page.texts[position])
             self._written += 1
+
+    def texts(self) -> Sequence[Text]:
+        """The same as JSON; all count as written when `all_written` is called."""
+        return _pick(self._page.texts, self._positions)
+
+    def all_written(self) -> None:
+        """Every event of the page in hand is written."""
+        self._written = len(self._positions)
 
     def take_in(self) -> None:
         """Count as delivered what has been written since this was called last."""

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from tap_audit_events.errors import ServiceError, service_error, shown
-from tap_audit_events.timestamps import Instant, parse_instant, utc_text
+from tap_audit_events.timestamps import Instant, parse_instant, utc_instants, utc_text
 
 _REPLACEMENT = rb"\ufffd"
 _HINT_OF_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
@@ -25,19 +26,24 @@ _ESCAPE = re.compile(
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_INTEGER = 4000
 """Digits of an integer that Python and msgspec read without a limit of theirs."""
+_PIECE = 1 << 16
+_LINE_BREAKS_TO_SPACES = bytes.maketrans(b"\n\r", b"  ")
+
+Text: TypeAlias = msgspec.Raw | bytes
+"""The JSON of one event."""
 
 
-class _Keys(msgspec.Struct):
+class _Keys(msgspec.Struct, gc=False):
     id: str
     occurredAt: str  # noqa: N815 - the field's name
 
 
-class _Envelope(msgspec.Struct):
+class _Envelope(msgspec.Struct, gc=False):
     auditEvents: list[msgspec.Raw]  # noqa: N815 - the field's name
     nextCursor: str | None = None  # noqa: N815 - the field's name
 
 
-class _KeysEnvelope(msgspec.Struct):
+class _KeysEnvelope(msgspec.Struct, gc=False):
     auditEvents: list[_Keys]  # noqa: N815 - the field's name
 
 
@@ -47,26 +53,40 @@ _read_keys = msgspec.json.Decoder(_Keys).decode
 
 
 @dataclass(frozen=True, slots=True)
+class Envelope:
+    """The body of a response, split into its events (interface.md 2.7).
+
+    Attributes:
+        body: the body in UTF-8, without what no loader can store.
+        texts: each event's bytes in it.
+        next_cursor: position of the next page, None where no more events remain.
+    """
+
+    body: bytes
+    texts: list[msgspec.Raw]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
-    """One response: its events as three columns of equal length, in the service's order.
+    """The events of one response as three columns of equal length, in the service's order.
 
     Attributes:
         ids: the events' ids.
         instants: the events' times.
-        texts: each event's JSON, as the service sent it but for what no loader can store.
-        next_cursor: position of the next page, None where no more events remain.
+        texts: each event's JSON, ready to leave: one line, storable, its time in UTC form, else
+            the bytes that came.
         malformed: the error of the first event that cannot be used; the columns end before it.
     """
 
     ids: Sequence[str]
     instants: Sequence[Instant]
-    texts: Sequence[msgspec.Raw]
-    next_cursor: str | None = None
+    texts: Sequence[Text]
     malformed: ServiceError | None = None
 
 
-def read_page(body: bytes) -> Page:
-    """Read the body of a response (interface.md 2.7).
+def split_page(body: bytes) -> Envelope:
+    """Split the body of a response into its events, without looking into them.
 
     NUL and lone surrogates, which no loader can store, become U+FFFD.
 
@@ -86,24 +106,40 @@ def read_page(body: bytes) -> Page:
     cursor = envelope.nextCursor if text is body else _cursor_as_sent(body)
     if cursor == "":
         raise service_error("envelope", details="nextCursor is an empty text")
-    return _page(text, envelope.auditEvents, cursor)
+    return Envelope(text, envelope.auditEvents, cursor)
 
 
-def read_record(text: msgspec.Raw) -> dict[str, Any]:
-    """An event as a dictionary that holds every digit, its ``occurredAt`` in UTC form.
+def read_page(envelope: Envelope) -> Page:
+    """Read the ids and times of an envelope's events."""
+    texts: Sequence[Text] = envelope.texts
+    if b"\n" in envelope.body or b"\r" in envelope.body:
+        # In JSON that has been read these are white space: inside of a text they are escaped.
+        texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
+    try:
+        keys = _read_all_keys(envelope.body).auditEvents
+        ids, times = _columns(keys)
+        instants = utc_instants(times)
+        if instants is None:
+            instants = list(map(_instant, times))
+            texts = [_in_utc_form(text, time) for text, time in zip(texts, times, strict=True)]
+    except (msgspec.ValidationError, ValueError):
+        return _page_up_to_malformed(texts)
+    return Page(ids, instants, texts)
+
+
+def read_record(text: Text) -> dict[str, Any]:
+    """An event's text as a dictionary that holds every digit.
 
     Raises:
         ContractError: it is nested too deep to be read.
     """
     try:
-        record = _read_exact_record(text)
+        return _read_exact_record(text)
     except RecursionError:
         raise service_error("nesting", details=shown(bytes(text).decode())) from None
-    record["occurredAt"] = utc_text(record["occurredAt"])
-    return record
 
 
-def _read_exact_record(text: msgspec.Raw) -> dict[str, Any]:
+def _read_exact_record(text: Text) -> dict[str, Any]:
     try:
         return _read_exact(text)
     except msgspec.ValidationError:  # a number that msgspec does not take
@@ -113,72 +149,79 @@ def _read_exact_record(text: msgspec.Raw) -> dict[str, Any]:
         return record
 
 
-def _page(text: bytes, texts: list[msgspec.Raw], cursor: str | None) -> Page:
-    try:
-        keys: Sequence[_Keys] = _read_all_keys(text).auditEvents
-        ids, instants = _columns(keys)
-    except (msgspec.ValidationError, ValueError):
-        return _page_up_to_malformed(texts, cursor)
-    return Page(ids, instants, texts, cursor)
-
-
-def _columns(keys: Iterable[_Keys]) -> tuple[list[str], list[Instant]]:
-    """The ids and instants of events; ValueError where one is not usable."""
-    keys = list(keys)
+def _columns(keys: Sequence[_Keys]) -> tuple[list[str], list[str]]:
+    """The ids and times of events; ValueError where an id is not usable."""
     ids = list(map(attrgetter("id"), keys))
     if "" in ids:
         raise ValueError("id is an empty text")
-    return ids, list(map(_instant, keys))
+    return ids, list(map(attrgetter("occurredAt"), keys))
 
 
-def _instant(key: _Keys) -> Instant:
+def _instant(time: str) -> Instant:
     try:
-        return parse_instant(key.occurredAt)
+        return parse_instant(time)
     except ValueError as error:
         raise ValueError(f"occurredAt {error}") from None
 
 
-def _page_up_to_malformed(texts: list[msgspec.Raw], cursor: str | None) -> Page:
+def _in_utc_form(text: Text, time: str) -> Text:
+    """The event with its time in UTC form; the same text where it has that form."""
+    form = utc_text(time)
+    return text if form == time else encode(read_record(text) | {"occurredAt": form})
+
+
+def _page_up_to_malformed(texts: Sequence[Text]) -> Page:
     ids: list[str] = []
     instants: list[Instant] = []
+    usable: list[Text] = []
     malformed = None
-    for text in texts:
+    for position, text in enumerate(texts):
         try:
-            (event_id,), (instant,) = _columns([_read_keys(text)])
+            (event_id,), (time,) = _columns([_read_keys(text)])
+            instants.append(_instant(time))
         except (msgspec.ValidationError, ValueError) as error:
-            malformed = _malformed(len(ids), text, error)
+            malformed = _malformed(position, text, error)
             break
         ids.append(event_id)
-        instants.append(instant)
-    return Page(ids, instants, texts[: len(ids)], cursor, malformed)
+        usable.append(_in_utc_form(text, time))
+    return Page(ids, instants, usable, malformed)
 
 
-def _malformed(position: int, text: msgspec.Raw, error: Exception) -> ServiceError:
-    reason = str(error)
+def _malformed(position: int, text: Text, error: Exception) -> ServiceError:
     return service_error(
         "event",
-        details=f"event {position + 1} of the page: {reason}: {shown(bytes(text).decode())}",
+        details=f"event {position + 1} of the page: {error}: {shown(bytes(text).decode())}",
     )
 
 
 def _storable(body: bytes) -> bytes:
     """The body as UTF-8 without NUL and lone surrogates; the same object where there are none."""
     text = body.removeprefix(_BYTE_ORDER_MARK)
-    if not text.isascii():
-        text = _valid_utf8(text)
+    if not text.isascii() and not _is_utf8(text):
+        text = _mended_utf8(text)
     if _HINT_OF_UNSTORABLE.search(text):
         text = _ESCAPE.sub(lambda match: _REPLACEMENT if match[1] else match[0], text)
-    return body if text == body else text
+    return text
 
 
-def _valid_utf8(text: bytes) -> bytes:
-    """UTF-8 with lone surrogates replaced and encoded pairs joined."""
+def _is_utf8(text: bytes) -> bool:
+    """Whether it is valid; decoded piece by piece, for a whole page does not fit into a cache."""
+    view, start = memoryview(text), 0
     try:
-        text.decode()
+        while start < len(text):
+            piece = view[start : start + _PIECE]
+            start += codecs.utf_8_decode(piece, "strict", start + _PIECE >= len(text))[1]
     except UnicodeDecodeError:
-        pass
-    else:
-        return text
+        return False
+    return True
+
+
+def _mended_utf8(text: bytes) -> bytes:
+    """UTF-8 with lone surrogates replaced and encoded pairs joined.
+
+    Raises:
+        RetryableError: it is not UTF-8 even so.
+    """
     try:
         characters = text.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
@@ -207,6 +250,8 @@ def _exact_decimal(text: str) -> Decimal | msgspec.Raw:
 
 
 _read_exact = msgspec.json.Decoder(dict[str, Any], float_hook=_exact_decimal).decode
+encode = msgspec.json.Encoder(decimal_format="number").encode
+"""Encode what `read_record` gave, every digit of its numbers kept."""
 
 
 def _start(body: bytes) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -14,6 +15,7 @@ from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors import OutputError
+from tap_audit_events.events import Text
 
 _BUFFER_BYTES: Final = 1 << 20
 
@@ -62,17 +64,35 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             OutputError: the reader has closed the pipe.
         """
         line = self.format_message(message) + b"\n"
+        if line == self._last_state and not self._bytes_since_state:
+            return  # it says nothing new
+        self._write(line, flush=message.type != SingerMessageType.RECORD)
         if isinstance(message, StateMessage):
-            if line == self._last_state and not self._bytes_since_state:
-                return  # it says nothing new
             self._last_state, self._bytes_since_state = line, 0
             self._state_written_at = self._clock()
-        else:
-            self._bytes_since_state += len(line)
+
+    def write_records(self, stream: str, texts: Sequence[Text], extracted_at: datetime) -> None:
+        """Write a RECORD for each event's text, as `write_message` would for what it holds.
+
+        Args:
+            stream: the stream's name.
+            texts: JSON objects, each on one line.
+            extracted_at: when they were read, aware.
+
+        Raises:
+            OutputError: the reader has closed the pipe.
+        """
+        if texts:
+            begin = b'{"type":"RECORD","stream":%b,"record":' % self._encode(stream)
+            end = b',"time_extracted":%b}\n' % self._encode(extracted_at)
+            self._write(begin + (end + begin).join(texts) + end)
+
+    def _write(self, lines: bytes, *, flush: bool = False) -> None:
+        self._bytes_since_state += len(lines)
         try:
             file = self._output()
-            file.write(line)
-            if message.type != SingerMessageType.RECORD:
+            file.write(lines)
+            if flush:
                 file.flush()
         except BrokenPipeError:
             self._abandon_output()

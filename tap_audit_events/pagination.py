@@ -9,26 +9,26 @@ from singer_sdk.pagination import BaseAPIPaginator
 from tap_audit_events.errors import service_error, shown
 
 if TYPE_CHECKING:
-    from tap_audit_events.events import Page
+    from tap_audit_events.events import Envelope
 
 
 class NextCursorPaginator(BaseAPIPaginator[str | None]):
     """Follows the cursors of one window until a page has none.
 
-    It is fed the `Page` that was read from the response, so that a body is read only once. A page
-    without events is a page like any other: only one without ``nextCursor`` is the last.
+    It is fed the `Envelope` that was read from the response, so that a body is read only once. A
+    page without events is a page like any other: only one without ``nextCursor`` is the last.
     """
 
     def __init__(self) -> None:
         super().__init__(None)
         self._seen: set[int] = set()
 
-    def continue_if_empty(self, response: Page) -> bool:  # type: ignore[override]
+    def continue_if_empty(self, response: Envelope) -> bool:  # type: ignore[override]
         """An empty page is no end (interface.md 4.1, rule 2)."""
         del response
         return True
 
-    def get_next(self, response: Page) -> str | None:  # type: ignore[override]
+    def get_next(self, response: Envelope) -> str | None:  # type: ignore[override]
         """The cursor of the next page, None at the end.
 
         Raises:

@@ -1,15 +1,17 @@
-"""Ending a run at a signal: the wish to stop, and calls whose waiting it cuts short."""
+"""Ending a run at a signal: the wish to stop, and reading ahead that it cuts short."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tap_audit_events.errors import StoppedError
 
-_Result = TypeVar("_Result")
+_Item = TypeVar("_Item")
+_Outcome = Callable[[], _Item | None]
+"""Gives what was read, None at the end, or raises what went wrong."""
 
 
 class Stop:
@@ -20,14 +22,13 @@ class Stop:
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
-        self._calls: SimpleQueue[Callable[[], Any]] = SimpleQueue()
-        self._results: SimpleQueue[Callable[[], Any]] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._wake_ups: list[SimpleQueue[Callable[[], None]]] = []
 
     def ask(self, signal_number: int) -> None:
-        """Note the wish to stop, and end a `call` that is waited for."""
+        """Note the wish to stop, and end the wait of `ahead`."""
         self.signal_number = signal_number
-        self._results.put(self.check)  # SimpleQueue may be used inside a signal handler
+        for queue in self._wake_ups:
+            queue.put(self.check)  # SimpleQueue may be used inside a signal handler
 
     def check(self) -> None:
         """Go on, or end here.
@@ -38,37 +39,44 @@ class Stop:
         if self.signal_number is not None:
             raise StoppedError(self.signal_number)
 
-    def call(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Call a function that may take long, in a thread of its own, and wait for its result.
+    def ahead(self, items: Iterator[_Item], *, most: int) -> Iterator[_Item]:
+        """The same items, read by a thread of their own while those before them are used.
 
-        Where a signal asks to stop meanwhile, the call is left to itself.
+        Where a signal asks to stop, the thread is left to itself; it ends with the process.
+
+        Args:
+            items: what takes long to read.
+            most: items that may have been read and not been done with, the one in use included.
 
         Raises:
             StoppedError: a signal asked to stop.
-            Exception: whatever the function raises.
+            Exception: what reading raises, after the items read before it.
         """
+        outcomes: SimpleQueue[_Outcome[_Item]] = SimpleQueue()
+        room = threading.Semaphore(most)
+        self._wake_ups = [outcomes]  # type: ignore[list-item]  # `check` ends without an outcome
         self.check()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="requests", daemon=True)
-            self._thread.start()
-        self._calls.put(lambda: function(*arguments))
-        result: _Result = self._results.get()()
-        return result
-
-    def _work(self) -> None:
-        while True:
-            self._results.put(_outcome(self._calls.get()))
+        reader = threading.Thread(target=_read, args=(items, outcomes, room), daemon=True)
+        reader.start()
+        while (item := outcomes.get()()) is not None:
+            yield item
+            room.release()
 
 
-def _outcome(call: Callable[[], _Result]) -> Callable[[], _Result]:
-    """Make a call now; what comes back gives its result, or raises its error, when it is called."""
+def _read(
+    items: Iterator[_Item], outcomes: SimpleQueue[_Outcome[_Item]], room: threading.Semaphore
+) -> None:
     try:
-        result = call()
-    except Exception as error:  # noqa: BLE001 - raised again where the result is taken
-        failure = error
+        while room.acquire() and (item := next(items, None)) is not None:
+            outcomes.put(lambda item=item: item)  # type: ignore[misc]  # bound now, not later
+    except Exception as error:  # noqa: BLE001 - raised again where the items are used
+        outcomes.put(_raising(error))
+    else:
+        outcomes.put(lambda: None)
 
-        def fail() -> _Result:
-            raise failure
 
-        return fail
-    return lambda: result
+def _raising(error: Exception) -> Callable[[], None]:
+    def fail() -> None:
+        raise error
+
+    return fail

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from singer_sdk import Stream
 from singer_sdk.exceptions import AbortedSyncFailedException, AbortedSyncPausedException
 from singer_sdk.helpers.conform import TypeConformanceLevel
+from singer_sdk.mapper import SameRecordTransform
 from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
@@ -22,6 +24,7 @@ from tap_audit_events.errors import (
     service_error,
     shown,
 )
+from tap_audit_events.events import Page, read_page
 from tap_audit_events.export import export
 from tap_audit_events.schema import PRIMARY_KEY, REPLICATION_KEY, SCHEMA, STREAM
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from tap_audit_events.tap import TapAuditEvents
 
+_PAGES_AHEAD = 3
 _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
 
 
@@ -76,7 +80,7 @@ class AuditEventsStream(Stream):
             )
 
     def get_records(self, context: object) -> Iterator[dict[str, Any]]:
-        """The events of this run's range that were not delivered before.
+        """The records of this run's range that were not delivered before, for the SDK to write.
 
         An event counts as delivered when whoever iterates asks for the next: by then the SDK has
         written it. So every STATE stands for records that stand before it.
@@ -87,22 +91,25 @@ class AuditEventsStream(Stream):
             StoppedError: a signal asked to stop.
         """
         del context
+        for delivery in self._pages():
+            for record in delivery.records():
+                self._tap.stop.check()
+                yield record
+
+    def _pages(self) -> Iterator[Delivery]:
+        """Each page of this run's range in hand, to be written; STATE follows where it is due."""
         tap = self._tap
         delivery = self._delivery = Delivery(self._read_watermark())
         window = self._run_window(delivery.watermark)
         if window is None:
             return
-        client = Client(
-            tap.settings,
-            tap.new_session(),
-            call=tap.stop.call,
-            wait=tap.wait,
-            logger=self.logger,
-        )
-        for asked, page, in_order in export([window], client.pages, restarting=self._restarting):
-            for record in delivery.records(page, asked, in_order=in_order):
-                tap.stop.check()
-                yield record
+        client = Client(tap.settings, tap.new_session(), wait=tap.wait, logger=self.logger)
+        for asked, page, in_order in export(
+            [window], partial(self._pages_of, client), restarting=self._restarting
+        ):
+            tap.stop.check()
+            delivery.begin(page, asked, in_order=in_order)
+            yield delivery
             delivery.take_in()
             self._warn_once(delivery)
             if tap.message_writer.state_is_due:
@@ -112,6 +119,15 @@ class AuditEventsStream(Stream):
         delivery.watermark.settle()
         self._keep_bookmark()
         self._log_summary(delivery, client)
+
+    def _pages_of(self, client: Client, window: Window) -> Iterator[Page]:
+        """The pages of a window; the next is fetched while one is written."""
+        most = 1 if self.ABORT_AT_RECORD_COUNT else _PAGES_AHEAD
+        for envelope in self._tap.stop.ahead(client.envelopes(window), most=most):
+            page = read_page(envelope)
+            if page.malformed:
+                page.malformed.where = f"in {window}"
+            yield page
 
     # What a run begins with
 
@@ -219,15 +235,40 @@ class AuditEventsStream(Stream):
         return False
 
     def _sync_records(self, context: Any = None, *, write_messages: bool = True) -> Any:
-        """The SDK's record path; where it ends early, STATE stands for what it has written."""
+        """Write the records by one of two lanes; where it ends early, STATE stands for them."""
         try:
-            yield from super()._sync_records(context, write_messages=write_messages)
+            if write_messages and self._is_verbatim:
+                self._write_pages()
+            else:
+                yield from super()._sync_records(context, write_messages=write_messages)
         except OutputError:
             raise
         except Exception:
             self._delivery.take_in()
             self._write_checkpoint()
             raise
+
+    @property
+    def _is_verbatim(self) -> bool:
+        """Whether the SDK would write each event just as it came."""
+        (stream_map, *more) = self.stream_maps
+        return (
+            type(stream_map) is SameRecordTransform
+            and not more
+            and not stream_map.flattening_enabled
+            and all(self.mask.values())
+            and self.ABORT_AT_RECORD_COUNT is None
+        )
+
+    def _write_pages(self) -> None:
+        """The verbatim lane: events leave as the bytes they came in, a page at a time."""
+        with self.get_record_counter() as counter, self.get_sync_timer():
+            for delivery in self._pages():
+                texts = delivery.texts()
+                self._tap.message_writer.write_records(self.name, texts, self._tap.now())
+                delivery.all_written()
+                counter.increment(len(texts))
+        self._write_state_message()
 
     def _write_starting_replication_value(self, context: object) -> None:
         """The bookmark is read from the state as it is; the SDK would compare it inexactly."""

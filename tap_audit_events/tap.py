@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -213,6 +214,8 @@ class _Command(SingerCommand):
         except SettingsError as error:
             lines, exit_code = error.lines, 1
         except StoppedError as error:
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, signal.SIG_IGN)  # a second one would change the exit code now
             lines, exit_code = (str(error),), error.exit_code
         except AuditEventsError as error:
             lines, exit_code = (str(error),), 1

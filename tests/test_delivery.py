@@ -33,7 +33,8 @@ def a_page(events: Sequence[tuple[str, Instant]]) -> Page:
 def delivered(
     delivery: Delivery, page: Page, window: Window = EVERYTHING, *, in_order: bool = True
 ) -> list[str]:
-    ids = [record["id"] for record in delivery.records(page, window, in_order=in_order)]
+    delivery.begin(page, window, in_order=in_order)
+    ids = [record["id"] for record in delivery.records()]
     delivery.take_in()
     return ids
 
@@ -91,7 +92,8 @@ def test_only_what_is_written_counts_as_delivered(
 ) -> None:
     """A run that ends within a page knows the records before the one in hand, and no more."""
     delivery = Delivery(Watermark(lookback_seconds=100))
-    records = delivery.records(a_page(events), EVERYTHING, in_order=True)
+    delivery.begin(a_page(events), EVERYTHING, in_order=True)
+    records = delivery.records()
     for _ in zip(range(written), records, strict=False):
         pass  # the record in hand last is not written yet
     delivery.take_in()

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors import ContractError, RetryableError
-from tap_audit_events.events import read_page, read_record
+from tap_audit_events.events import Page, read_record, split_page
+from tap_audit_events.events import read_page as read_envelope
 from tests.builders import an_event
 
 storable_text = st.text(
@@ -44,6 +45,10 @@ def an_envelope(*texts: bytes, cursor: str | None = None) -> bytes:
     return b'{"auditEvents": [' + b", ".join(texts) + b"]" + end + b"}"
 
 
+def read_page(body: bytes) -> Page:
+    return read_envelope(split_page(body))
+
+
 def exact(text: bytes) -> Any:
     """JSON as Python's own parser reads it, numbers as exact as they are written."""
     return json.loads(text, parse_float=Decimal)
@@ -63,8 +68,9 @@ def test_what_leaves_equals_what_came(events: list[dict[str, Any]], cursor: str 
     body = an_envelope(*texts, cursor=cursor)
     page = read_page(body)
     assert page.malformed is None
-    assert page.next_cursor == cursor
+    assert split_page(body).next_cursor == cursor
     assert [exact(_encode(read_record(text))) for text in page.texts] == list(map(exact, texts))
+    assert list(map(bytes, page.texts)) == texts
 
 
 @pytest.mark.parametrize("escaped", [True, False])
@@ -73,7 +79,11 @@ def test_white_space_and_escapes_do_not_matter(escaped: bool, data: st.DataObjec
     """The service's layout is its own affair."""
     event = data.draw(records)
     text = json.dumps(event, ensure_ascii=escaped, indent=3, default=float).encode()
+    text = text.replace(b"\n", data.draw(st.sampled_from([b"\n", b"\r\n", b"\r", b" \t\n"])))
     assert exact(_encode(only_record(an_envelope(text)))) == exact(text)
+    (left,) = read_page(an_envelope(text)).texts
+    assert exact(bytes(left)) == exact(text)
+    assert not {b"\n", b"\r"} & set(map(bytes, zip(bytes(left), strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +148,7 @@ def test_a_cursor_is_kept_as_it_came_where_the_page_had_to_be_changed() -> None:
     """A cursor is opaque, also beside an event that no loader can store."""
     event = json.dumps(an_event(entity={"name": "\0"})).encode()
     event = event.replace(b'"entity"', b'"number": ' + b"7" * 5000 + b', "entity"')
-    assert read_page(an_envelope(event, cursor="a\0b")).next_cursor == "a\0b"
+    assert split_page(an_envelope(event, cursor="a\0b")).next_cursor == "a\0b"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +195,7 @@ def test_json_that_is_no_page_is_an_error(body: bytes) -> None:
 
 def test_a_null_cursor_is_none() -> None:
     """`nextCursor: null` says the same as leaving it out."""
-    assert read_page(b'{"auditEvents": [], "nextCursor": null}').next_cursor is None
+    assert split_page(b'{"auditEvents": [], "nextCursor": null}').next_cursor is None
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,13 @@ def test_the_output_is_utf8_with_one_message_a_line(service: Service, sync: Sync
 
 
 def test_nesting_is_kept_as_deep_as_it_can_be_read(service: Service, sync: Sync) -> None:
-    """Deep nesting passes; deeper than can be walked is an error that names the event."""
+    """Deep nesting passes; deeper than a stream map can walk is an error that names the event."""
     for depth, name in ((100, "deep"), (900, "too deep")):
         details = b'{"a":' * depth + b"1" + b"}" * depth
         text = json.dumps(an_event(id=name, at=f"2024-05-06T07:08:{depth // 100:02}Z"))
         service.add_raw([text.encode().replace(b'{"fields": {"name": "Research"}}', details)])
-    done = sync()
+    assert sync().raise_for_exit_code().ids == ["deep", "too deep"]
+    done = sync(stream_maps={"audit_events": {"also": "id"}})
     assert done.exit_code == 1
     assert done.ids == ["deep"]
     (error,) = done.errors

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events import delivery, export, state, streams, windows
+from tap_audit_events import export, state, streams, windows
 from tap_audit_events.client import Client
 from tap_audit_events.delivery import Delivery
 from tap_audit_events.errors import CursorRefusedError, RetryableError
-from tap_audit_events.events import Page
+from tap_audit_events.events import Envelope, Page
 from tap_audit_events.pagination import NextCursorPaginator
 from tap_audit_events.streams import AuditEventsStream
 from tap_audit_events.timestamps import LATEST, Instant, later
@@ -89,14 +89,13 @@ def ids_of_the_bookmark_only(patch: Patch) -> None:
 def state_before_records(patch: Patch) -> None:
     """A page counts as delivered when it has come, not when it is written."""
 
-    def records(self: Any, page: Page, window: Window, *, in_order: bool) -> Iterator[Any]:
-        made = list(real(self, page, window, in_order=in_order))
-        self._written = len(made)
+    def begin(self: Any, page: Page, window: Window, *, in_order: bool) -> None:
+        real(self, page, window, in_order=in_order)
+        self.all_written()
         self.take_in()
-        yield from made
 
-    real = Delivery.records
-    patch.setattr(delivery.Delivery, "records", records)
+    real = Delivery.begin
+    patch.setattr(Delivery, "begin", begin)
 
 
 def an_empty_page_is_the_end(patch: Patch) -> None:
@@ -105,15 +104,15 @@ def an_empty_page_is_the_end(patch: Patch) -> None:
         patch,
         NextCursorPaginator,
         "get_next",
-        lambda real: lambda self, page: real(self, page) if page.ids else None,
+        lambda real: lambda self, page: real(self, page) if page.texts else None,
     )
 
 
 def a_short_page_is_the_end(patch: Patch) -> None:
     """A page that is not full is taken for the last one."""
 
-    def get_next(self: Any, page: Page) -> str | None:
-        return real(self, page) if len(page.ids) > 1 else None
+    def get_next(self: Any, page: Envelope) -> str | None:
+        return real(self, page) if len(page.texts) > 1 else None
 
     real = NextCursorPaginator.get_next
     patch.setattr(NextCursorPaginator, "get_next", get_next)
@@ -140,11 +139,11 @@ def the_end_is_read_again_for_each_page(patch: Patch) -> None:
 def a_failed_page_is_skipped(patch: Patch) -> None:
     """A request whose retries are used up is passed over."""
 
-    def fetch(self: Any, window: Window, cursor: str | None) -> Page:
+    def fetch(self: Any, window: Window, cursor: str | None) -> Envelope:
         try:
             return real(self, window, cursor)
         except RetryableError:
-            return Page((), (), ())
+            return Envelope(b'{"auditEvents":[]}', [], None)
 
     real = Client.fetch
     patch.setattr(Client, "fetch", fetch)

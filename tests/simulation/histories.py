@@ -67,7 +67,8 @@ def draw(seed: int) -> History:
     rng = random.Random(seed)
     lookback = rng.choice([0, 0, 3, 60, 300])
     runs = [_run(rng, at) for at in sorted(rng.uniform(0, 1500) for _ in range(rng.randint(1, 4)))]
-    settings: dict[str, Any] = {
+    lane: dict[str, Any] = rng.choice([{}, {"stream_maps": {"audit_events": {"also": "id"}}}])
+    settings = lane | {
         "page_size": rng.choice([1, 2, 3, 5, 10, 1000]),
         "lookback_seconds": lookback,
         "max_retries": rng.choice([0, 2, 8]),

@@ -144,7 +144,7 @@ class _Run:
         if what != counted or self.met[what] != planned.end_at:
             return
         if planned.end == "killed":
-            self.pipe.dead = True
+            self.pipe.die()
             raise KilledError
         if planned.end == "stopped":
             self.tap.stop.ask(SIGTERM)

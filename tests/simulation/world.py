@@ -3,15 +3,19 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from io import BytesIO
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 import requests
 from requests.adapters import BaseAdapter
 from singer_sdk.singerlib import Message
+from urllib3 import HTTPResponse
+from urllib3.exceptions import ProtocolError
 
+from tap_audit_events.events import Text
 from tap_audit_events.messages import MessageWriter
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.stopping import Stop
@@ -75,6 +79,11 @@ class Pipe:
 
     def flush(self) -> None:
         self._push(len(self._waiting))
+
+    def die(self) -> None:
+        """The process is killed, perhaps while a part of its buffer is on the way."""
+        self._push(self._random.choice([0, self._random.randint(0, len(self._waiting))]))
+        self.dead = True
 
     def _push(self, count: int) -> None:
         if not self.dead:
@@ -175,30 +184,32 @@ class Network(BaseAdapter):
         if fault == "timeout":
             raise requests.ReadTimeout("timeout")
         if fault == "cut":
-            raise requests.exceptions.ChunkedEncodingError("cut")
+            raise ProtocolError("cut")
         if fault == "not JSON":
-            return a_response(200, answer.content[:-1] or b"<html>", {})
+            return a_response(200, answer.raw.read()[:-1] or b"<html>", {})
         headers = {"Retry-After": "3"} if fault == "status 429" else {}
         return a_response(int((fault or "").removeprefix("status ")), b"{}", headers)
 
 
 def a_response(status: int, body: bytes, headers: dict[str, str]) -> requests.Response:
-    """An answer that has been read."""
+    """An answer whose body is ready to be read."""
     response = requests.Response()
     response.status_code = status
-    response._content = body
+    response.raw = HTTPResponse(BytesIO(body), preload_content=False)
     response.headers.update(headers)
     return response
 
 
 class InlineStop(Stop):
-    """Calls in the same thread; a signal that comes meanwhile takes the result away."""
+    """Reads in the same thread, nothing ahead; a signal that comes meanwhile ends the reading."""
 
-    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def ahead(self, items: Iterator[Any], *, most: int) -> Iterator[Any]:
+        del most
         self.check()
-        result = function(*arguments)
-        self.check()
-        return result
+        for item in items:
+            self.check()
+            yield item
+            self.check()
 
 
 class Writer(MessageWriter):
@@ -212,6 +223,11 @@ class Writer(MessageWriter):
     def write_message(self, message: Message) -> None:
         self._met("message")
         super().write_message(message)
+
+    def write_records(self, stream: str, texts: Sequence[Text], extracted_at: datetime) -> None:
+        if texts:
+            self._met("message")
+        super().write_records(stream, texts, extracted_at)
 
     def _output(self) -> BinaryIO:
         return cast("BinaryIO", self._pipe)
