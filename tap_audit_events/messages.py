@@ -17,7 +17,8 @@ from singer_sdk.singerlib.encoding import GenericSingerWriter
 from tap_audit_events.errors import OutputError
 from tap_audit_events.events import Text
 
-_BUFFER_BYTES: Final = 1 << 20
+_BUFFER_BYTES: Final = 1 << 16
+"""Less than a page, which is then written without being copied into the buffer."""
 
 SMALL_STATE_BYTES: Final = 4096
 STATE_INTERVAL_SECONDS: Final = 5.0
@@ -55,6 +56,8 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
 
     def serialize_message(self, message: Message) -> bytes:
         """A message as one line of JSON, every digit of its numbers kept."""
+        if isinstance(message, StateMessage):  # `to_dict` would copy a long list of ids
+            return self._encode({"type": message.type, "value": message.value})
         return self._encode(message.to_dict())
 
     def write_message(self, message: Message) -> None:
@@ -85,13 +88,14 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         if texts:
             begin = b'{"type":"RECORD","stream":%b,"record":' % self._encode(stream)
             end = b',"time_extracted":%b}\n' % self._encode(extracted_at)
-            self._write(begin + (end + begin).join(texts) + end)
+            self._write(begin, (end + begin).join(texts), end)
 
-    def _write(self, lines: bytes, *, flush: bool = False) -> None:
-        self._bytes_since_state += len(lines)
+    def _write(self, *pieces: bytes, flush: bool = False) -> None:
+        self._bytes_since_state += sum(map(len, pieces))
         try:
             file = self._output()
-            file.write(lines)
+            for piece in pieces:
+                file.write(piece)
             if flush:
                 file.flush()
         except BrokenPipeError:

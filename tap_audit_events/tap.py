@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -179,6 +180,8 @@ class TapAuditEvents(Tap):
         """Run the tap as its command line asks."""
         PluginBase.invoke.__func__(cls, about=about, about_format=about_format)  # type: ignore[attr-defined]
         cls.print_version(print_fn=cls.logger.info)
+        gc.freeze()  # a run makes thousands of objects a page, all freed by counting: the collector
+        gc.set_threshold(100_000)  # would look through them, and through the program, for nothing
         config = config or _ConfigInput()
         tap = cls(
             config=config.config,
