@@ -1,13 +1,14 @@
 # `make` alone lists what there is. Needed: git, make, and Python 3.11 or newer.
 #
 # Everything is installed into this folder (.venv, .tools, .meltano) from exact, hashed pins; nothing
-# global is touched. Paths are relative, so that the folder may have a space in its name. Stamp files
+# global is touched but caches. Paths are relative, so that the folder may have a space in its name. Stamp files
 # make the second run quick.
 
 PYTHON ?= python3
 MATRIX ?= 3.11 3.12 3.13
 PYTEST_ARGS ?= -n auto
 MINUTES ?= 5
+REPETITIONS ?= 5
 
 # An installed uv is used where there is one that runs; else the pinned one, in a folder of its own.
 INSTALLED_UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
@@ -28,7 +29,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak check fix docs test-matrix lock clean venv meltano FORCE
+.PHONY: help demo test soak bench check fix docs test-matrix lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +42,10 @@ test: .venv/.installed .meltano/.installed ## Run the whole test suite
 
 soak: .venv/.installed ## Play random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
+
+bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed ## Measure it against others, REPETITIONS times (default 5), for docs/performance.md
+	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
+	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
 
 check: .venv/.installed ## Lint, check the formatting, check the types
 	@.venv/bin/ruff check
@@ -73,6 +78,9 @@ lock: $(UV_READY) ## Bring every pin in requirements/ up to date
 	$(COMPILE) --output-file requirements/meltano.txt requirements/meltano.in >/dev/null
 	$(COMPILE) --output-file requirements/target-jsonl.txt requirements/target-jsonl.in >/dev/null
 	$(COMPILE) --output-file requirements/target-duckdb.txt requirements/target-duckdb.in >/dev/null
+	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --group bench pyproject.toml >/dev/null
+	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
+	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
 
 clean: ## Remove everything that was installed or made here
@@ -106,7 +114,8 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@touch $@
 
 # One environment each: made anew for another Python, brought up to date when its pins change.
-.venv/pyvenv.cfg .tools/meltano/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+.venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
+.tools/bench-dlt/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
 
@@ -127,6 +136,18 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 .tools/meltano/.installed: .tools/meltano/pyvenv.cfg requirements/meltano.txt
 	@echo "Setting up Meltano in .tools/meltano"
 	@$(SYNC) --python .tools/meltano/bin/python requirements/meltano.txt
+	@touch $@
+
+# What is measured is installed as a user would install it, without the tools of development.
+.tools/bench/.installed: .tools/bench/pyvenv.cfg requirements/bench.txt pyproject.toml
+	@echo "Setting up the package in .tools/bench"
+	@$(SYNC) --python .tools/bench/bin/python requirements/bench.txt
+	@$(EDITABLE) --python .tools/bench/bin/python
+	@touch $@
+
+.tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt
+	@echo "Setting up $* in .tools/bench-$*"
+	@$(SYNC) --python .tools/bench-$*/bin/python requirements/bench-$*.txt
 	@touch $@
 
 MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clean

@@ -133,7 +133,7 @@ def check(found: list[str], expected: list[str], where: str, what: str) -> None:
 def say_what_is_left() -> None:
     file = DATABASE.relative_to(PROJECT)
     say("Each event is there, once. The file stays, to be looked into:")
-    look = f"import duckdb; print(duckdb.connect('{file}').sql('FROM audit_events'))"
+    look = f"import duckdb; c = duckdb.connect('{file}'); print(c.sql('FROM audit_events'))"
     print(f'   $ .venv/bin/python -c "{look}"')
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from logging import Logger
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import backoff
@@ -37,6 +37,10 @@ from tap_audit_events.pacing import (
 from tap_audit_events.pagination import NextCursorPaginator
 from tap_audit_events.settings import Settings
 from tap_audit_events.windows import Window
+
+MOST_EMPTY_PAGES: Final = 1000
+LARGEST_BODY_BYTES: Final = 256 * 1024 * 1024
+_PIECE_BYTES: Final = 8 * 1024 * 1024
 
 
 @dataclass(slots=True)
@@ -84,13 +88,17 @@ class Client:
         """Every page of a window, in the service's order; the last is the one without a cursor.
 
         Raises:
-            ServiceError: as `fetch`; or the service gave a cursor twice.
+            ServiceError: as `fetch`; or the service gave a cursor twice, or empty pages without
+                end.
         """
-        paginator = NextCursorPaginator()
+        paginator, empty_pages = NextCursorPaginator(), 0
         while not paginator.finished:
             envelope = self.fetch(window, paginator.current_value)
             yield envelope
+            empty_pages = 0 if envelope.texts else empty_pages + 1
             with about(window):
+                if empty_pages > MOST_EMPTY_PAGES:
+                    raise service_error("empty pages", details=f"{empty_pages} in a row")
                 paginator.advance(envelope)  # type: ignore[arg-type]  # see there
 
     def fetch(self, window: Window, cursor: str | None) -> Envelope:
@@ -149,24 +157,28 @@ class Client:
                 allow_redirects=False,
                 **self._environment,
             )
-            # In one piece: `response.content` would read it 10 kB at a time.
-            return response, response.raw.read(decode_content=True)
-        except (exceptions.RequestException, HTTPError, UnicodeError) as error:
-            raise self._no_answer(error) from None
+            return response, self._read(response)
+        except (exceptions.RequestException, HTTPError, UnicodeError, OSError) as error:
+            raise _no_answer(error) from None
 
-    def _no_answer(self, error: Exception) -> ServiceError:
-        cause = _innermost(error)
-        if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError):
-            case = "timeout"
-        elif isinstance(error, ProtocolError | DecodeError):
-            case = "cut"
-        elif isinstance(cause, ssl.SSLCertVerificationError):
-            case = "certificate"
-        elif isinstance(error, exceptions.ConnectionError):
-            case = "connection"
-        else:
-            case = "address"
-        return service_error(case, details=f"{type(cause).__name__}: {self._shown(str(cause))}")
+    def _read(self, response: requests.Response) -> bytes:
+        """The body, in large pieces: `response.content` would read it 10 kB at a time.
+
+        Raises:
+            ContractError: it is larger than `LARGEST_BODY_BYTES`, unpacked.
+        """
+        length = response.headers.get("Content-Length", "")
+        is_packed = "Content-Encoding" in response.headers
+        if length.isdecimal() and int(length) <= LARGEST_BODY_BYTES and not is_packed:
+            body: bytes = response.raw.read()  # twice as fast as in pieces
+            return body
+        pieces, size = [], 0
+        while piece := response.raw.read(_PIECE_BYTES, decode_content=True):
+            pieces.append(piece)
+            size += len(piece)
+            if size > LARGEST_BODY_BYTES:
+                raise service_error("too large", details=f"more than {LARGEST_BODY_BYTES:,} bytes")
+        return b"".join(pieces)
 
     def _failure(
         self, response: requests.Response, body: bytes, cursor: str | None
@@ -175,7 +187,7 @@ class Client:
         status = response.status_code
         said = f"status {status}, {self._said(body)}"
         if 300 <= status < 400:
-            location = self._shown(response.headers.get("Location", ""))
+            location = shown(response.headers.get("Location", ""))
             return service_error("redirect", details=f"status {status} to {location}")
         if status == HTTPStatus.BAD_REQUEST and cursor is not None:
             return service_error("cursor refused", details=said)
@@ -193,15 +205,10 @@ class Client:
         """The service's errCode, msg and vars, or the start of what came instead."""
         try:
             error = json.loads(body)
-            parts = [
-                f"{key} {self._shown(_text(error[key]))}" for key in ("errCode", "msg", "vars")
-            ]
+            parts = [f"{key} {shown(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
         except (ValueError, KeyError, TypeError, RecursionError):
-            return f"body {self._shown(body.decode('utf-8', 'backslashreplace'))}"
+            return f"body {shown(body.decode('utf-8', 'backslashreplace'))}"
         return ", ".join(parts)
-
-    def _shown(self, text: str) -> str:
-        return shown(text.replace(self._settings.access_token, "<access_token>"))
 
     def _pause(self, error: RetryableError, backoff_seconds: float, retry: int) -> None:
         asked = error.retry_after_seconds
@@ -233,8 +240,31 @@ def about(window: Window) -> Iterator[None]:
         raise
 
 
+def _no_answer(error: Exception) -> ServiceError:
+    """What kept an answer from coming, or from coming whole."""
+    cause = _innermost(error)
+    return service_error(
+        _case_of(error, cause), details=f"{type(cause).__name__}: {shown(str(cause))}"
+    )
+
+
+def _case_of(error: Exception, cause: BaseException) -> str:
+    if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError | TimeoutError):
+        return "timeout"
+    if isinstance(error, ProtocolError | DecodeError):
+        return "cut"
+    if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
+        return "certificate"
+    if isinstance(error, exceptions.ConnectionError | HTTPError | ConnectionError):
+        return "connection"
+    if isinstance(error, OSError) and not isinstance(error, exceptions.RequestException):
+        return "certificate"  # the bundle that REQUESTS_CA_BUNDLE names is not there
+    return "address"
+
+
 def _used_up(error: RetryableError, retries: int) -> RetryableError:
-    final = RetryableError(error.case, details=f"{error.details}; gave up after {retries} retries")
+    gave_up = f"; gave up after {retries} retries" if retries else ""
+    final = RetryableError(error.case, details=f"{error.details}{gave_up}")
     final.where = error.where
     return final
 

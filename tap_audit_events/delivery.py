@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from tap_audit_events.events import Page, Text, read_record
-from tap_audit_events.timestamps import Instant, seconds_between
+from tap_audit_events.timestamps import EARLIEST, Instant, seconds_between
 from tap_audit_events.watermark import Watermark
 from tap_audit_events.windows import Window
 
@@ -25,7 +25,7 @@ class Delivery:
             the bookmark stays where it is until the range is complete.
         delivered: events delivered by this run.
         repeats: events left out because they were delivered before.
-        outside: events left out because they lie outside of the window that was asked for.
+        outside: events left out because they lie outside of what was asked for.
         late: events delivered that lie before the bookmark the run began with.
         latest_seconds: how far before it the latest of them lies.
     """
@@ -43,6 +43,8 @@ class Delivery:
     def begin(self, page: Page, window: Window, *, in_order: bool) -> None:
         """Take a page in hand: its events that lie in the window and were not delivered before."""
         self.in_order = self.in_order and in_order
+        if not self.in_order and self.watermark.bookmark is None:
+            self.watermark.bookmark = window.start or EARLIEST  # safe, and ids are kept beside it
         self._page, self._positions = page, self._to_deliver(page, window)
         self._written = self._taken = 0
 
@@ -71,12 +73,13 @@ class Delivery:
 
     def _to_deliver(self, page: Page, window: Window) -> Sequence[int]:
         fresh = self.watermark.fresh(page.ids)
-        self.repeats += len(page.ids) - len(fresh)
+        if len(fresh) < len(page.ids):
+            self.repeats += len(page.ids) - len(fresh)
+            self.watermark.recognize(page.ids, page.instants)
         if window.holds_all(page.instants):
             return fresh
-        inside = [position for position in fresh if window.holds(page.instants[position])]
-        self.outside += len(fresh) - len(inside)
-        return inside
+        self.outside += sum(not window.asks(page.instants[position]) for position in fresh)
+        return [position for position in fresh if window.holds(page.instants[position])]
 
     def _count_late(self, instants: Sequence[Instant]) -> None:
         before = self._bookmark_before

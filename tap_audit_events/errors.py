@@ -15,10 +15,12 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 SHOWN_LENGTH: Final = 300
 """Characters of a text from outside that a message shows at most."""
@@ -40,12 +42,20 @@ class SettingsError(AuditEventsError):
 
 
 class OutputError(AuditEventsError):
-    """The target no longer reads what the tap writes."""
+    """What the tap writes cannot be written: the target no longer reads, or a disk is full.
 
-    def __init__(self) -> None:
-        super().__init__(
+    Args:
+        reason: the system's words, None where the target has closed its end of the pipe.
+    """
+
+    def __init__(self, reason: str | None = None) -> None:
+        happened = (
             "The target closed its input before the tap was done: look for the target's own error."
-            " The next run goes on from the last STATE that the target acknowledged."
+            if reason is None
+            else f"The tap cannot write to stdout: {reason}."
+        )
+        super().__init__(
+            f"{happened} The next run goes on from the last STATE that the target acknowledged."
         )
 
 
@@ -186,7 +196,11 @@ CASES: Final[dict[str, Case]] = {
         "The certificate of the service cannot be verified",
         "Check base_url, or name your own authority's bundle in REQUESTS_CA_BUNDLE.",
     ),
-    "address": Case(RefusedError, "The request cannot be sent to this address", _ADDRESS),
+    "address": Case(
+        RefusedError,
+        "The request cannot be sent to this address",
+        f"{_ADDRESS} Check the proxy too, where HTTPS_PROXY or ALL_PROXY names one.",
+    ),
     "cut": Case(RetryableError, "The answer broke off half-way", _LATER),
     "not JSON": Case(
         RetryableError,
@@ -214,6 +228,17 @@ CASES: Final[dict[str, Case]] = {
         "An answer is nested deeper than can be read",
         "Find the event with a small page_size, and leave it out with start_date or end_date.",
     ),
+    "too large": Case(
+        ContractError,
+        "The answer is larger than any page can be",
+        "Lower page_size. If that does not help, report it to the service's support.",
+    ),
+    "empty pages": Case(
+        ContractError,
+        "The service sends empty pages without end, each with a new nextCursor",
+        "The events before them are delivered. Run the tap again;"
+        " if it happens again, report it to the service's support.",
+    ),
     "cursor repeated": Case(
         ContractError,
         "The service gave a nextCursor that it had given before: its pages would never end",
@@ -229,6 +254,20 @@ def service_error(case: str, *, details: str = "") -> ServiceError:
     return CASES[case].error(case, details=details)
 
 
+_secrets: list[str] = []
+
+
+def keep_secret(secret: str) -> None:
+    """Never show a text again, in whatever `shown` is given: the access token."""
+    escaped = json.dumps(secret)[1:-1]
+    _secrets[:] = sorted({secret, escaped, quote(secret, safe="")}, key=len, reverse=True)
+
+
 def shown(text: str, length: int = SHOWN_LENGTH) -> str:
-    """A text from outside, safe to show: quoted, one line, no control codes, bounded in length."""
+    """A text from outside, safe to show.
+
+    It is quoted, on one line, without control codes, bounded in length, and without the secret.
+    """
+    for secret in _secrets:
+        text = text.replace(secret, "<access_token>")
     return repr(text if len(text) <= length else f"{text[:length]}…")

@@ -104,8 +104,8 @@ def split_page(body: bytes) -> Envelope:
     except RecursionError:
         raise service_error("nesting") from None
     cursor = envelope.nextCursor if text is body else _cursor_as_sent(body)
-    if cursor == "":
-        raise service_error("envelope", details="nextCursor is an empty text")
+    if cursor is not None and not _is_usable_cursor(cursor):
+        raise service_error("envelope", details="nextCursor is empty or no Unicode text")
     return Envelope(text, envelope.auditEvents, cursor)
 
 
@@ -237,6 +237,13 @@ def _cursor_as_sent(body: bytes) -> str | None:
     return cursor
 
 
+def _is_usable_cursor(cursor: str) -> bool:
+    try:
+        return bool(cursor.encode())
+    except UnicodeEncodeError:  # a lone surrogate, which no address can hold
+        return False
+
+
 def _exact_integer(text: str) -> int | Decimal:
     return int(text) if len(text) <= _LONGEST_INTEGER else Decimal(text)
 
@@ -255,4 +262,4 @@ encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def _start(body: bytes) -> str:
-    return shown(body[:80].decode("utf-8", "backslashreplace"))
+    return shown(body[:4000].decode("utf-8", "backslashreplace"), 80)

@@ -42,7 +42,8 @@ def export(
 
     Raises:
         CursorRefusedError: a cursor was refused, and starting the window again at the newest
-            instant it had reached brought nothing new.
+            instant it had reached brought nothing new, or could pass over events because the
+            window came out of order.
     """
     for window in windows:
         yield from _to_its_end(window, pages_of, restarting)
@@ -66,10 +67,18 @@ def _to_its_end(
 
 
 class _Position:
-    """How far a window was read: its newest instant, and how many events of that instant."""
+    """How far a window was read: its newest instant, and how many events of that instant.
+
+    Attributes:
+        newest: the newest instant so far.
+        safe: the newest instant before the first page out of order.
+        in_order: whether all pages came in ascending order.
+    """
 
     def __init__(self) -> None:
         self.newest: Instant | None = None
+        self.safe: Instant | None = None
+        self.in_order = True
         self._ties = 0
 
     def advance(self, instants: Sequence[Instant]) -> bool:
@@ -78,7 +87,10 @@ class _Position:
             return True
         in_order = sorted(instants) == list(instants)
         in_order = in_order and (self.newest is None or self.newest <= instants[0])
+        self.in_order = self.in_order and in_order
         newest = max(instants)
+        if self.in_order:
+            self.safe = newest
         if self.newest is None or newest > self.newest:
             self.newest, self._ties = newest, 0
         self._ties += instants.count(self.newest)
@@ -94,8 +106,8 @@ def _rest(
     window: Window, position: _Position, reached: _Position, error: CursorRefusedError
 ) -> Window:
     """The window from the newest instant on, where that is farther than ever before."""
-    if position.newest is None or not position.is_beyond(reached):
-        start = position.newest or reached.newest or window.start
+    if position.newest is None or not position.in_order or not position.is_beyond(reached):
+        start = position.safe or reached.newest or window.start
         error.where = f"in {Window(start, window.end)}"
         raise error
     return Window(position.newest, window.end)

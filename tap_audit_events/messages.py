@@ -64,7 +64,7 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         """Write a message; not a STATE that is already the last line.
 
         Raises:
-            OutputError: the reader has closed the pipe.
+            OutputError: it cannot be written, as when the reader has closed the pipe.
         """
         line = self.format_message(message) + b"\n"
         if line == self._last_state and not self._bytes_since_state:
@@ -83,7 +83,7 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             extracted_at: when they were read, aware.
 
         Raises:
-            OutputError: the reader has closed the pipe.
+            OutputError: as `write_message`.
         """
         if texts:
             begin = b'{"type":"RECORD","stream":%b,"record":' % self._encode(stream)
@@ -101,10 +101,15 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         except BrokenPipeError:
             self._abandon_output()
             raise OutputError from None
+        except OSError as error:
+            self._abandon_output()
+            raise OutputError(error.strerror or str(error)) from None
 
     def _output(self) -> BinaryIO:
         """A file on stdout's descriptor; its buffer where it has none, as under a test runner."""
         if self._file is None or self._stdout is not sys.stdout:
+            if sys.stdout is None:
+                raise OutputError("it is closed")
             self._stdout = sys.stdout
             try:
                 descriptor = sys.stdout.fileno()

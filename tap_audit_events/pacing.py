@@ -13,7 +13,6 @@ LONGEST_RETRY_AFTER_SECONDS: Final = 900.0
 LONGEST_BACKOFF_SECONDS: Final = 60.0
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-_DIGITS_THAT_MATTER = 15
 
 
 def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
@@ -30,7 +29,7 @@ def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
     """
     text = (header or "").strip()
     if _SECONDS.fullmatch(text):
-        return float(text) if len(text) <= _DIGITS_THAT_MATTER else float("inf")
+        return float(text)
     moment = http_date(text)
     return None if moment is None else max(0.0, (moment - now).total_seconds())
 

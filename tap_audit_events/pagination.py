@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from singer_sdk.pagination import BaseAPIPaginator
 
 from tap_audit_events.errors import service_error, shown
+
+RECENT_CURSORS: Final = 10_000
 
 if TYPE_CHECKING:
     from tap_audit_events.events import Envelope
@@ -21,7 +23,9 @@ class NextCursorPaginator(BaseAPIPaginator[str | None]):
 
     def __init__(self) -> None:
         super().__init__(None)
-        self._seen: set[int] = set()
+        self._recent: dict[str, None] = {}
+        self._milestone: str | None = None
+        self._next_milestone = 1
 
     def continue_if_empty(self, response: Envelope) -> bool:  # type: ignore[override]
         """An empty page is no end (interface.md 4.1, rule 2)."""
@@ -37,7 +41,19 @@ class NextCursorPaginator(BaseAPIPaginator[str | None]):
         cursor = response.next_cursor
         if cursor is None:
             return None
-        if hash(cursor) in self._seen:
+        if cursor in self._recent or cursor == self._milestone:
             raise service_error("cursor repeated", details=f"nextCursor {shown(cursor)}")
-        self._seen.add(hash(cursor))
+        self._remember(cursor)
         return cursor
+
+    def _remember(self, cursor: str) -> None:
+        """Keep the newest cursors, and one more at each power of two, which meets any longer cycle.
+
+        That one is Brent's way of finding a cycle: it needs no more memory for more pages.
+        """
+        self._recent[cursor] = None
+        if len(self._recent) > RECENT_CURSORS:
+            del self._recent[next(iter(self._recent))]
+        if self.count >= self._next_milestone:
+            self._milestone = cursor
+            self._next_milestone *= 2

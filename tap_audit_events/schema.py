@@ -6,10 +6,6 @@ from typing import Any
 
 from singer_sdk import typing as th
 
-STREAM = "audit_events"
-PRIMARY_KEY = "id"
-REPLICATION_KEY = "occurredAt"
-
 
 def _text(name: str, description: str) -> th.Property[Any]:
     return th.Property(name, th.StringType, description=description)

@@ -6,7 +6,7 @@ import difflib
 import ipaddress
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from importlib.metadata import PackageNotFoundError, version
@@ -178,29 +178,46 @@ def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[s
         )
     names = list(known)
     for unknown in sorted(config.keys() - set(names)):
-        near = difflib.get_close_matches(unknown, names, n=1)
+        near = difflib.get_close_matches(unknown, names, n=1, cutoff=0.7)
         hint = f": did you mean {near[0]}?" if near else ", and none has a name like it"
         warnings.append(f"{shown(unknown, 60)} is no setting and is ignored{hint}")
     return warnings
 
 
-def settings_from_texts(texts: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings given as texts, as environment variables are, in the types of the schema.
+def settings_from_texts(
+    texts: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Settings given as texts, as environment variables are, in the types of their schemas.
 
-    A text that does not fit stays as it is, for `read_settings` to refuse. A list is JSON, or
+    A text that does not fit stays as it is, to be refused like any other value. A list is JSON, or
     texts separated by commas.
     """
-    return {name: _from_text(name, value) for name, value in texts.items()}
+    return {
+        name: _from_text(text, properties[name].get("type", ())) for name, text in texts.items()
+    }
 
 
-def _from_text(name: str, value: Any) -> Any:
-    types = SETTINGS_SCHEMA["properties"].get(name, {}).get("type", ())
-    if not isinstance(value, str) or "string" in types:
-        return value
+def _from_text(text: str, types: str | Sequence[str]) -> Any:
+    kind = types if isinstance(types, str) else next(iter(types), "string")
     try:
-        return _FROM_TEXT[types[0]](value)
-    except ValueError:
-        return value
+        return _FROM_TEXT.get(kind, str)(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def unknown_environment(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """The names of environment variables that look like settings of the tap and are none.
+
+    Those with two underscores are Meltano's own.
+    """
+    prefix, known = ENVIRONMENT_PREFIX, {*known, "loglevel"}
+    return [
+        name.removeprefix(prefix).lower()
+        for name in names
+        if name.startswith(prefix)
+        and not name.startswith(f"{prefix}_")
+        and name.removeprefix(prefix).lower() not in known
+    ]
 
 
 def _list_from_text(text: str) -> Any:
@@ -212,6 +229,8 @@ def _list_from_text(text: str) -> Any:
 _FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
     "integer": int,
     "number": float,
+    "boolean": lambda text: {"true": True, "false": False}.get(text.lower(), text),
+    "object": json.loads,
     "array": _list_from_text,
 }
 
@@ -252,13 +271,17 @@ def _text(value: Any, what: str) -> str:
 
 def _base_url(value: Any) -> str:
     text = _text(value, f"the {_WHAT['base_url']}")
-    if not text.isascii() or not text.isprintable() or " " in text:
-        raise ValueError("must be an address of printable ASCII without white space")
-    parts = urlsplit(text)
+    if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
+        raise ValueError(
+            "must be an address of printable ASCII without white space and backslashes"
+        )
     try:
+        parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("has no usable port: write https://host or https://host:8443") from None
+        raise ValueError(
+            "has no usable host or port: write https://host or https://host:8443"
+        ) from None
     if parts.scheme not in {"https", "http"} or not host or port == 0:
         raise ValueError(f"is no address: write the {_WHAT['base_url']}")
     if parts.username is not None or parts.query or parts.fragment or text[-1:] in "?#":
@@ -314,6 +337,8 @@ def _action_types(value: Any) -> tuple[str, ...]:
         raise ValueError('must be a list of texts, for example ["workspace_create"]')
     if not all(item.strip() for item in value):
         raise ValueError("has an empty item: leave it out")
+    if not all(item.isprintable() for item in value):
+        raise ValueError("has a control character in an item: write the type's name as it is")
     if any("," in item for item in value):
         raise ValueError('has a comma in an item: write one type an item, ["one", "two"]')
     return tuple(dict.fromkeys(value))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+from tap_audit_events import REPLICATION_KEY
 from tap_audit_events.errors import SettingsError, shown
 from tap_audit_events.timestamps import Instant, parse_instant, text_of
 from tap_audit_events.watermark import Watermark
 
-REPLICATION_KEY: Final = "occurredAt"
 VERSION: Final = 1
 _START_OVER = "To start over, run without this state."
 
@@ -35,6 +35,7 @@ def to_bookmark(
                 "organization_id": organization_id,
                 "action_types": list(action_types),
                 "ids": watermark.ids,
+                "ids_from": text_of(watermark.ids_from),
                 "ids_until": text_of(watermark.ids_until or watermark.bookmark),
             }
         ],
@@ -42,18 +43,30 @@ def to_bookmark(
 
 
 def from_bookmark(
-    bookmark: Mapping[str, Any], *, organization_id: str, lookback_seconds: int
+    bookmark: Mapping[str, Any],
+    *,
+    organization_id: str,
+    lookback_seconds: int,
+    warn: Callable[[str], object] = lambda _: None,
 ) -> Watermark:
     """The watermark that a bookmark holds.
 
     A plain Singer bookmark, one by a newer version, and one whose ``replication_key_value`` was
     changed by hand hold no ids: then events at most a lookback old may be emitted once more.
 
+    Args:
+        bookmark: the bookmark of this stream, empty where there is none.
+        organization_id: whose events are read.
+        lookback_seconds: how far before the bookmark a run starts.
+        warn: is told where something in the bookmark is not used.
+
     Raises:
         SettingsError: the bookmark is of another shape, key or organization, or holds no time.
     """
-    value = bookmark.get("replication_key_value")
+    value = bookmark.get("replication_key_value", bookmark.get(REPLICATION_KEY))
     if value is None:
+        if bookmark.keys() & {"replication_key", "watermark", "partitions"}:
+            warn("The bookmark of audit_events has no replication_key_value: all events are read")
         return Watermark(lookback_seconds=lookback_seconds)
     if bookmark.get("replication_key", REPLICATION_KEY) != REPLICATION_KEY:
         raise _unusable(f"its replication_key is not {REPLICATION_KEY}")
@@ -63,11 +76,18 @@ def from_bookmark(
             f"it belongs to the organization {shown(held['organization_id'], 60)},"
             " not to that of organization_id: give each organization a state of its own"
         )
-    if held.get("bookmark") != value:
-        return Watermark(_instant(value), lookback_seconds=lookback_seconds)
+    instant = _instant(value)
+    if not held or _instant(held["bookmark"]) != instant:
+        if "watermark" in bookmark:
+            warn(
+                "The ids beside the bookmark belong to another replication_key_value or version:"
+                " events at most lookback_seconds older than the bookmark may be emitted again"
+            )
+        return Watermark(instant, lookback_seconds=lookback_seconds)
     return Watermark(
-        _instant(value),
+        instant,
         held["ids"],
+        ids_from=_instant(held["ids_from"]),
         ids_until=_instant(held["ids_until"]),
         lookback_seconds=lookback_seconds,
     )
@@ -102,6 +122,7 @@ def _held(bookmark: Mapping[str, Any]) -> dict[str, Any]:
                 "organization_id": str(),
                 "action_types": list(action_types),
                 "ids": list(ids),
+                "ids_from": str(),
                 "ids_until": str(),
             }
         ] if all(isinstance(text, str) for text in (*ids, *action_types)):
@@ -114,9 +135,9 @@ def _instant(value: Any) -> Instant:
     try:
         return parse_instant(value)
     except TypeError:
-        raise _unusable("its replication_key_value is no text") from None
+        raise _unusable("its time is no text") from None
     except ValueError as error:
-        raise _unusable(f"its replication_key_value {shown(value, 60)} {error}") from None
+        raise _unusable(f"its time {shown(value, 60)} {error}") from None
 
 
 def _unusable(problem: str) -> SettingsError:

@@ -9,12 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from singer_sdk import Stream
-from singer_sdk.exceptions import AbortedSyncFailedException, AbortedSyncPausedException
+from singer_sdk.exceptions import (
+    AbortedSyncFailedException,
+    AbortedSyncPausedException,
+    MappingError,
+)
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import SameRecordTransform
 from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
+from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
 from tap_audit_events.client import Client
 from tap_audit_events.delivery import Delivery
 from tap_audit_events.errors import (
@@ -26,9 +31,9 @@ from tap_audit_events.errors import (
 )
 from tap_audit_events.events import Page, read_page
 from tap_audit_events.export import export
-from tap_audit_events.schema import PRIMARY_KEY, REPLICATION_KEY, SCHEMA, STREAM
+from tap_audit_events.schema import SCHEMA
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
-from tap_audit_events.timestamps import instant_of, text_of
+from tap_audit_events.timestamps import brief, instant_of
 from tap_audit_events.watermark import Watermark
 from tap_audit_events.windows import Window, run_window
 
@@ -69,7 +74,7 @@ class AuditEventsStream(Stream):
             SettingsError: it asks for another replication method or key than there is.
         """
         super().apply_catalog(catalog)
-        if self.replication_key not in {None, REPLICATION_KEY}:
+        if self.replication_key and self.replication_key != REPLICATION_KEY:
             raise SettingsError(
                 [f"The catalog's replication_key of {STREAM} must be {REPLICATION_KEY}"]
             )
@@ -147,6 +152,7 @@ class AuditEventsStream(Stream):
             self.stream_state,
             organization_id=settings.organization_id,
             lookback_seconds=settings.lookback_seconds,
+            warn=self.logger.warning,
         )
 
     def _run_window(self, watermark: Watermark) -> Window | None:
@@ -157,6 +163,7 @@ class AuditEventsStream(Stream):
             bookmark=watermark.bookmark,
             lookback_seconds=settings.lookback_seconds,
             now=instant_of(self._tap.now()),
+            ids_from=watermark.ids_from,
         )
         if window is None:
             self.logger.warning(
@@ -215,8 +222,13 @@ class AuditEventsStream(Stream):
             "Done: %d events delivered; %d of them late%s; %d dropped as delivered before;"
             " %d requests, %d of them retries; bookmark %s",
             delivery.delivered, delivery.late, late, delivery.repeats,
-            client.traffic.requests, client.traffic.retries, _shown(delivery.watermark),
+            client.traffic.requests, client.traffic.retries, self._bookmark_shown(delivery),
         )  # fmt: skip
+
+    def _bookmark_shown(self, delivery: Delivery) -> str:
+        if self.replication_method == REPLICATION_FULL_TABLE:
+            return "none, as the whole table was read"
+        return _shown(delivery.watermark)
 
     # The SDK's own ways, where they would lose or repeat events. Each private name is listed, with
     # its reason, in docs/adr/0002-what-is-taken-from-inside-the-sdk.md.
@@ -285,19 +297,28 @@ class AuditEventsStream(Stream):
 
         Raises:
             ContractError: the event is nested deeper than the SDK can walk.
+            SettingsError: a stream map cannot be applied to it.
         """
+        event_id = shown(record["id"])
         try:
             super()._write_record_message(record)
         except RecursionError:
-            raise service_error("nesting", details=f"event {shown(record['id'])}") from None
+            raise service_error("nesting", details=f"event {event_id}") from None
+        except (AuditEventsError, MappingError):
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {shown(str(error))}"
+            raise SettingsError([f"stream_maps fails at event {event_id} ({what})"]) from error
 
 
 def _shown(watermark: Watermark) -> str:
-    return "none" if watermark.bookmark is None else text_of(watermark.bookmark)
+    return "none" if watermark.bookmark is None else brief(watermark.bookmark)
 
 
 def _without_alarm_for_expected_errors(record: logging.LogRecord) -> bool:
     """Drop the SDK's "unhandled error" line for errors that are handled: they have their own."""
-    expected = AuditEventsError | AbortedSyncFailedException | AbortedSyncPausedException
+    expected = (
+        AuditEventsError | MappingError | AbortedSyncFailedException | AbortedSyncPausedException
+    )
     is_alarm = str(record.msg).startswith("An unhandled error occurred")
     return not (is_alarm and isinstance(sys.exc_info()[1], expected))

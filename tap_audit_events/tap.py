@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ import click
 import requests
 from singer_sdk import Tap
 from singer_sdk.configuration._dict_config import parse_environment_config
-from singer_sdk.exceptions import MappingError
+from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
 from singer_sdk.plugin_base import (
@@ -25,8 +26,20 @@ from singer_sdk.plugin_base import (
     _ConfigInput,
 )
 
-from tap_audit_events.documents import check_catalog, check_state, read_document
-from tap_audit_events.errors import AuditEventsError, SettingsError, StoppedError, shown
+from tap_audit_events import STREAM
+from tap_audit_events.documents import (
+    check_catalog,
+    check_state,
+    read_document,
+    state_warnings,
+)
+from tap_audit_events.errors import (
+    AuditEventsError,
+    SettingsError,
+    StoppedError,
+    keep_secret,
+    shown,
+)
 from tap_audit_events.messages import MessageWriter
 from tap_audit_events.settings import (
     ENVIRONMENT_PREFIX,
@@ -36,6 +49,7 @@ from tap_audit_events.settings import (
     read_settings,
     settings_from_texts,
     settings_warnings,
+    unknown_environment,
 )
 from tap_audit_events.stopping import Stop
 from tap_audit_events.streams import AuditEventsStream
@@ -93,6 +107,8 @@ class TapAuditEvents(Tap):
             SettingsError: it is no Singer state.
         """
         check_state(state)
+        for warning in state_warnings(state):
+            self.logger.warning("%s", warning)
         super().load_state(state)
 
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
@@ -109,6 +125,7 @@ class TapAuditEvents(Tap):
         ):
             self.logger.warning("%s", warning)
         self.settings = read_settings(self.config)
+        keep_secret(self.settings.access_token)
         errors = JSONSchemaValidator(sdk_schema).iter_errors(self._config)
         if problems := [f"{_path(error)}: {shown(error.message)}" for error in errors]:
             raise SettingsError(problems)
@@ -131,11 +148,11 @@ class TapAuditEvents(Tap):
     @classproperty
     def _env_var_config(cls) -> dict[str, Any]:  # noqa: N805 - a property of the class
         """Settings from the environment; the SDK's own reader fails on a number that is none."""
-        texts = {name: {"type": "string"} for name in Settings.__slots__}
-        properties = cls._sdk_settings()["properties"] | texts
-        return settings_from_texts(
-            parse_environment_config({"properties": properties}, ENVIRONMENT_PREFIX)
-        )
+        properties = {**cls._sdk_settings()["properties"], **SETTINGS_SCHEMA["properties"]}
+        texts = {"properties": {name: {"type": "string"} for name in properties}}
+        given = parse_environment_config(texts, ENVIRONMENT_PREFIX)
+        unknown = unknown_environment(os.environ, properties)
+        return settings_from_texts(given, properties) | dict.fromkeys(unknown)
 
     # Command line
 
@@ -189,6 +206,8 @@ class TapAuditEvents(Tap):
             catalog=_read_catalog(catalog),
             state=None if state is None else read_document("state", state),
         )
+        if not any(stream.selected for stream in tap.streams.values()):
+            cls.logger.warning("The catalog does not select %s: nothing is read", STREAM)
         tap.sync_all()
         tap.stop.check()
 
@@ -200,9 +219,7 @@ def _path(error: ValidationError) -> str:
 def _read_catalog(path: str | None) -> dict[str, Any] | None:
     if path is None:
         return None
-    catalog = read_document("catalog", path)
-    check_catalog(catalog)
-    return catalog
+    return check_catalog(read_document("catalog", path))
 
 
 class _Command(SingerCommand):
@@ -210,6 +227,12 @@ class _Command(SingerCommand):
 
     The exit code is 1; after a signal it is 128 + the signal's number.
     """
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As the SDK's, but for its two lines where settings of its own are wrong."""
+        logging.captureWarnings(capture=True)
+        sys.excepthook = self.excepthook
+        return click.Command.invoke(self, ctx)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -222,6 +245,8 @@ class _Command(SingerCommand):
             lines, exit_code = (str(error),), error.exit_code
         except AuditEventsError as error:
             lines, exit_code = (str(error),), 1
+        except ConfigurationError as error:
+            lines, exit_code = (f"The settings cannot be used: {' '.join(str(error).split())}",), 1
         except MappingError as error:
             lines, exit_code = (f"stream_maps cannot be used: {' '.join(str(error).split())}",), 1
         for line in lines:

@@ -79,6 +79,11 @@ def text_of(instant: Instant) -> str:
     return f"{instant}Z"
 
 
+def brief(instant: Instant) -> str:
+    """An instant as text for people: a fraction of more than a dozen digits is cut."""
+    return f"{instant[:32]}Z"
+
+
 def instant_of(moment: datetime) -> Instant:
     """The instant of an aware ``datetime``."""
     return parse_instant(moment.astimezone(UTC).isoformat())

@@ -37,8 +37,10 @@ class Watermark:
     Args:
         bookmark: the newest instant delivered, None where nothing was.
         ids: ids delivered within the lookback before the bookmark, or after it.
-        ids_until: the newest instant that one of them may have, the bookmark where None; all are
-            held until the bookmark has left it behind.
+        ids_from: the instant from which on the ids are complete: those of older events may have
+            been delivered too.
+        ids_until: the newest instant that one of them may have, the bookmark where None; each is
+            held until the bookmark has left it behind, or `recognize` tells its own instant.
         lookback_seconds: how far before the bookmark the next run starts.
         longest_memory: ids held at most.
 
@@ -52,6 +54,7 @@ class Watermark:
         bookmark: Instant | None = None,
         ids: Iterable[str] = (),
         *,
+        ids_from: Instant = EARLIEST,
         ids_until: Instant | None = None,
         lookback_seconds: int = 0,
         longest_memory: int = LONGEST_MEMORY,
@@ -63,27 +66,33 @@ class Watermark:
         self.bookmark = bookmark
         self.forgot = False
         self._newest = bookmark
-        if bookmark is not None:
-            distinct = list(dict.fromkeys(ids))
-            self._hold(distinct, [ids_until or bookmark] * len(distinct))
+        self._ids_from = ids_from
+        self._read = dict.fromkeys(ids if bookmark is not None else ())
+        self._read_until = ids_until or bookmark or EARLIEST
+        self._held.update(self._read)
 
     @property
     def ids(self) -> list[str]:
         """The ids that the next run may read again, oldest first."""
-        floor = self._floor
+        floor = self.ids_from
+        read = self._read if self._read_until >= floor else ()
         held = (chunk.ids[bisect_left(chunk.instants, floor) :] for chunk in self._chunks)
-        return list(chain.from_iterable(held))
+        return [*read, *chain.from_iterable(held)][-self._longest_memory :]
 
     @property
     def ids_until(self) -> Instant | None:
         """The newest instant of an id that is held; after the bookmark where that had to stay."""
-        return max((chunk.instants[-1] for chunk in self._chunks), default=self.bookmark)
+        newest = [chunk.instants[-1] for chunk in self._chunks]
+        if self._read:
+            newest.append(self._read_until)
+        return max(newest, default=self.bookmark)
 
     @property
-    def _floor(self) -> Instant:
-        """Where the next run starts."""
+    def ids_from(self) -> Instant:
+        """The instant from which on ids are held: no run that goes on from here starts before."""
         newest = self.bookmark or EARLIEST
-        return whole_second(later(newest, seconds=-self._lookback_seconds))
+        floor = whole_second(later(newest, seconds=-self._lookback_seconds))
+        return max(floor, self._ids_from)
 
     def fresh(self, ids: Sequence[str]) -> Sequence[int]:
         """The positions of the ids that are not held, each id once, in order."""
@@ -94,6 +103,17 @@ class Watermark:
         for position, event_id in enumerate(ids):
             first.setdefault(event_id, position)
         return [position for event_id, position in first.items() if event_id not in self._held]
+
+    def recognize(self, ids: Sequence[str], instants: Sequence[Instant]) -> None:
+        """Learn the instants of ids that were read from STATE, which holds no times."""
+        known = {
+            event_id: at
+            for event_id, at in zip(ids, instants, strict=True)
+            if event_id in self._read
+        }
+        for event_id in known:
+            del self._read[event_id]
+        self._hold(list(known), list(known.values()))
 
     def deliver(
         self, ids: Sequence[str], instants: Sequence[Instant], *, moves_bookmark: bool = True
@@ -127,11 +147,16 @@ class Watermark:
         self._forget_oldest()
 
     def _forget_oldest(self) -> None:
+        if len(self._held) > self._longest_memory and self._read_until < self.ids_from:
+            self._held.difference_update(self._read)
+            self._read.clear()
         while (excess := len(self._held) - self._longest_memory) > 0:
+            if not self._chunks:
+                return
             chunk = self._chunks.popleft()
             self._held.difference_update(chunk.ids[:excess])
             forgotten = chunk.instants[:excess]
-            self.forgot = self.forgot or forgotten[-1] >= self._floor
+            self.forgot = self.forgot or forgotten[-1] >= self.ids_from
             if rest := chunk.ids[excess:]:
                 self._chunks.appendleft(_Chunk(chunk.instants[excess:], rest))
 

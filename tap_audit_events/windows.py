@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tap_audit_events.timestamps import (
+    EARLIEST,
     Instant,
+    brief,
     later,
     next_whole_second,
     text_of,
@@ -40,13 +42,18 @@ class Window:
         """Whether an instant lies in the window, bounds included."""
         return (self.start is None or self.start <= instant) and instant <= self.end
 
+    def asks(self, instant: Instant) -> bool:
+        """Whether a request for the window asks for an instant; the bounds asked are rounded."""
+        start = None if self.start is None else whole_second(self.start)
+        return Window(start, next_whole_second(self.end)).holds(instant)
+
     def holds_all(self, instants: Sequence[Instant]) -> bool:
         """Whether every one of the instants lies in the window."""
         return not instants or (self.holds(min(instants)) and self.holds(max(instants)))
 
     def __str__(self) -> str:
-        start = "the oldest event" if self.start is None else text_of(self.start)
-        return f"{start} to {text_of(self.end)}"
+        start = "the oldest event" if self.start is None else brief(self.start)
+        return f"{start} to {brief(self.end)}"
 
 
 def run_window(
@@ -56,15 +63,18 @@ def run_window(
     bookmark: Instant | None,
     lookback_seconds: int,
     now: Instant,
+    ids_from: Instant | None = None,
 ) -> Window | None:
     """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).
 
+    With `ids_from` it starts there at the earliest: what was delivered before is not known by id.
     Both the bookmark's side and ``now`` are rounded down to whole seconds: events of the second
     that is still running wait for the next run. None where the range is empty.
     """
     starts = [] if start_date is None else [start_date]
     if bookmark is not None:
-        starts.append(whole_second(later(bookmark, seconds=-lookback_seconds)))
-    start = max(starts, default=None)
+        lookback = whole_second(later(bookmark, seconds=-lookback_seconds))
+        starts.append(max(lookback, ids_from or lookback))
+    start = max(starts, default=EARLIEST)
     end = min(whole_second(now), end_date or whole_second(now))
-    return None if start is not None and end < start else Window(start, end)
+    return None if end < start else Window(None if start == EARLIEST else start, end)

@@ -1,9 +1,13 @@
 """A sandbox for each test, judged for what the tap asked of it."""
 
+import http.server
+import ssl
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+import trustme
 
 from tap_audit_events.sandbox import Service, serve
 from tests.running import Run, run, settings_for
@@ -40,3 +44,18 @@ def sync(settings: dict[str, Any]) -> Sync:
         return run(given, *arguments, state=state, catalog=catalog, environment=environment)
 
     return run_with
+
+
+@pytest.fixture
+def untrusted_address() -> Iterator[str]:
+    """A server whose certificate nobody vouches for."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("localhost").configure_cert(context)
+    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"https://localhost:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()

@@ -1,15 +1,10 @@
 """Each error of the table, as the command line shows it."""
 
-import http.server
 import json
 import socket
-import ssl
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import trustme
 
 from tap_audit_events.errors import CASES, AuditEventsError, service_error, shown
 from tap_audit_events.sandbox import Fault, Service
@@ -164,6 +159,7 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
     line = only_error(done)
     assert "Retry-After of 901 seconds" in line
     assert "Start the next run after that time" in line
+    assert "in the oldest event to 2" in line
     assert done.ids == ["0", "1"]
     assert sync(page_size=2, state=done.state).ids == ["2"]
 
@@ -174,7 +170,8 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
         (b"[]", "no page of audit events ('Expected `object`, got `array`')"),
         (b'{"events": []}', "missing required field `auditEvents`"),
         (b'{"auditEvents": [], "nextCursor": 7}', "`$.nextCursor`"),
-        (b'{"auditEvents": [], "nextCursor": ""}', "nextCursor is an empty text"),
+        (b'{"auditEvents": [], "nextCursor": ""}', "nextCursor is empty or no Unicode text"),
+        (b'{"auditEvents": [], "nextCursor": "\\ud800"}', "nextCursor is empty or no Unicode text"),
         (b'{"auditEvents": [{"id": "x"}]}', "event 1 of the page: Object missing required field"),
         (b'{"auditEvents": [' + b"[" * 9999 + b"]" * 9999 + b"]}", "nested deeper"),
     ],
@@ -245,21 +242,6 @@ def test_an_address_where_nobody_listens_is_named() -> None:
     )
     assert "The connection to the service failed" in only_error(done)
     assert "refused" in only_error(done)
-
-
-@pytest.fixture
-def untrusted_address() -> Iterator[str]:
-    """A server whose certificate nobody vouches for."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("localhost").configure_cert(context)
-    server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"https://localhost:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 def test_a_certificate_that_cannot_be_verified_ends_the_run(

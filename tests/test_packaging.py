@@ -73,7 +73,7 @@ def test_the_wheel_has_both_commands(wheel: ZipFile) -> None:
     assert wheel.read(name).decode().split() == [
         "[console_scripts]",
         *("audit-events-sandbox", "=", "tap_audit_events.sandbox.cli:main"),
-        *("tap-audit-events", "=", "tap_audit_events.tap:TapAuditEvents.cli"),
+        *("tap-audit-events", "=", "tap_audit_events.__main__:main"),
     ]
 
 

@@ -26,7 +26,7 @@ BAD = [
     ("base_url", "api.example.com", "is no address"),
     ("base_url", "ftp://api.example.com", "is no address"),
     ("base_url", "https://", "is no address"),
-    ("base_url", "https://api.example.com:99999", "has no usable port"),
+    ("base_url", "https://api.example.com:99999", "has no usable host or port"),
     ("base_url", "http://api.example.com", "must be https"),
     ("base_url", "http://127.0.0.1.example.com", "must be https"),
     ("base_url", "http://10.0.0.1", "must be https"),
@@ -36,6 +36,8 @@ BAD = [
     ("base_url", "https://api.example.com/a b", "without white space"),
     ("base_url", "https://api.example.com\n", "without white space"),
     ("base_url", "https://exämple.com", "printable ASCII"),
+    ("base_url", "https://[bad", "has no usable host or port"),
+    ("base_url", "https://a.example\\.b.example", "backslashes"),
     ("organization_id", None, "is missing: set it to the UUID"),
     ("organization_id", "", "is empty"),
     ("organization_id", "acme", "is no UUID"),
@@ -61,6 +63,8 @@ BAD = [
     ("action_types", [1], "must be a list of texts"),
     ("action_types", [""], "has an empty item"),
     ("action_types", ["a,b"], "has a comma in an item"),
+    ("action_types", ["a\nb"], "has a control character in an item"),
+    ("action_types", ["\ud800"], "has a control character in an item"),
     ("page_size", 0, "is 0: it must be 1 to 1000"),
     ("page_size", 1001, "is 1001: it must be 1 to 1000"),
     ("page_size", 1.5, "must be a whole number"),
@@ -173,12 +177,14 @@ def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) 
     assert service.requests[0].params["actionTypes"] == "a,b"
 
 
-@pytest.mark.parametrize("name", ["PAGE_SIZE", "REQUEST_TIMEOUT_SECONDS", "MAX_RETRIES"])
+@pytest.mark.parametrize(
+    "name", ["PAGE_SIZE", "REQUEST_TIMEOUT_SECONDS", "MAX_RETRIES", "FLATTENING_MAX_DEPTH"]
+)
 def test_a_number_in_the_environment_that_is_none_is_refused(name: str) -> None:
     """It is named like any other bad setting."""
     done = run(GOOD, "--config", "ENV", environment={f"TAP_AUDIT_EVENTS_{name}": "many"})
     assert done.exit_code == 1
-    assert [line.split()[0] for line in done.errors] == [name.lower()]
+    assert [line.split()[0].rstrip(":") for line in done.errors] == [name.lower()]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +215,7 @@ def test_a_file_that_is_not_there_is_named(option: str) -> None:
     done = run(GOOD, option, "/nowhere/at/all.json")
     assert done.exit_code == 1
     assert done.errors == [
-        f"The {option[2:]} file /nowhere/at/all.json cannot be read: No such file or directory"
+        f"The {option[2:]} file '/nowhere/at/all.json' cannot be read: No such file or directory"
     ]
 
 
@@ -217,12 +223,15 @@ def test_a_file_that_is_not_there_is_named(option: str) -> None:
     ("state", "problem"),
     [
         ({"bookmarks": []}, 'must look like {"bookmarks"'),
+        ({"completed": {"singer_state": {}}}, "has the bookmarks inside 'completed'"),
+        ({"bookmarks": {"x": {"partitions": 5}}}, 'must look like {"bookmarks"'),
+        ({"bookmarks": {"x": {"a": "\ud800"}}}, "cannot be written again"),
         ({"bookmarks": {"audit_events": "2026-01-01T00:00:00Z"}}, 'must look like {"bookmarks"'),
         ({"singer_state": {"bookmarks": {}}}, "has the bookmarks inside 'singer_state'"),
         ({"type": "STATE", "value": {"bookmarks": {}}}, "has the bookmarks inside 'value'"),
         (
             {"bookmarks": {"audit_events": {"replication_key_value": "last week"}}},
-            "its replication_key_value 'last week' is no RFC 3339 date-time",
+            "its time 'last week' is no RFC 3339 date-time",
         ),
     ],
 )
@@ -242,6 +251,11 @@ def test_a_state_of_another_shape_is_refused(
     [
         ({}, "The catalog must look like"),
         ({"streams": {}}, "The catalog must look like"),
+        ({"streams": []}, "has no stream audit_events"),
+        (
+            {"streams": [{"tap_stream_id": "audit_events", "schema": {"properties": {"id": 5}}}]},
+            "The catalog must look like",
+        ),
         ({"streams": [{"tap_stream_id": "audit_events"}]}, "The catalog must look like"),
         (
             {
@@ -287,6 +301,7 @@ def test_a_catalog_of_another_shape_is_refused(
         ({"stream_maps": "x"}, "stream_maps: "),
         ({"stream_maps": {"audit_events": {"id": "("}}}, "stream_maps cannot be used"),
         ({"flattening_enabled": True, "flattening_max_depth": "x"}, "flattening_max_depth: "),
+        ({"flattening_enabled": True}, "The settings cannot be used: "),
     ],
 )
 def test_bad_settings_of_the_sdk_are_refused_likewise(

@@ -89,6 +89,12 @@ def test_a_state_of_another_organization_is_refused() -> None:
         from_bookmark(a_bookmark(), organization_id=OTHER_ORGANIZATION_ID, lookback_seconds=0)
 
 
+def test_an_organization_id_is_the_same_in_any_case() -> None:
+    """UUIDs are compared without regard to case."""
+    again = from_bookmark(a_bookmark(), organization_id=ORGANIZATION_ID.upper(), lookback_seconds=0)
+    assert again.ids == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("earlier", "wanted", "never_asked_for"),
     [

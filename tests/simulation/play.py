@@ -41,8 +41,6 @@ class _Player:
         self.world = World(history.happenings, history.cursor_lifetime, history.rng)
         self.target = Target(commits_at_state=history.commits_at_state)
         self.crashes = 0
-        self.may_repeat = not history.commits_at_state
-        """After a crash only: a target that keeps records before their STATE gets them again."""
 
     def play(self) -> None:
         for planned in self.history.runs:
@@ -58,7 +56,6 @@ class _Player:
 
     def _run_at(self, planned: PlannedRun) -> None:
         self.world.pass_time(max(0.0, planned.at - self.world.seconds))
-        had_bookmark = bool(_bookmarks([self.target.state]))
         to_be_delivered = self._visible_now()
         run = _Run(self.world, self.target, planned, self.history.settings)
         ended = run.run()
@@ -69,8 +66,6 @@ class _Player:
             assert not lost, f"a run that claims success lost: {sorted(lost)}"
         else:
             self.crashes += 1
-            # Ids are kept beside a bookmark, and a first run out of order has none before its end.
-            self.may_repeat = self.may_repeat or (planned.shuffles and not had_bookmark)
         if not isinstance(ended, KilledError | OutputError):
             assert self.target.last_kind == "STATE", "STATE is not the last line"
 
@@ -89,7 +84,7 @@ class _Player:
         ids = self.target.ids
         assert ids.keys() >= expected, f"lost: {sorted(expected - ids.keys())}"
         repeated = {event_id: count for event_id, count in ids.items() if count > 1}
-        if not self.crashes or not self.may_repeat:
+        if not self.crashes or self.history.commits_at_state:
             assert not repeated, f"repeated: {repeated}"
 
     def _judge_states(self) -> None:

@@ -1,0 +1,94 @@
+"""Measures everything and writes `results.json`: ``make bench``."""
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+from benchmarks.candidates import AIRBYTE, CANDIDATES, DLT
+from benchmarks.measuring import FailedError
+from benchmarks.results import RESULTS, Results, save
+from benchmarks.suite import Suite, limited, scenarios
+from benchmarks.tables import all_tables
+
+OWN_PACKAGES: Final = ("tap-audit-events", "singer-sdk", "requests", "urllib3", "msgspec")
+OTHERS: Final = {"dlt": DLT, "airbyte-cdk": AIRBYTE}
+
+QUICK: Final = 0.05
+"""The share of the events that is enough to see that everything works."""
+
+
+def machine() -> dict[str, str]:
+    return {
+        "processor": _processor(),
+        "cores": str(_cores()),
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "Python": f"{platform.python_implementation()} {platform.python_version()}",
+    }
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    text = information.read_text() if information.exists() else ""
+    named = re.search(r"^model name\s*: (.+)$", text, re.MULTILINE)
+    return named[1] if named else platform.machine()
+
+
+def versions() -> dict[str, str]:
+    """Of all that is compared, each from the environment that it runs in."""
+    found = {name: version(name) for name in OWN_PACKAGES}
+    for name, environment in OTHERS.items():
+        code = f"import importlib.metadata as m; print(m.version({name!r}), end='')"
+        command = [str(environment / "python"), "-c", code]
+        found[name] = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return found
+
+
+def measure(repetitions: int, scale: float, only: Sequence[str]) -> Results:
+    wanted = limited(scenarios(scale), only)
+    with tempfile.TemporaryDirectory() as folder:
+        checks, samples = Suite(wanted, Path(folder)).run(repetitions)
+    return Results(
+        f"{datetime.now(UTC):%Y-%m-%d}",
+        machine(),
+        versions(),
+        repetitions,
+        wanted,
+        checks,
+        samples,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--only", nargs="+", choices=CANDIDATES, default=list(CANDIDATES))
+    parser.add_argument("--scale", type=float, default=1.0, help="the share of the events")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument(
+        "--quick", action="store_true", help="few events, once; only print the tables"
+    )
+    given = parser.parse_args()
+    try:
+        if given.quick:
+            sys.stdout.write(all_tables(measure(1, QUICK, given.only)))
+        else:
+            save(measure(given.repetitions, given.scale, given.only), given.output)
+    except FailedError as error:
+        sys.exit(f"benchmarks: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Makes the tables and charts of `docs/performance.md` from `results.json`, and nothing else."""
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from benchmarks.candidates import CANDIDATES, PROJECT
+from benchmarks.charts import Bar, bar_chart
+from benchmarks.figures import Figures, Runs, memory_runs, near_runs, runs_of
+from benchmarks.results import RESULTS, Results, load
+from benchmarks.tables import TABLES, all_tables
+
+DOCS: Final = PROJECT / "docs"
+PAGE: Final = DOCS / "performance.md"
+CHARTS: Final = DOCS / "charts"
+
+
+def made(path: Path = DOCS / "made.py") -> ModuleType:
+    """`docs/made.py`, which is no package: it knows where the made parts of a page are."""
+    spec = importlib.util.spec_from_file_location("made", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(str(path))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def page(text: str, results: Results) -> str:
+    """The page with every made part made anew."""
+    module, figures = made(), Figures(results)
+    for name, table in TABLES.items():
+        text = module.with_part(text, name, table(figures))
+    return text
+
+
+def charts(results: Results) -> dict[str, str]:
+    """Each chart by its file's name."""
+    figures = Figures(results)
+    latency = f"{figures.scenario('far').latency_seconds * 1000:.0f} ms a reply"
+    events = f"{figures.scenario('far-long').events:,} events"
+    speed, far = figures.events_a_second, runs_of(figures, "far")
+    seconds, in_flight = figures.after_start_up, runs_of(figures, "far-long")
+    return {
+        "near.svg": _chart("Events a second, 0 ms a reply", near_runs(figures), speed, "{:,.0f}"),
+        "far.svg": _chart(f"Events a second, {latency}", far, speed, "{:,.0f}"),
+        "in-flight.svg": _chart(f"Seconds for {events}, {latency}", in_flight, seconds, "{:.1f}"),
+        "memory.svg": bar_chart("Peak memory, MiB", _peaks(figures)),
+    }
+
+
+def _chart(
+    title: str, rows: Sequence[Runs], measure: Callable[[str, str], float], shown: str
+) -> str:
+    values = {name: measure(scenario, name) for scenario, name in rows}
+    bars = [_bar(name, value, shown.format(value)) for name, value in values.items()]
+    return bar_chart(title, bars)
+
+
+def _bar(name: str, value: float, shown: str, more: str = "") -> Bar:
+    candidate = CANDIDATES[name]
+    return Bar(candidate.label + more, value, shown, candidate.own)
+
+
+def _peaks(figures: Figures) -> Iterator[Bar]:
+    for scenario, name in memory_runs(figures):
+        peak = figures.peak_mib(scenario, name)
+        events = f"; {figures.scenario(scenario).events:,} events"
+        yield _bar(name, peak, f"{peak:.0f}", events)
+
+
+def write(results: Results) -> None:
+    """Bring the page and its charts up to date."""
+    PAGE.write_text(page(PAGE.read_text(), results))
+    CHARTS.mkdir(exist_ok=True)
+    for name, chart in charts(results).items():
+        (CHARTS / name).write_text(chart)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.report", description=__doc__)
+    parser.add_argument("results", nargs="?", type=Path, default=RESULTS)
+    parser.add_argument("--show", action="store_true", help="only print the tables")
+    given = parser.parse_args()
+    results = load(given.results)
+    if given.show:
+        sys.stdout.write(all_tables(results))
+    else:
+        write(results)
+
+
+if __name__ == "__main__":
+    main()
