@@ -12,9 +12,9 @@ from pathlib import Path
 
 from singer_sdk.singerlib import StateMessage
 
+from tap_audit_events.declared import SETTINGS_SCHEMA
 from tap_audit_events.errors import CASES
 from tap_audit_events.messages import MessageWriter
-from tap_audit_events.settings import SETTINGS_SCHEMA
 from tap_audit_events.state import to_bookmark
 from tap_audit_events.timestamps import parse_instant
 from tap_audit_events.watermark import LONGEST_MEMORY, Watermark

@@ -1,129 +1,19 @@
-"""The settings: declared for people and platforms, checked, and read once into a frozen value."""
+"""The settings of a run: checked, and read once into a frozen value."""
 
 from __future__ import annotations
 
 import difflib
 import ipaddress
-import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from singer_sdk import typing as th
-
+from tap_audit_events.declared import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.errors import SettingsError, shown
 from tap_audit_events.timestamps import Instant, parse_instant
-
-PACKAGE: Final = "tap-audit-events"
-ENVIRONMENT_PREFIX: Final = "TAP_AUDIT_EVENTS_"
-
-
-def _default_user_agent() -> str:
-    try:
-        return f"{PACKAGE}/{version(PACKAGE)}"
-    except PackageNotFoundError:  # run from a source tree that is not installed
-        return PACKAGE
-
-
-SETTINGS_SCHEMA: Final[dict[str, Any]] = th.PropertiesList(
-    th.Property(
-        "base_url",
-        th.StringType,
-        required=True,
-        title="Base URL",
-        description="Address of the service, the part before /v1/organizations, for example"
-        " https://api.example.com. It must be https; plain http is allowed to this machine only.",
-    ),
-    th.Property(
-        "organization_id",
-        th.StringType,
-        required=True,
-        title="Organization ID",
-        description="UUID of the organization whose events are read. The service's web application"
-        " shows it in the address of the organization page, after /org/.",
-    ),
-    th.Property(
-        "access_token",
-        th.StringType,
-        required=True,
-        secret=True,
-        title="Access token",
-        description="Personal access token with the scope organization:audit_events_read, of a user"
-        " who is an administrator of the organization.",
-    ),
-    th.Property(
-        "start_date",
-        th.DateTimeType,
-        title="Start date",
-        description="Earliest event to read, inclusive: RFC 3339 with an offset, for example"
-        " 2026-01-01T00:00:00Z. Without it a first run starts at the oldest event.",
-    ),
-    th.Property(
-        "end_date",
-        th.DateTimeType,
-        title="End date",
-        description="Latest event to read, inclusive: RFC 3339 with an offset, not before"
-        " start_date. Without it a run reads up to the time it starts.",
-    ),
-    th.Property(
-        "action_types",
-        th.ArrayType(th.StringType),
-        title="Action types",
-        description="Only events whose action.type is in this list are read, for example"
-        ' ["workspace_create"]. Without it all are.',
-    ),
-    th.Property(
-        "page_size",
-        th.IntegerType(minimum=1, maximum=1000),
-        default=1000,
-        title="Page size",
-        description="Events a request asks for at most, 1 to 1000.",
-    ),
-    th.Property(
-        "concurrency",
-        th.IntegerType(minimum=1, maximum=32),
-        default=4,
-        title="Concurrency",
-        description="Requests in flight at most, 1 to 32. This version sends one at a time,"
-        " whatever the value.",
-    ),
-    th.Property(
-        "lookback_seconds",
-        th.IntegerType(minimum=0),
-        default=300,
-        title="Lookback",
-        description="How many seconds before its bookmark a run starts again, for events that"
-        " become visible late. What was delivered before is not emitted again.",
-    ),
-    th.Property(
-        "request_timeout_seconds",
-        th.NumberType(exclusive_minimum=0, maximum=3600),
-        default=60,
-        title="Request timeout",
-        description="Seconds to wait for a connection, and for each part of an answer;"
-        " above 0, at most 3600.",
-    ),
-    th.Property(
-        "max_retries",
-        th.IntegerType(minimum=0),
-        default=8,
-        title="Retries",
-        description="How often one request is sent again after status 429 or 5xx, a timeout, a"
-        " broken connection or an answer that is no JSON. 0 for never.",
-    ),
-    th.Property(
-        "user_agent",
-        th.StringType,
-        default=_default_user_agent(),
-        title="User agent",
-        description="What the tap calls itself in the User-Agent header.",
-    ),
-).to_dict()
-"""The settings as JSON Schema, for ``--about`` and for platforms."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -182,57 +72,6 @@ def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[s
         hint = f": did you mean {near[0]}?" if near else ", and none has a name like it"
         warnings.append(f"{shown(unknown, 60)} is no setting and is ignored{hint}")
     return warnings
-
-
-def settings_from_texts(
-    texts: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Settings given as texts, as environment variables are, in the types of their schemas.
-
-    A text that does not fit stays as it is, to be refused like any other value. A list is JSON, or
-    texts separated by commas.
-    """
-    return {
-        name: _from_text(text, properties[name].get("type", ())) for name, text in texts.items()
-    }
-
-
-def _from_text(text: str, types: str | Sequence[str]) -> Any:
-    kind = types if isinstance(types, str) else next(iter(types), "string")
-    try:
-        return _FROM_TEXT.get(kind, str)(text)
-    except (ValueError, RecursionError):
-        return text
-
-
-def unknown_environment(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names of environment variables that look like settings of the tap and are none.
-
-    Those with two underscores are Meltano's own.
-    """
-    prefix, known = ENVIRONMENT_PREFIX, {*known, "loglevel"}
-    return [
-        name.removeprefix(prefix).lower()
-        for name in names
-        if name.startswith(prefix)
-        and not name.startswith(f"{prefix}_")
-        and name.removeprefix(prefix).lower() not in known
-    ]
-
-
-def _list_from_text(text: str) -> Any:
-    if text.lstrip().startswith("["):
-        return json.loads(text)
-    return [item.strip() for item in text.split(",")]
-
-
-_FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
-    "integer": int,
-    "number": float,
-    "boolean": lambda text: {"true": True, "false": False}.get(text.lower(), text),
-    "object": json.loads,
-    "array": _list_from_text,
-}
 
 
 def _when_missing(name: str) -> Any:

@@ -27,12 +27,14 @@ from singer_sdk.plugin_base import (
 )
 
 from tap_audit_events import STREAM
+from tap_audit_events.declared import ENVIRONMENT_PREFIX, PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.documents import (
     check_catalog,
     check_state,
     read_document,
     state_warnings,
 )
+from tap_audit_events.environment import settings_from_texts, unknown_environment
 from tap_audit_events.errors import (
     AuditEventsError,
     SettingsError,
@@ -41,16 +43,7 @@ from tap_audit_events.errors import (
     shown,
 )
 from tap_audit_events.messages import MessageWriter
-from tap_audit_events.settings import (
-    ENVIRONMENT_PREFIX,
-    PACKAGE,
-    SETTINGS_SCHEMA,
-    Settings,
-    read_settings,
-    settings_from_texts,
-    settings_warnings,
-    unknown_environment,
-)
+from tap_audit_events.settings import Settings, read_settings, settings_warnings
 from tap_audit_events.stopping import Stop
 from tap_audit_events.streams import AuditEventsStream
 

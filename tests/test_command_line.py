@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events import settings as settings_module
+from tap_audit_events.declared import SETTINGS_SCHEMA
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.conftest import Sync
@@ -74,7 +74,7 @@ def test_the_schema_is_one_that_every_loader_takes(catalog: dict[str, Any]) -> N
 def test_about_describes_the_settings_without_any(form: list[str]) -> None:
     """Neither a service nor a token is needed to read about the tap."""
     done = run(None, "--about", *form).raise_for_exit_code()
-    for name in settings_module.SETTINGS_SCHEMA["properties"]:
+    for name in SETTINGS_SCHEMA["properties"]:
         assert name in done.stdout.decode()
 
 

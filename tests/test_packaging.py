@@ -17,7 +17,8 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
-from tap_audit_events.settings import SETTINGS_SCHEMA, read_settings, settings_warnings
+from tap_audit_events.declared import SETTINGS_SCHEMA
+from tap_audit_events.settings import read_settings, settings_warnings
 
 PROJECT = Path(__file__).resolve().parent.parent
 MELTANO: dict[str, Any] = yaml.safe_load((PROJECT / "meltano.yml").read_text(encoding="utf-8"))

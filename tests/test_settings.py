@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from tap_audit_events.declared import SETTINGS_SCHEMA
 from tap_audit_events.sandbox import Service
-from tap_audit_events.settings import SETTINGS_SCHEMA, Settings, read_settings
+from tap_audit_events.settings import Settings, read_settings
 from tests.builders import ORGANIZATION_ID
 from tests.conftest import Sync
 from tests.running import run
