@@ -170,7 +170,10 @@ def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
 
         return work
 
-    assert steps(page_of(1000)) == steps(page_of(10))
+    steps(page_of(1))  # newer Pythons count a function's instructions from its second call on
+    few = steps(page_of(10))
+    assert few > 0
+    assert steps(page_of(1000)) == few
 
 
 # Windows that are started again
