@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import ssl
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from logging import Logger
@@ -27,6 +27,7 @@ from urllib3.exceptions import (
 from tap_audit_events.auth import AccessTokenAuthenticator
 from tap_audit_events.errors import RetryableError, ServiceError, service_error, shown
 from tap_audit_events.events import Envelope, split_page
+from tap_audit_events.gate import Gate, Turn
 from tap_audit_events.pacing import (
     LONGEST_BACKOFF_SECONDS,
     LONGEST_RETRY_AFTER_SECONDS,
@@ -43,46 +44,38 @@ LARGEST_BODY_BYTES: Final = 256 * 1024 * 1024
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 
 
-@dataclass(slots=True)
-class Traffic:
-    """What a client has sent so far."""
-
-    requests: int = 0
-    retries: int = 0
-
-
 class Client:
-    """Reads pages of audit events (interface.md 4.1) with one connection.
+    """Reads pages of audit events (interface.md 4.1); each thread has a connection of its own.
 
     Args:
         settings: where to ask, as whom, and how patiently.
-        session: the connection.
-        wait: waits so many seconds before a request is sent again.
+        new_session: makes a connection.
+        gate: every request goes through it.
         logger: is told of each retry.
     """
 
     def __init__(
         self,
         settings: Settings,
-        session: requests.Session,
+        new_session: Callable[[], requests.Session],
         *,
-        wait: Callable[[float], object],
+        gate: Gate,
         logger: Logger,
     ) -> None:
         self._settings = settings
-        self._wait = wait
+        self._new_session = new_session
+        self._gate = gate
         self._logger = logger
-        self._session = session
+        self._of_thread = threading.local()
         self._authenticator = AccessTokenAuthenticator(
             token=settings.access_token, base_url=settings.base_url
         )
         self._url = f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events"
         # Proxies and certificate bundles, read from the environment once. Plain http is to this
         # machine: no proxy may see the token.
-        self._environment = session.merge_environment_settings(
+        self._environment = new_session().merge_environment_settings(
             self._url, {"http": ""}, True, None, None
         )
-        self.traffic = Traffic()
 
     def envelopes(self, window: Window) -> Iterator[Envelope]:
         """Every page of a window, in the service's order; the last is the one without a cursor.
@@ -112,20 +105,29 @@ class Client:
         retries = 0
         while True:
             try:
-                with about(window):
-                    return self._ask(window, cursor)
+                with self._gate.turn() as turn, about(window):
+                    envelope = self._ask(window, cursor)
+                    turn.is_good = True
+                    return envelope
             except RetryableError as error:
                 if retries >= self._settings.max_retries:
                     raise _used_up(error, retries) from None
                 retries += 1
-                self._pause(error, backoff.full_jitter(next(backoffs)), retries)
+                self._put_off(turn, error, backoff.full_jitter(next(backoffs)), retries)
 
     def _ask(self, window: Window, cursor: str | None) -> Envelope:
-        self.traffic.requests += 1
         response, body = self._send(self._query(window, cursor))
         if response.status_code != HTTPStatus.OK:
             raise self._failure(response, body, cursor)
         return split_page(body)
+
+    @property
+    def _session(self) -> requests.Session:
+        """The connection of the thread that asks for it."""
+        if not hasattr(self._of_thread, "session"):
+            self._of_thread.session = self._new_session()
+        session: requests.Session = self._of_thread.session
+        return session
 
     def _query(self, window: Window, cursor: str | None) -> str:
         settings = self._settings
@@ -151,8 +153,9 @@ class Client:
         )
         timeout = self._settings.request_timeout_seconds
         try:
-            response = self._session.send(
-                self._session.prepare_request(request),
+            session = self._session
+            response = session.send(
+                session.prepare_request(request),
                 timeout=(timeout, timeout),
                 allow_redirects=False,
                 **self._environment,
@@ -210,7 +213,10 @@ class Client:
             return f"body {shown(body.decode('utf-8', 'backslashreplace'))}"
         return ", ".join(parts)
 
-    def _pause(self, error: RetryableError, backoff_seconds: float, retry: int) -> None:
+    def _put_off(
+        self, turn: Turn, error: RetryableError, backoff_seconds: float, retry: int
+    ) -> None:
+        """Wait before a request is sent again; with 429, all of them wait."""
         asked = error.retry_after_seconds
         if asked is not None and asked > LONGEST_RETRY_AFTER_SECONDS:
             too_long = service_error(
@@ -219,12 +225,14 @@ class Client:
             too_long.where = error.where
             raise too_long from None
         seconds = pause_seconds(asked, backoff_seconds)
-        self.traffic.retries += 1
         self._logger.warning(
             "Asking again in %.1f s, retry %d of %d: %s",
             seconds, retry, self._settings.max_retries, error.happened,
         )  # fmt: skip
-        self._wait(seconds)
+        if error.case == "429":
+            self._gate.hold(turn, seconds)
+        else:
+            self._gate.pause(seconds)
 
 
 _STATUSES = frozenset({"400", "401", "403", "404", "429", "500"})

@@ -77,12 +77,16 @@ class Page:
         texts: each event's JSON, ready to leave: one line, storable, its time in UTC form, else
             the bytes that came.
         malformed: the error of the first event that cannot be used; the columns end before it.
+        is_last: whether no more events remain after it.
+        size: bytes of the response's body.
     """
 
     ids: Sequence[str]
     instants: Sequence[Instant]
     texts: Sequence[Text]
     malformed: ServiceError | None = None
+    is_last: bool = True
+    size: int = 0
 
 
 def split_page(body: bytes) -> Envelope:
@@ -112,6 +116,7 @@ def split_page(body: bytes) -> Envelope:
 def read_page(envelope: Envelope) -> Page:
     """Read the ids and times of an envelope's events."""
     texts: Sequence[Text] = envelope.texts
+    malformed: ServiceError | None = None
     if b"\n" in envelope.body or b"\r" in envelope.body:
         # In JSON that has been read these are white space: inside of a text they are escaped.
         texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
@@ -123,8 +128,9 @@ def read_page(envelope: Envelope) -> Page:
             instants = list(map(_instant, times))
             texts = [_in_utc_form(text, time) for text, time in zip(texts, times, strict=True)]
     except (msgspec.ValidationError, ValueError):
-        return _page_up_to_malformed(texts)
-    return Page(ids, instants, texts)
+        ids, instants, texts, malformed = _up_to_malformed(texts)
+    is_last = envelope.next_cursor is None
+    return Page(ids, instants, texts, malformed, is_last, len(envelope.body))
 
 
 def read_record(text: Text) -> dict[str, Any]:
@@ -170,7 +176,10 @@ def _in_utc_form(text: Text, time: str) -> Text:
     return text if form == time else encode(read_record(text) | {"occurredAt": form})
 
 
-def _page_up_to_malformed(texts: Sequence[Text]) -> Page:
+def _up_to_malformed(
+    texts: Sequence[Text],
+) -> tuple[list[str], list[Instant], list[Text], ServiceError | None]:
+    """The columns before the first event that cannot be used, and its error."""
     ids: list[str] = []
     instants: list[Instant] = []
     usable: list[Text] = []
@@ -184,7 +193,7 @@ def _page_up_to_malformed(texts: Sequence[Text]) -> Page:
             break
         ids.append(event_id)
         usable.append(_in_utc_form(text, time))
-    return Page(ids, instants, usable, malformed)
+    return ids, instants, usable, malformed
 
 
 def _malformed(position: int, text: Text, error: Exception) -> ServiceError:

@@ -1,24 +1,45 @@
-"""The ordered pages of a run's windows, each window read to its end."""
+"""The pages of a run in order, while requests for later ones are sent ahead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from math import inf, sqrt
+from typing import Final, NamedTuple
 
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
-from tap_audit_events.timestamps import Instant
-from tap_audit_events.windows import Window
+from tap_audit_events.timestamps import Instant, later, seconds_between, whole_second
+from tap_audit_events.windows import Density, Window
 
 PagesOf = Callable[[Window], Iterator[Page]]
 """Reads the pages of one window in order, and raises CursorRefusedError where it cannot go on."""
+
+SPARE_SHARE: Final = 0.25
+SPARE_REQUESTS: Final = 3
+"""Requests beyond those of one after the other: at most this share of them, and so many."""
+
+PROMISED_PAGES: Final = 24
+"""Pages that count for that share before they came, where events behind them have come."""
+
+WINDOW_PAGES: Final = 7
+"""Pages that a window is cut for: few, so that the one in front is soon read to its end."""
+
+PAGES_AHEAD: Final = 8
+BYTES_AHEAD: Final = 48 * 1024 * 1024
+"""What may have been read and not be taken yet: pages for each request in flight; bytes."""
+
+_LOCALLY, _OVERALL = 0.5, 0.98
+"""What a density keeps: of a night or a burst a page or two, of the range a hundred."""
 
 
 class Exported(NamedTuple):
     """A page on its way.
 
     Attributes:
-        window: the window it belongs to.
+        window: the window it belongs to: events outside of it belong to another.
         page: the page.
         in_order: whether its events and those before it in the window came in ascending order.
     """
@@ -28,28 +49,288 @@ class Exported(NamedTuple):
     in_order: bool
 
 
-def export(
-    windows: Iterable[Window], pages_of: PagesOf, *, restarting: Callable[[Window], object]
-) -> Iterator[Exported]:
-    """Each page: windows in the order of time, a window's pages in the service's.
+@dataclass(eq=False, slots=True)
+class Reading:
+    """A window on its way: what was read of it, and what is still to be asked for.
 
-    One window after the other; a page is asked for only when the one before it has been used.
+    Attributes:
+        start: where it was asked from, None for the oldest event.
+        pages: asks for the next page each time it is advanced, by one thread at a time.
+        density: of the pages read here last.
+        until: where the next window starts, None where this one goes on to the end.
+        reached: the newest instant read.
+        waiting: pages that were read and not taken.
+        is_asked: whether a request is on its way.
+        is_at_end: whether its last page has come.
+        is_alone: whether it is read on while no other is, and from where it had come to.
+        error: what ended it early.
+    """
+
+    start: Instant | None
+    pages: Iterator[Exported]
+    density: Density
+    until: Instant | None = None
+    reached: Instant | None = None
+    waiting: deque[Exported] = field(default_factory=deque)
+    is_asked: bool = False
+    is_at_end: bool = False
+    is_alone: bool = False
+    error: Exception | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing is left to ask for."""
+        is_through = self.until is not None and (self.reached or "") >= self.until
+        return self.is_at_end or is_through or self.error is not None
+
+    @property
+    def position(self) -> Instant | None:
+        """How far it has come."""
+        return self.reached or self.start
+
+
+class Export:
+    """Which request to send next, and which page comes next: no thread, no clock, no network.
+
+    The first request asks for the whole range. Where it has more than one page, a window is cut
+    off behind the next few pages, by the density learned so far, and asked for at the same time;
+    behind that another, and so on. Each window is asked to the end of the range and read only as
+    far as the next one starts: so none is empty but behind the last event, wherever the cut lies,
+    and a window that turns out large is cut again.
+
+    Requests stay within `SPARE_SHARE` and `SPARE_REQUESTS` of what one after the other needs: each
+    cut costs at most one request, and is made only where all that are open may cost it.
 
     Args:
-        windows: what to read.
+        window: the range of the run.
         pages_of: reads a window.
+        page_size: the most events of a page.
+        concurrency: the most requests at a time; with 1 nothing is cut.
+        pages_ahead: the most pages that may wait to be taken.
         restarting: is told from where a window is started again.
-
-    Raises:
-        CursorRefusedError: a cursor was refused, and starting the window again at the newest
-            instant it had reached brought nothing new, or could pass over events because the
-            window came out of order.
     """
-    for window in windows:
-        yield from _to_its_end(window, pages_of, restarting)
+
+    def __init__(
+        self,
+        window: Window,
+        pages_of: PagesOf,
+        *,
+        page_size: int,
+        concurrency: int = 1,
+        pages_ahead: int | None = None,
+        restarting: Callable[[Window], object],
+    ) -> None:
+        self._window = window
+        self._pages_of = pages_of
+        self._page_size = page_size
+        self._concurrency = concurrency
+        self._pages_ahead = pages_ahead or PAGES_AHEAD * concurrency
+        self._restarting = restarting
+        self._overall = Density(_OVERALL)
+        self._newest: Instant | None = None
+        self._readings = deque([self._reading(window.start, Density(_LOCALLY))])
+        self._useful = self._wasted = 0.0
+        self._under_way = self._held_pages = self._held_bytes = 0
+        self._may_cut = concurrency > 1
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every page has been taken."""
+        return not self._readings
+
+    def next_request(self) -> Reading | None:
+        """The window to read the next page of; None where nothing should be asked for now.
+
+        Whoever takes it advances its `pages` once, and tells `came` or `failed`.
+        """
+        reading = self._to_go_on() or self._cut_off()
+        if reading is not None:
+            if not self._may_cut and not reading.is_alone:
+                reading.pages, reading.is_alone = self._pages(reading.position), True
+            reading.is_asked = True
+            self._under_way += 1
+            self._held_pages += 1
+        return reading
+
+    def came(self, reading: Reading, exported: Exported) -> None:
+        """Take in the page that was asked for."""
+        reading.is_asked = False
+        self._under_way -= 1
+        page = exported.page
+        if reading not in self._readings:
+            self._held_pages -= 1  # what it holds was read by another meanwhile
+            return
+        self._count(reading, page)
+        reading.waiting.append(exported)
+        self._held_bytes += page.size
+        reading.error = page.malformed
+        if page.instants:
+            self._learn(reading, page.instants)
+        if not exported.in_order:
+            reading.is_alone = True
+            self._end_with(reading)
+        if page.is_last:
+            reading.is_at_end = True
+            self._drop_after(reading)
+
+    def failed(self, reading: Reading, error: Exception) -> None:
+        """Take in what kept the page from coming: it is raised when its turn has come.
+
+        Cursors that are refused while several windows are read may be so because of it, as where
+        a service keeps only the newest: then the rest is read one request after the other.
+        """
+        reading.is_asked = False
+        self._under_way -= 1
+        self._held_pages -= 1
+        if reading not in self._readings:
+            return
+        if isinstance(error, CursorRefusedError) and self._concurrency > 1 and not reading.is_alone:
+            self._may_cut = False
+        else:
+            reading.error = error
+
+    def next_page(self) -> Exported | None:
+        """The next page in order; None where it has not come, or all were taken.
+
+        Raises:
+            Exception: what came instead of it.
+        """
+        while self._readings:
+            first = self._readings[0]
+            if first.waiting:
+                _, page, in_order = first.waiting.popleft()
+                self._held_pages -= 1
+                self._held_bytes -= page.size
+                window = Window(first.start, self._window.end, first.until)
+                return Exported(window, page, in_order)
+            if first.error is not None:
+                raise first.error
+            if not first.is_read:
+                return None
+            self._readings.popleft()
+        return None
+
+    # What to ask for
+
+    def _in_reach(self) -> Iterator[Reading]:
+        """The windows to be read further, in order, up to one that ends the run."""
+        for reading in self._readings:
+            if reading.error is not None:
+                return
+            if not reading.is_read:
+                yield reading
+
+    def _to_go_on(self) -> Reading | None:
+        """The first window whose next page may be asked for."""
+        if self._under_way and not self._may_cut:
+            return None
+        for reading in self._in_reach():
+            if not reading.is_asked and (self._has_room or self._is_waited_for(reading)):
+                return reading
+        return None
+
+    @property
+    def _has_room(self) -> bool:
+        return self._held_pages < self._pages_ahead and self._held_bytes < BYTES_AHEAD
+
+    def _is_waited_for(self, reading: Reading) -> bool:
+        return reading is self._readings[0] and not reading.waiting
+
+    def _cut_off(self) -> Reading | None:
+        """A new window behind the next pages of one that is large; None where none should be."""
+        if not self._may_cut or not self._has_room or not self._can_spare_one:
+            return None
+        left = [(reading, self._pages_left(reading)) for reading in self._in_reach()]
+        pages = min(WINDOW_PAGES, max(1.0, sum(each for _, each in left) / self._concurrency))
+        for reading, pages_left in left:
+            if pages_left > 1.5 * pages + 0.5:
+                return self._cut(reading, pages)
+        return None
+
+    @property
+    def _can_spare_one(self) -> bool:
+        """Whether one more window may cost a request, where each that is open does so too."""
+        expected = min(self._useful + self._pages_promised(), PROMISED_PAGES)
+        spare = SPARE_REQUESTS + SPARE_SHARE * max(self._useful, expected) - self._wasted
+        return sum(1 for reading in self._readings if not reading.is_read) + 1 <= spare
+
+    def _pages_promised(self) -> float:
+        """Pages that have to lie between what was read and the newest event that has come."""
+        return sum(
+            self._pages_left(reading, self._newest, at_most=self._overall.per_second)
+            for reading in self._in_reach()
+        )
+
+    def _pages_left(
+        self, reading: Reading, end: Instant | None = None, at_most: float = inf
+    ) -> float:
+        """How many pages a window may still have, up to an instant."""
+        until = min(reading.until or self._window.end, end or self._window.end)
+        if reading.position is None or until <= reading.position:
+            return 0.0
+        per_second = min(reading.density.per_second, at_most)
+        return seconds_between(reading.position, until) * per_second / self._page_size
+
+    def _cut(self, reading: Reading, pages: float) -> Reading | None:
+        if reading.position is None:
+            return None
+        events = pages * self._page_size
+        events -= min(2 * sqrt(events), events / 2)  # by chance there will hardly be more then
+        seconds = events / max(reading.density.per_second, self._overall.per_second)
+        start = later(whole_second(reading.position), seconds=2 + int(seconds))
+        if start >= (reading.until or self._window.end):
+            return None
+        behind = self._reading(start, reading.density)
+        behind.until, reading.until = reading.until, start
+        self._readings.insert(self._readings.index(reading) + 1, behind)
+        return behind
+
+    def _reading(self, start: Instant | None, density: Density) -> Reading:
+        return Reading(start, self._pages(start), replace(density))
+
+    def _pages(self, start: Instant | None) -> Iterator[Exported]:
+        asked = Window(start, self._window.end)
+        return read_window(asked, self._pages_of, self._restarting)
+
+    # What came
+
+    def _count(self, reading: Reading, page: Page) -> None:
+        """How much of a request one after the other would have needed too."""
+        useful = 0.0 if page.is_last else 1.0
+        if page.instants:
+            until = reading.until
+            inside = bisect_left(page.instants, until) if until else len(page.instants)
+            useful = inside / len(page.instants)
+        self._useful += useful
+        self._wasted += 1 - useful
+
+    def _learn(self, reading: Reading, instants: Sequence[Instant]) -> None:
+        oldest, newest = min(instants), max(instants)
+        reading.density.learn(len(instants), seconds_between(reading.reached or oldest, newest))
+        self._overall.learn(len(instants), seconds_between(reading.position or oldest, newest))
+        reading.reached = max(reading.reached or newest, newest)
+        self._newest = max(self._newest or newest, newest)
+
+    def _end_with(self, reading: Reading) -> None:
+        """Read on from here one page after the other: what comes out of order may come late."""
+        self._may_cut = False
+        while self._readings[-1] is not reading:
+            self._drop(self._readings.pop())
+        reading.until = None
+
+    def _drop_after(self, reading: Reading) -> None:
+        """Forget windows behind the last event that have not answered yet."""
+        while (last := self._readings[-1]) is not reading and not (last.waiting or last.is_read):
+            self._drop(self._readings.pop())
+        self._readings[-1].until = None
+
+    def _drop(self, reading: Reading) -> None:
+        self._wasted += reading.is_asked
+        self._held_pages -= len(reading.waiting)
+        self._held_bytes -= sum(exported.page.size for exported in reading.waiting)
 
 
-def _to_its_end(
+def read_window(
     window: Window, pages_of: PagesOf, restarting: Callable[[Window], object]
 ) -> Iterator[Exported]:
     asked, reached = window, _Position()

@@ -1,16 +1,22 @@
-"""When to ask again after a request that failed: what the service asks for, and what is decent."""
+"""When to ask: how many requests at a time, how soon after each other, how long after a failure."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from math import inf
 from typing import Final
 
 LONGEST_RETRY_AFTER_SECONDS: Final = 900.0
 """A service that asks to wait longer ends the run: the next one goes on where it stopped."""
 
 LONGEST_BACKOFF_SECONDS: Final = 60.0
+
+GOOD_RUN: Final = 20
+"""Good replies in a row after which a little more is tried."""
+
+LONGEST_SPACING_SECONDS: Final = 10.0
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -46,3 +52,65 @@ def http_date(text: str | None) -> datetime | None:
 def pause_seconds(retry_after: float | None, backoff: float) -> float:
     """How long to wait before asking again: at least what the service asked for."""
     return max(retry_after or 0.0, backoff)
+
+
+class Pace:
+    """How many requests may be under way, and when the next may start.
+
+    The number grows by one after `GOOD_RUN` good replies in a row and is halved when the service
+    refuses one for its rate (additive increase, multiplicative decrease). Where replies come so
+    fast that one at a time is too many, requests are spaced too: by what the service took before
+    it refused, and then a tenth closer after each good run. Those refused together count once.
+
+    Args:
+        most: requests under way at most.
+
+    Attributes:
+        limit: requests under way at most, for now.
+        under_way: requests under way.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = self.limit = most
+        self.under_way = 0
+        self._spacing_seconds = 0.0
+        self._started_at = self._held_until = -inf
+        self._slowed_at: float | None = None
+        self._good_run = self._good_since_slowed = 0
+
+    def seconds_to_wait(self, now: float) -> float:
+        """Until the next request may start; infinite where one has to end first."""
+        if self.under_way >= self.limit:
+            return inf
+        return max(0.0, self._held_until - now, self._started_at + self._spacing_seconds - now)
+
+    def start(self, now: float) -> None:
+        """A request starts."""
+        if self._slowed_at is None:
+            self._slowed_at = now
+        self.under_way += 1
+        self._started_at = now
+
+    def end(self, *, good: bool) -> None:
+        """A request has ended, with a good reply or without."""
+        self.under_way -= 1
+        if not good:
+            self._good_run = 0
+            return
+        self._good_run += 1
+        self._good_since_slowed += 1
+        if self._good_run == GOOD_RUN:
+            self._good_run = 0
+            self.limit = min(self.limit + 1, self._most)
+            self._spacing_seconds *= 0.9
+
+    def hold(self, now: float, *, started_at: float, seconds: float) -> None:
+        """A request was refused for the rate: nothing starts for so many seconds."""
+        self._held_until = max(self._held_until, now + seconds)
+        if self._slowed_at is not None and started_at < self._slowed_at:
+            return  # refused together with one that has slowed everything already
+        self.limit = max(1, self.limit // 2)
+        took = now + seconds - (self._slowed_at or now)
+        spacing = max(took / max(1, self._good_since_slowed), self._spacing_seconds * 1.25)
+        self._spacing_seconds = min(spacing, LONGEST_SPACING_SECONDS)
+        self._slowed_at, self._good_since_slowed = now, 0

@@ -30,7 +30,9 @@ from tap_audit_events.errors import (
     shown,
 )
 from tap_audit_events.events import Page, read_page
-from tap_audit_events.export import export
+from tap_audit_events.export import Export
+from tap_audit_events.gate import Gate
+from tap_audit_events.progress import Progress
 from tap_audit_events.schema import SCHEMA
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
 from tap_audit_events.timestamps import brief, instant_of
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 
     from tap_audit_events.tap import TapAuditEvents
 
-_PAGES_AHEAD = 3
 _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
 
 
@@ -108,27 +109,49 @@ class AuditEventsStream(Stream):
         window = self._run_window(delivery.watermark)
         if window is None:
             return
-        client = Client(tap.settings, tap.new_session(), wait=tap.wait, logger=self.logger)
-        for asked, page, in_order in export(
-            [window], partial(self._pages_of, client), restarting=self._restarting
-        ):
-            tap.stop.check()
-            delivery.begin(page, asked, in_order=in_order)
-            yield delivery
-            delivery.take_in()
-            self._warn_once(delivery)
-            if tap.message_writer.state_is_due:
-                self._write_checkpoint()
-            if page.malformed:
-                raise page.malformed
+        gate = tap.new_gate()
+        progress = Progress(window)
+
+        def tell_progress() -> None:
+            if progress.is_due:
+                self._log_progress(progress, gate)
+
+        try:
+            for asked, page, in_order in tap.new_workers(self._export(window, gate)).pages(
+                tell_progress
+            ):
+                delivery.begin(page, asked, in_order=in_order)
+                yield delivery
+                delivery.take_in()
+                self._warn_once(delivery)
+                if page.instants:
+                    progress.passed(page.instants[0])
+                tell_progress()
+                if tap.message_writer.state_is_due:
+                    self._write_checkpoint()
+        finally:
+            gate.close()
         delivery.watermark.settle()
         self._keep_bookmark()
-        self._log_summary(delivery, client)
+        self._log_summary(delivery, gate)
+
+    def _export(self, window: Window, gate: Gate) -> Export:
+        """The requests and pages of this run; one page of one request where a few events do."""
+        settings = self._tap.settings
+        client = Client(settings, self._tap.new_session, gate=gate, logger=self.logger)
+        is_probe = self.ABORT_AT_RECORD_COUNT is not None
+        return Export(
+            window,
+            partial(self._pages_of, client),
+            page_size=settings.page_size,
+            concurrency=1 if is_probe else settings.concurrency,
+            pages_ahead=1 if is_probe else None,
+            restarting=self._restarting,
+        )
 
     def _pages_of(self, client: Client, window: Window) -> Iterator[Page]:
-        """The pages of a window; the next is fetched while one is written."""
-        most = 1 if self.ABORT_AT_RECORD_COUNT else _PAGES_AHEAD
-        for envelope in self._tap.stop.ahead(client.envelopes(window), most=most):
+        """The pages of a window, each asked for when it is asked for here."""
+        for envelope in client.envelopes(window):
             page = read_page(envelope)
             if page.malformed:
                 page.malformed.where = f"in {window}"
@@ -216,13 +239,24 @@ class AuditEventsStream(Stream):
                 self._warned.add(warning)
                 self.logger.warning(warning)
 
-    def _log_summary(self, delivery: Delivery, client: Client) -> None:
+    def _log_progress(self, progress: Progress, gate: Gate) -> None:
+        self.logger.info(
+            "%s",
+            progress.line(
+                delivered=self._delivery.delivered,
+                reached=self._delivery.watermark.bookmark,
+                requests=gate.requests,
+                retries=gate.retries,
+            ),
+        )
+
+    def _log_summary(self, delivery: Delivery, gate: Gate) -> None:
         late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
         self.logger.info(
             "Done: %d events delivered; %d of them late%s; %d dropped as delivered before;"
             " %d requests, %d of them retries; bookmark %s",
             delivery.delivered, delivery.late, late, delivery.repeats,
-            client.traffic.requests, client.traffic.retries, self._bookmark_shown(delivery),
+            gate.requests, gate.retries, self._bookmark_shown(delivery),
         )  # fmt: skip
 
     def _bookmark_shown(self, delivery: Delivery) -> str:

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import sys
-import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -42,10 +41,13 @@ from tap_audit_events.errors import (
     keep_secret,
     shown,
 )
+from tap_audit_events.export import Export
+from tap_audit_events.gate import Gate
 from tap_audit_events.messages import MessageWriter
 from tap_audit_events.settings import Settings, read_settings, settings_warnings
 from tap_audit_events.stopping import Stop
 from tap_audit_events.streams import AuditEventsStream
+from tap_audit_events.workers import Workers
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -81,9 +83,13 @@ class TapAuditEvents(Tap):
         """The time, read once a run."""
         return datetime.now(UTC)
 
-    def wait(self, seconds: float) -> None:
-        """Let time go by before a request is sent again."""
-        time.sleep(seconds)
+    def new_gate(self) -> Gate:
+        """What holds requests back."""
+        return Gate(self.settings.concurrency)
+
+    def new_workers(self, export: Export) -> Workers:
+        """Those who send the requests."""
+        return Workers(export, self.stop, self.settings.concurrency)
 
     def new_session(self) -> requests.Session:
         """A connection to the service."""

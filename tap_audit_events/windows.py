@@ -15,18 +15,24 @@ from tap_audit_events.timestamps import (
     whole_second,
 )
 
+_SHORTEST_SECONDS = 1e-6
+"""What the events of a single instant are taken to last."""
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A closed range of time, asked with the same filters on each of its pages.
+    """A range of time, asked with the same filters on each of its pages.
 
     Attributes:
         start: first instant that belongs to it, None for the oldest event there is.
         end: last instant that belongs to it.
+        until: first instant that belongs to the next window already, None where there is none.
+            What is asked reaches to `end`, and is read no further than here.
     """
 
     start: Instant | None
     end: Instant
+    until: Instant | None = None
 
     @property
     def start_time(self) -> str | None:
@@ -39,8 +45,12 @@ class Window:
         return text_of(next_whole_second(self.end))
 
     def holds(self, instant: Instant) -> bool:
-        """Whether an instant lies in the window, bounds included."""
-        return (self.start is None or self.start <= instant) and instant <= self.end
+        """Whether an instant lies in the window: `start` and `end` do, `until` does not."""
+        return (
+            (self.start is None or self.start <= instant)
+            and instant <= self.end
+            and (self.until is None or instant < self.until)
+        )
 
     def asks(self, instant: Instant) -> bool:
         """Whether a request for the window asks for an instant; the bounds asked are rounded."""
@@ -53,7 +63,30 @@ class Window:
 
     def __str__(self) -> str:
         start = "the oldest event" if self.start is None else brief(self.start)
-        return f"{start} to {brief(self.end)}"
+        return f"{start} to {brief(self.until or self.end)}"
+
+
+@dataclass(slots=True)
+class Density:
+    """How many events there are in a while, judged by the newest pages.
+
+    Attributes:
+        keeps: how much of what a page said counts still when the next has come, below 1.
+    """
+
+    keeps: float
+    events: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def per_second(self) -> float:
+        """Events a second; very many where all of them lie in one instant."""
+        return self.events / max(self.seconds, _SHORTEST_SECONDS)
+
+    def learn(self, events: int, seconds: float) -> None:
+        """Take in a page: how many events lie in how many seconds."""
+        self.events = self.events * self.keeps + events
+        self.seconds = self.seconds * self.keeps + seconds
 
 
 def run_window(

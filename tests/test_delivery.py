@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tap_audit_events.delivery import Delivery
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
-from tap_audit_events.export import export
+from tap_audit_events.export import read_window
 from tap_audit_events.state import from_bookmark, to_bookmark
 from tap_audit_events.timestamps import EARLIEST, Instant, text_of
 from tap_audit_events.watermark import Watermark
@@ -207,9 +207,7 @@ def test_a_refused_cursor_loses_nothing_or_fails_and_says_so(
     restarts: list[Window] = []
     refused = None
     try:
-        for window, page, in_order in export(
-            [EVERYTHING], service.pages, restarting=restarts.append
-        ):
+        for window, page, in_order in read_window(EVERYTHING, service.pages, restarts.append):
             seen += delivered(delivery, page, window, in_order=in_order)
     except CursorRefusedError as error:
         refused = error
@@ -238,7 +236,7 @@ def test_a_restart_that_reaches_more_ties_goes_on() -> None:
 
     delivery = Delivery(Watermark(lookback_seconds=1))
     seen: list[str] = []
-    for window, page, in_order in export([EVERYTHING], pages, restarting=lambda _: None):
+    for window, page, in_order in read_window(EVERYTHING, pages, lambda _: None):
         seen += delivered(delivery, page, window, in_order=in_order)
     assert seen == [event_id for event_id, _ in events]
 
@@ -252,14 +250,14 @@ def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
         raise CursorRefusedError("cursor refused")
 
     with pytest.raises(CursorRefusedError):
-        list(export([EVERYTHING], pages, restarting=lambda _: None))
+        list(read_window(EVERYTHING, pages, lambda _: None))
 
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=5), max_size=5))
 def test_order_is_judged_over_all_pages_of_a_window(pages: list[list[int]]) -> None:
     """From the first event that is older than one before it, pages are out of order."""
     made = [a_page([(f"{n}-{k}", at(t)) for k, t in enumerate(p)]) for n, p in enumerate(pages)]
-    exported = list(export([EVERYTHING], lambda _: iter(made), restarting=lambda _: None))
+    exported = list(read_window(EVERYTHING, lambda _: iter(made), lambda _: None))
     times: list[int] = []
     for (_, _, in_order), page in zip(exported, pages, strict=True):
         newest = max(times, default=0)

@@ -109,7 +109,7 @@ def test_what_may_pass_is_asked_for_again(fault: Fault, service: Service, sync: 
     """Nothing is lost or repeated by a request that had to be sent again."""
     service.add(THREE_EVENTS)
     service.add_faults([fault])
-    done = sync(page_size=1, request_timeout_seconds=1).raise_for_exit_code()
+    done = sync(page_size=1, request_timeout_seconds=1, concurrency=1).raise_for_exit_code()
     assert done.ids == ["0", "1", "2"]
     assert any(line.startswith("Asking again in ") for line in done.warnings)
     assert service.requests[1].params == service.requests[2].params

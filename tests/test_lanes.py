@@ -100,7 +100,7 @@ def test_runs_by_both_lanes_are_alike(service: Service, settings: dict[str, Any]
     service.add_raw([ODD_EVENT])
     service.add([an_event(id=f"{n}", at=f"2024-05-06T0{n}:00:00.5+01:00") for n in range(5)])
     service.add([an_event(id="tie", at="2024-05-06T02:00:00.50Z")])
-    end = {"page_size": 2, "end_date": "2024-06-01T00:00:00Z"}
+    end = {"page_size": 2, "concurrency": 1, "end_date": "2024-06-01T00:00:00Z"}
     verbatim = written_by(settings | end, verbatim=True)
     assert verbatim == written_by(settings | end, verbatim=False)
     assert len([m for m in verbatim if m["type"] == "RECORD"]) == 7

@@ -34,6 +34,7 @@ def test_the_same_filters_are_sent_on_every_page(service: Service, sync: Sync) -
     service.add(TEN_EVENTS)
     done = sync(
         page_size=3,
+        concurrency=1,
         action_types=["workspace_create", "né w&type", "workspace_create"],
         start_date="2024-01-01T00:00:00+01:00",
         end_date="2025-01-01T00:00:00.5Z",

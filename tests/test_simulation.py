@@ -1,17 +1,19 @@
 """The whole tap through random histories; and proof that the histories would notice a mistake."""
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tap_audit_events import export, state, streams, windows
+from tap_audit_events import events, export, state, streams, windows
 from tap_audit_events.client import Client
 from tap_audit_events.delivery import Delivery
 from tap_audit_events.errors import CursorRefusedError, RetryableError
 from tap_audit_events.events import Envelope, Page
-from tap_audit_events.pagination import NextCursorPaginator
+from tap_audit_events.export import Export, Exported, Reading
 from tap_audit_events.streams import AuditEventsStream
 from tap_audit_events.timestamps import LATEST, Instant, later
 from tap_audit_events.watermark import Watermark
@@ -98,24 +100,25 @@ def state_before_records(patch: Patch) -> None:
     patch.setattr(Delivery, "begin", begin)
 
 
+def ends_where(patch: Patch, is_end: Callable[[Page], bool]) -> None:
+    """Takes other pages than those without a cursor for the last one, too."""
+
+    def read_page(envelope: Envelope) -> Page:
+        page = real(envelope)
+        return replace(page, is_last=page.is_last or is_end(page))
+
+    real = events.read_page
+    patch.setattr(streams, "read_page", read_page)
+
+
 def an_empty_page_is_the_end(patch: Patch) -> None:
     """What many connectors do."""
-    replaced(
-        patch,
-        NextCursorPaginator,
-        "get_next",
-        lambda real: lambda self, page: real(self, page) if page.texts else None,
-    )
+    ends_where(patch, lambda page: not page.ids)
 
 
 def a_short_page_is_the_end(patch: Patch) -> None:
     """A page that is not full is taken for the last one."""
-
-    def get_next(self: Any, page: Envelope) -> str | None:
-        return real(self, page) if len(page.texts) > 1 else None
-
-    real = NextCursorPaginator.get_next
-    patch.setattr(NextCursorPaginator, "get_next", get_next)
+    ends_where(patch, lambda page: len(page.ids) < 2)
 
 
 def the_future_is_read_too(patch: Patch) -> None:
@@ -159,9 +162,9 @@ def a_refused_cursor_is_the_end(patch: Patch) -> None:
             for page in pages_of(window):
                 yield export.Exported(window, page, position.advance(page.instants))
         except CursorRefusedError:
-            return
+            yield export.Exported(window, Page((), (), ()), in_order=True)
 
-    patch.setattr(export, "_to_its_end", to_its_end)
+    patch.setattr(export, "read_window", to_its_end)
 
 
 def a_refused_cursor_starts_after_the_newest(patch: Patch) -> None:
@@ -191,6 +194,60 @@ def the_bookmark_is_the_last_event(patch: Patch) -> None:
 
     real = Watermark.deliver
     patch.setattr(Watermark, "deliver", deliver)
+
+
+def windows_share_no_instant(patch: Patch) -> None:
+    """A window is read up to a second before the next one starts."""
+
+    def holds(self: Window, instant: Instant) -> bool:
+        until = later(self.until, seconds=-1) if self.until else None
+        return real(Window(self.start, self.end, until), instant)
+
+    real = Window.holds
+    patch.setattr(Window, "holds", holds)
+
+
+def windows_overlap(patch: Patch) -> None:
+    """What a window reads beyond its end is delivered too, ahead of its time."""
+
+    def holds(self: Window, instant: Instant) -> bool:
+        return real(Window(self.start, self.end), instant)
+
+    real = Window.holds
+    patch.setattr(Window, "holds", holds)
+    no_memory(patch)
+
+
+def pages_are_taken_as_they_come(patch: Patch) -> None:
+    """A window that is read ahead overtakes the one before it, with its STATE."""
+
+    def next_page(self: Export) -> Exported | None:
+        self._readings = deque(sorted(self._readings, key=lambda each: not each.waiting))
+        return real(self)
+
+    real = Export.next_page
+    patch.setattr(Export, "next_page", next_page)
+
+
+def a_fault_ahead_is_passed_over(patch: Patch) -> None:
+    """A window that could not be read is left out."""
+
+    def failed(self: Export, reading: Reading, error: Exception) -> None:
+        real(self, reading, error)
+        reading.is_at_end, reading.error = True, None
+
+    real = Export.failed
+    patch.setattr(Export, "failed", failed)
+
+
+def the_first_to_end_ends_all(patch: Patch) -> None:
+    """Windows behind one that has no more pages are forgotten, also where they hold events."""
+
+    def drop_after(self: Export, reading: Reading) -> None:
+        while self._readings[-1] is not reading:
+            self._drop(self._readings.pop())
+
+    patch.setattr(Export, "_drop_after", drop_after)
 
 
 def no_state_at_the_end(patch: Patch) -> None:
@@ -224,6 +281,11 @@ MUTATIONS = [
     a_refused_cursor_starts_after_the_newest,
     the_bookmark_follows_any_order,
     the_bookmark_is_the_last_event,
+    windows_share_no_instant,
+    windows_overlap,
+    pages_are_taken_as_they_come,
+    a_fault_ahead_is_passed_over,
+    the_first_to_end_ends_all,
     no_state_at_the_end,
     stopping_without_looking,
 ]

@@ -123,7 +123,7 @@ def test_a_refused_cursor_after_disorder_is_an_error(service: Service, sync: Syn
     """A new start at the newest instant would pass over what came too late."""
     service.add(TEN_EVENTS)
     pages_out_of_order(service)
-    done = sync(page_size=2)
+    done = sync(page_size=2, concurrency=1)
     assert "status 400" in only_error(done)
     assert "in 2024-05-06T08:00:09Z to" in only_error(done)
     again = sync(state=done.state).raise_for_exit_code()
@@ -153,7 +153,7 @@ def test_empty_pages_without_end_are_an_error(
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="empty", when="3-")])
     with pytest.raises(Exception, match="empty pages without end"):
-        TapAuditEvents(config=settings | {"page_size": 1}).sync_all()
+        TapAuditEvents(config=settings | {"page_size": 1, "concurrency": 1}).sync_all()
     assert len(service.requests) == 2 + 6
 
 

@@ -71,6 +71,7 @@ def draw(seed: int) -> History:
     settings = lane | {
         "page_size": rng.choice([1, 2, 3, 5, 10, 1000]),
         "lookback_seconds": lookback,
+        "concurrency": rng.choice([1, 2, 4, 8]),
         "max_retries": rng.choice([0, 2, 8]),
     }
     return History(

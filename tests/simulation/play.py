@@ -8,7 +8,6 @@ from tap_audit_events.timestamps import Instant, instant_of, parse_instant, whol
 from tests.simulation.histories import History, PlannedRun, draw
 from tests.simulation.world import (
     SIGTERM,
-    InlineStop,
     KilledError,
     Network,
     Pipe,
@@ -128,7 +127,6 @@ class _Run:
         )
         tap.world = self.world
         tap.network = Network(self.world, self.planned, self._meet)
-        tap.stop = InlineStop()
         return tap
 
     def _meet(self, what: str) -> None:

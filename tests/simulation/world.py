@@ -16,10 +16,13 @@ from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
 from tap_audit_events.events import Text
+from tap_audit_events.export import Export, Exported, Reading
+from tap_audit_events.gate import Gate
 from tap_audit_events.messages import MessageWriter
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.stopping import Stop
 from tap_audit_events.tap import TapAuditEvents
+from tap_audit_events.workers import Workers
 from tests.simulation.histories import (
     SERVICE_FAULTS,
     START,
@@ -200,16 +203,51 @@ def a_response(status: int, body: bytes, headers: dict[str, str]) -> requests.Re
     return response
 
 
-class InlineStop(Stop):
-    """Reads in the same thread, nothing ahead; a signal that comes meanwhile ends the reading."""
+class InlineWorkers(Workers):
+    """Sends requests in the same thread, in an order and as far ahead as the seed has it."""
 
-    def ahead(self, items: Iterator[Any], *, most: int) -> Iterator[Any]:
-        del most
-        self.check()
-        for item in items:
-            self.check()
-            yield item
-            self.check()
+    def __init__(self, export: Export, stop: Stop, count: int, rng: random.Random) -> None:
+        super().__init__(export, stop, count)
+        self._most = count
+        self._random = rng
+        self._asked: list[Reading] = []
+
+    def pages(self, idle: Callable[[], object]) -> Iterator[Exported]:
+        while True:
+            self._stop.check()
+            idle()
+            while self._random.random() < 0.3 and self._goes_on():
+                self._stop.check()
+            exported = self._export.next_page()
+            if exported is not None:
+                yield exported
+            elif self._export.is_done:
+                return
+            else:
+                assert self._goes_on(), "nothing is asked for, and nothing comes"
+
+    def _goes_on(self) -> bool:
+        """Some requests start, in threads that would be free, and one of them ends."""
+        while len(self._asked) < self._most and (not self._asked or self._random.random() < 0.7):
+            reading = self._export.next_request()
+            if reading is None:
+                break
+            self._asked.append(reading)
+        if not self._asked:
+            return False
+        self.perform(self._asked.pop(self._random.randrange(len(self._asked))))
+        return True
+
+
+class InlineGate(Gate):
+    """Lets simulated time go by."""
+
+    def __init__(self, most: int, world: World) -> None:
+        super().__init__(most, lambda: world.seconds)
+        self._world = world
+
+    def _wait(self, seconds: float) -> None:
+        self._world.pass_time(seconds)
 
 
 class Writer(MessageWriter):
@@ -245,8 +283,11 @@ class SimulatedTap(TapAuditEvents):
     def now(self) -> datetime:
         return self.world.now
 
-    def wait(self, seconds: float) -> None:
-        self.world.pass_time(seconds)
+    def new_gate(self) -> Gate:
+        return InlineGate(self.settings.concurrency, self.world)
+
+    def new_workers(self, export: Export) -> Workers:
+        return InlineWorkers(export, self.stop, self.settings.concurrency, self.world.random)
 
     def new_session(self) -> requests.Session:
         session = requests.Session()

@@ -1,0 +1,110 @@
+"""The gate that every request goes through, whichever thread sends it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isinf
+
+from tap_audit_events.pacing import Pace
+
+
+class ClosedError(Exception):
+    """The run is over: nothing is to be sent any more."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """A request's leave to be sent.
+
+    Attributes:
+        started_at: when it was given, on the gate's clock.
+        is_good: set where the reply was a good one.
+    """
+
+    started_at: float
+    is_good: bool = False
+
+
+class Gate:
+    """Holds requests back: so many at a time, none while the service wants none.
+
+    Args:
+        most: requests under way at most.
+        clock: seconds that go by.
+
+    Attributes:
+        requests: sent so far.
+        retries: of them, those that were sent again.
+        waited_seconds: how long requests were put off after failures, added up.
+    """
+
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.requests = self.retries = 0
+        self.waited_seconds = 0.0
+        self._pace = Pace(most)
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._is_closed = False
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Wait until a request may be sent, and count it as under way for the block.
+
+        Raises:
+            ClosedError: the run is over.
+        """
+        with self._changed:
+            while (seconds := self._pace.seconds_to_wait(self._clock())) > 0:
+                self._wait(seconds)
+            self._check()
+            turn = Turn(self._clock())
+            self._pace.start(turn.started_at)
+            self.requests += 1
+            self._changed.notify()  # perhaps one more may
+        try:
+            yield turn
+        finally:
+            with self._changed:
+                self._pace.end(good=turn.is_good)
+                self._changed.notify()
+
+    def hold(self, turn: Turn, seconds: float) -> None:
+        """The service refused a request for its rate: no request is sent for so long."""
+        with self._changed:
+            self._count_retry(seconds)
+            self._pace.hold(self._clock(), started_at=turn.started_at, seconds=seconds)
+
+    def pause(self, seconds: float) -> None:
+        """Let time go by before one request is sent again.
+
+        Raises:
+            ClosedError: the run is over.
+        """
+        with self._changed:
+            self._count_retry(seconds)
+            until = self._clock() + seconds
+            while (left := until - self._clock()) > 0:
+                self._wait(left)
+
+    def close(self) -> None:
+        """Send nothing any more, and end every wait."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+
+    def _count_retry(self, seconds: float) -> None:
+        self.retries += 1
+        self.waited_seconds += seconds
+
+    def _wait(self, seconds: float) -> None:
+        self._check()
+        self._changed.wait(None if isinf(seconds) else seconds)
+        self._check()
+
+    def _check(self) -> None:
+        if self._is_closed:
+            raise ClosedError

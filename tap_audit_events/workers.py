@@ -1,0 +1,94 @@
+"""Threads that send an export's requests, while the main thread uses the pages in order."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from queue import Empty
+
+from tap_audit_events.export import Export, Exported, Reading
+from tap_audit_events.stopping import Stop
+
+IDLE_SECONDS = 1.0
+"""How often the main thread looks around while it waits for a page."""
+
+
+class Workers:
+    """As many threads as requests may be under way; each asks for one page after the other.
+
+    Args:
+        export: knows what to ask for; only one thread at a time asks it.
+        stop: ends the wait of the main thread.
+        count: how many threads.
+    """
+
+    def __init__(self, export: Export, stop: Stop, count: int) -> None:
+        self._export = export
+        self._stop = stop
+        self._count = count
+        self._changed = threading.Condition()
+        self._is_over = False
+
+    def pages(self, idle: Callable[[], object]) -> Iterator[Exported]:
+        """Each page in order, as soon as it has come.
+
+        Where a signal asks to stop, the threads are left to themselves; they end with the process.
+
+        Args:
+            idle: called now and then while a page is waited for.
+
+        Raises:
+            StoppedError: a signal asked to stop.
+            Exception: what came instead of the next page.
+        """
+        for _ in range(self._count):
+            threading.Thread(target=self._work, daemon=True).start()
+        try:
+            while True:
+                self._stop.check()
+                with self._changed:
+                    exported = self._export.next_page()
+                    self._changed.notify()  # there may be room for one more
+                if exported is not None:
+                    yield exported
+                elif self._export.is_done:
+                    return
+                else:
+                    self._wait(idle)
+        finally:
+            with self._changed:
+                self._is_over = True
+                self._changed.notify_all()
+
+    def perform(self, reading: Reading) -> None:
+        """Ask for the next page of a window, and hand in what comes."""
+        try:
+            exported = next(reading.pages)
+        except Exception as error:  # noqa: BLE001 - raised again when its turn has come
+            with self._changed:
+                self._export.failed(reading, error)
+        else:
+            with self._changed:
+                self._export.came(reading, exported)
+
+    def _wait(self, idle: Callable[[], object]) -> None:
+        try:
+            self._stop.news.get(timeout=IDLE_SECONDS)
+        except Empty:
+            idle()
+
+    def _work(self) -> None:
+        while (reading := self._next()) is not None:
+            self.perform(reading)
+            self._stop.news.put(None)
+
+    def _next(self) -> Reading | None:
+        """What to ask for; waits for it. None where the run is over."""
+        with self._changed:
+            while not self._is_over:
+                reading = self._export.next_request()
+                if reading is not None:
+                    self._changed.notify()  # there may be something for one more
+                    return reading
+                self._changed.wait()
+        return None
