@@ -1,10 +1,11 @@
 """Brings the parts of the documents that are made up to date: ``make docs``.
 
 They stand between ``<!-- made: NAME -->`` and ``<!-- end -->``: what the demo prints, the tables of
-settings and errors, the size of a state. Tests compare them with the code.
+settings, the page of errors, the size of a state. Tests compare them with the code.
 """
 
 import re
+import signal
 import subprocess
 import sys
 import uuid
@@ -12,8 +13,9 @@ from pathlib import Path
 
 from singer_sdk.singerlib import StateMessage
 
+from tap_audit_events.cases import CASES, Kind
 from tap_audit_events.declared import SETTINGS_SCHEMA
-from tap_audit_events.errors import CASES
+from tap_audit_events.errors import service_error
 from tap_audit_events.messages import MessageWriter
 from tap_audit_events.state import to_bookmark
 from tap_audit_events.timestamps import parse_instant
@@ -22,6 +24,7 @@ from tap_audit_events.watermark import LONGEST_MEMORY, Watermark
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
 DELIVERY = PROJECT / "docs" / "delivery.md"
+ERRORS = PROJECT / "docs" / "errors.md"
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z \[")
 
 
@@ -53,11 +56,37 @@ def settings_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def errors_table() -> str:
-    """What each error says, and what to do."""
-    rows = ["| what the line says | what to do |", "|---|---|"]
-    rows += [f"| {case.happened} | {case.next_step} |" for case in CASES.values()]
-    return "\n".join(rows) + "\n"
+def error_line() -> str:
+    """An error as the log has it."""
+    error = service_error(
+        "AE-403", details="status 403, errCode 'forbidden', msg 'No', vars 'null'"
+    )
+    error.where = "in 2026-01-31T08:00:00Z to 2026-01-31T09:00:00Z"
+    logged = f"2026-01-31 09:00:01,234 | ERROR    | {'tap-audit-events':30} | {error}"
+    return f"```text\n{logged}\n```\n"
+
+
+ASKED_AGAIN = {
+    Kind.RETRY: "yes, up to `max_retries` times before this line",
+    Kind.CURSOR: "the window is, as long as that brings something new",
+}
+EXIT_CODES = {
+    Kind.STOPPED: " and ".join(
+        f"{128 + number} after {number.name}" for number in (signal.SIGTERM, signal.SIGINT)
+    )
+}
+
+
+def error_sections() -> str:
+    """Each code with what happened, why, what to do, and what becomes of the run."""
+    return "\n".join(
+        f"## {code}\n\n**{case.happened}.**\n\n"
+        f"- Why: {case.cause}\n"
+        f"- What to do: {case.next_step}\n"
+        f"- Asked again by itself: {ASKED_AGAIN.get(case.kind, 'no')}\n"
+        f"- Exit code: {EXIT_CODES.get(case.kind, '1')}\n"
+        for code, case in CASES.items()
+    )
 
 
 def state_table() -> str:
@@ -84,8 +113,9 @@ def main() -> None:
     command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
     demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     text = with_part(README.read_text(), "demo", demo_output(demo.stdout))
-    text = with_part(text, "settings", settings_table())
-    README.write_text(with_part(text, "errors", errors_table()))
+    README.write_text(with_part(text, "settings", settings_table()))
+    text = with_part(ERRORS.read_text(), "line", error_line())
+    ERRORS.write_text(with_part(text, "errors", error_sections()))
     DELIVERY.write_text(with_part(DELIVERY.read_text(), "state", state_table()))
 
 

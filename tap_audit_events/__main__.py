@@ -14,7 +14,9 @@ def main() -> None:
     for name in _LEVELS:
         level = os.environ.get(name, "")
         if level and level.upper() not in logging.getLevelNamesMapping():
-            sys.exit(f"{name} is no log level: set it to DEBUG, INFO, WARNING or ERROR")
+            sys.exit(
+                f"AE-SETTINGS: {name} is no log level: set it to DEBUG, INFO, WARNING or ERROR"
+            )
     try:
         # Imported here, so that Ctrl-C while the SDK is loaded is no traceback.
         from tap_audit_events.tap import TapAuditEvents  # noqa: PLC0415

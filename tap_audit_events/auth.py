@@ -29,7 +29,7 @@ class AccessTokenAuthenticator(BearerTokenAuthenticator):
             RefusedError: the request goes elsewhere.
         """
         if _origin(request.url or "") != self._origin:
-            raise service_error("redirect", details="the request is for another scheme or host")
+            raise service_error("AE-REDIRECT", details="the request is for another scheme or host")
         request.headers.update(self.auth_headers)
         return request
 

@@ -91,7 +91,7 @@ class Client:
             empty_pages = 0 if envelope.texts else empty_pages + 1
             with about(window):
                 if empty_pages > MOST_EMPTY_PAGES:
-                    raise service_error("empty pages", details=f"{empty_pages} in a row")
+                    raise service_error("AE-EMPTY-PAGES", details=f"{empty_pages} in a row")
                 paginator.advance(envelope)  # type: ignore[arg-type]  # see there
 
     def fetch(self, window: Window, cursor: str | None) -> Envelope:
@@ -180,7 +180,9 @@ class Client:
             pieces.append(piece)
             size += len(piece)
             if size > LARGEST_BODY_BYTES:
-                raise service_error("too large", details=f"more than {LARGEST_BODY_BYTES:,} bytes")
+                raise service_error(
+                    "AE-TOO-LARGE", details=f"more than {LARGEST_BODY_BYTES:,} bytes"
+                )
         return b"".join(pieces)
 
     def _failure(
@@ -191,13 +193,13 @@ class Client:
         said = f"status {status}, {self._said(body)}"
         if 300 <= status < 400:
             location = shown(response.headers.get("Location", ""))
-            return service_error("redirect", details=f"status {status} to {location}")
+            return service_error("AE-REDIRECT", details=f"status {status} to {location}")
         if status == HTTPStatus.BAD_REQUEST and cursor is not None:
-            return service_error("cursor refused", details=said)
+            return service_error("AE-CURSOR-REFUSED", details=said)
         if status == HTTPStatus.REQUEST_TIMEOUT:
-            return service_error("timeout", details=said)
-        case = "500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else str(status)
-        error = service_error(case if case in _STATUSES else "unexpected status", details=said)
+            return service_error("AE-TIMEOUT", details=said)
+        case = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
+        error = service_error(case if case in _STATUSES else "AE-STATUS", details=said)
         if isinstance(error, RetryableError):
             now = http_date(response.headers.get("Date")) or datetime.now(UTC)
             header = response.headers.get("Retry-After")
@@ -220,7 +222,7 @@ class Client:
         asked = error.retry_after_seconds
         if asked is not None and asked > LONGEST_RETRY_AFTER_SECONDS:
             too_long = service_error(
-                "retry-after", details=f"Retry-After of {asked:.0f} seconds; {error.details}"
+                "AE-RETRY-AFTER", details=f"Retry-After of {asked:.0f} seconds; {error.details}"
             )
             too_long.where = error.where
             raise too_long from None
@@ -235,7 +237,7 @@ class Client:
             self._gate.pause(seconds)
 
 
-_STATUSES = frozenset({"400", "401", "403", "404", "429", "500"})
+_STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
 
 
 @contextmanager
@@ -258,21 +260,21 @@ def _no_answer(error: Exception) -> ServiceError:
 
 def _case_of(error: Exception, cause: BaseException) -> str:
     if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError | TimeoutError):
-        return "timeout"
+        return "AE-TIMEOUT"
     if isinstance(error, ProtocolError | DecodeError):
-        return "cut"
+        return "AE-CUT"
     if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
-        return "certificate"
+        return "AE-CERTIFICATE"
     if isinstance(error, exceptions.ConnectionError | HTTPError | ConnectionError):
-        return "connection"
+        return "AE-CONNECTION"
     if isinstance(error, OSError) and not isinstance(error, exceptions.RequestException):
-        return "certificate"  # the bundle that REQUESTS_CA_BUNDLE names is not there
-    return "address"
+        return "AE-CERTIFICATE"  # the bundle that REQUESTS_CA_BUNDLE names is not there
+    return "AE-ADDRESS"
 
 
 def _used_up(error: RetryableError, retries: int) -> RetryableError:
     gave_up = f"; gave up after {retries} retries" if retries else ""
-    final = RetryableError(error.case, details=f"{error.details}{gave_up}")
+    final = RetryableError(error.code, details=f"{error.details}{gave_up}")
     final.where = error.where
     return final
 

@@ -15,6 +15,8 @@ from tap_audit_events.errors import SettingsError, shown
 
 Document = dict[str, Any]
 
+_CODES = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
+
 
 def read_document(kind: str, path: str) -> Document:
     """A JSON object from a file, or from stdin where ``path`` is ``-``.
@@ -50,7 +52,7 @@ def _bytes(path: str) -> bytes:
 
 
 def _unusable(kind: str, path: str, problem: str) -> SettingsError:
-    return SettingsError([f"The {kind} file {shown(path)} {problem}"])
+    return SettingsError([f"The {kind} file {shown(path)} {problem}"], "AE-FILE")
 
 
 def check_state(state: Mapping[str, Any]) -> None:
@@ -120,7 +122,7 @@ def _check_writable(kind: str, document: Mapping[str, Any]) -> None:
 
 
 def _misshapen(kind: str, problem: str) -> SettingsError:
-    return SettingsError([f"The {kind} {problem}"])
+    return SettingsError([f"The {kind} {problem}"], _CODES[kind])
 
 
 def _is_object(value: object) -> bool:

@@ -102,14 +102,14 @@ def split_page(body: bytes) -> Envelope:
     try:
         envelope = _read_envelope(text)
     except msgspec.ValidationError as error:
-        raise service_error("envelope", details=shown(str(error))) from None
+        raise service_error("AE-ENVELOPE", details=shown(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise service_error("not JSON", details=f"{error}; it begins {_start(body)}") from None
+        raise service_error("AE-NO-JSON", details=f"{error}; it begins {_start(body)}") from None
     except RecursionError:
-        raise service_error("nesting") from None
+        raise service_error("AE-NESTING") from None
     cursor = envelope.nextCursor if text is body else _cursor_as_sent(body)
     if cursor is not None and not _is_usable_cursor(cursor):
-        raise service_error("envelope", details="nextCursor is empty or no Unicode text")
+        raise service_error("AE-ENVELOPE", details="nextCursor is empty or no Unicode text")
     return Envelope(text, envelope.auditEvents, cursor)
 
 
@@ -142,7 +142,7 @@ def read_record(text: Text) -> dict[str, Any]:
     try:
         return _read_exact_record(text)
     except RecursionError:
-        raise service_error("nesting", details=shown(bytes(text).decode())) from None
+        raise service_error("AE-NESTING", details=shown(bytes(text).decode())) from None
 
 
 def _read_exact_record(text: Text) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def _up_to_malformed(
 
 def _malformed(position: int, text: Text, error: Exception) -> ServiceError:
     return service_error(
-        "event",
+        "AE-EVENT",
         details=f"event {position + 1} of the page: {error}: {shown(bytes(text).decode())}",
     )
 
@@ -234,7 +234,7 @@ def _mended_utf8(text: bytes) -> bytes:
     try:
         characters = text.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
-        raise service_error("not JSON", details=f"{error}; it begins {_start(text)}") from None
+        raise service_error("AE-NO-JSON", details=f"{error}; it begins {_start(text)}") from None
     return characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 

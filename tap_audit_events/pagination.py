@@ -42,7 +42,7 @@ class NextCursorPaginator(BaseAPIPaginator[str | None]):
         if cursor is None:
             return None
         if cursor in self._recent or cursor == self._milestone:
-            raise service_error("cursor repeated", details=f"nextCursor {shown(cursor)}")
+            raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {shown(cursor)}")
         self._remember(cursor)
         return cursor
 

@@ -142,5 +142,6 @@ def _instant(value: Any) -> Instant:
 
 def _unusable(problem: str) -> SettingsError:
     return SettingsError(
-        [f"The bookmark of audit_events in the state cannot be used: {problem}. {_START_OVER}"]
+        [f"The bookmark of audit_events in the state cannot be used: {problem}. {_START_OVER}"],
+        "AE-STATE",
     )

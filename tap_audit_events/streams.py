@@ -77,12 +77,14 @@ class AuditEventsStream(Stream):
         super().apply_catalog(catalog)
         if self.replication_key and self.replication_key != REPLICATION_KEY:
             raise SettingsError(
-                [f"The catalog's replication_key of {STREAM} must be {REPLICATION_KEY}"]
+                [f"The catalog's replication_key of {STREAM} must be {REPLICATION_KEY}"],
+                "AE-CATALOG",
             )
         self.replication_key = REPLICATION_KEY
         if self.replication_method not in _METHODS:
             raise SettingsError(
-                [f"The catalog's replication_method of {STREAM} must be {' or '.join(_METHODS)}"]
+                [f"The catalog's replication_method of {STREAM} must be {' or '.join(_METHODS)}"],
+                "AE-CATALOG",
             )
 
     def get_records(self, context: object) -> Iterator[dict[str, Any]]:
@@ -337,12 +339,14 @@ class AuditEventsStream(Stream):
         try:
             super()._write_record_message(record)
         except RecursionError:
-            raise service_error("nesting", details=f"event {event_id}") from None
+            raise service_error("AE-NESTING", details=f"event {event_id}") from None
         except (AuditEventsError, MappingError):
             raise
         except Exception as error:
             what = f"{type(error).__name__}: {shown(str(error))}"
-            raise SettingsError([f"stream_maps fails at event {event_id} ({what})"]) from error
+            raise SettingsError(
+                [f"stream_maps fails at event {event_id} ({what})"], "AE-STREAM-MAPS"
+            ) from error
 
 
 def _shown(watermark: Watermark) -> str:

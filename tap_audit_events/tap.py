@@ -50,6 +50,8 @@ from tap_audit_events.streams import AuditEventsStream
 from tap_audit_events.workers import Workers
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from jsonschema import ValidationError
 
 
@@ -222,10 +224,7 @@ def _read_catalog(path: str | None) -> dict[str, Any] | None:
 
 
 class _Command(SingerCommand):
-    """Where an error is expected, ends with a line for each thing to mend and its exit code.
-
-    The exit code is 1; after a signal it is 128 + the signal's number.
-    """
+    """Where an error is expected, ends with a line for each thing to mend and its exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """As the SDK's, but for its two lines where settings of its own are wrong."""
@@ -233,21 +232,34 @@ class _Command(SingerCommand):
         sys.excepthook = self.excepthook
         return click.Command.invoke(self, ctx)
 
+    def excepthook(
+        self,
+        exc_type: type[BaseException],
+        exc_value: BaseException,
+        exc_traceback: TracebackType | None,
+    ) -> None:
+        """As the SDK's, but with a code and a next step before the traceback."""
+        defect = AuditEventsError("AE-DEFECT", f" ({exc_type.__name__}: {shown(str(exc_value))})")
+        self.logger.error("%s", defect, exc_info=(exc_type, exc_value, exc_traceback))
+
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().main(*args, **kwargs)
-        except SettingsError as error:
-            lines, exit_code = error.lines, 1
-        except StoppedError as error:
+        except AuditEventsError as error:
+            ended = error
+        except ConfigurationError as error:
+            ended = SettingsError([f"The settings cannot be used: {_one_line(error)}"])
+        except MappingError as error:
+            ended = SettingsError(
+                [f"stream_maps cannot be used: {_one_line(error)}"], "AE-STREAM-MAPS"
+            )
+        if isinstance(ended, StoppedError):
             for each in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(each, signal.SIG_IGN)  # a second one would change the exit code now
-            lines, exit_code = (str(error),), error.exit_code
-        except AuditEventsError as error:
-            lines, exit_code = (str(error),), 1
-        except ConfigurationError as error:
-            lines, exit_code = (f"The settings cannot be used: {' '.join(str(error).split())}",), 1
-        except MappingError as error:
-            lines, exit_code = (f"stream_maps cannot be used: {' '.join(str(error).split())}",), 1
-        for line in lines:
+        for line in ended.lines:
             self.logger.error("%s", line)
-        sys.exit(exit_code)
+        sys.exit(ended.exit_code)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

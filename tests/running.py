@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,6 +14,8 @@ from typing import Any
 from tap_audit_events.sandbox import Service
 
 STREAM = "audit_events"
+CODED = re.compile(r"AE-[0-9A-Z]+(-[A-Z]+)*: \S")
+"""How a line that ends a run begins: `docs/errors.md`."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,11 @@ class Run:
 
     @property
     def errors(self) -> list[str]:
-        """The text of each ERROR line, and every line that is no log line, as of a traceback."""
+        """The text of each ERROR line, and every line that is no log line, each with its code."""
         lines = [line.split(" | ", 3) for line in self.log.splitlines()]
-        return [parts[-1] for parts in lines if len(parts) < 4 or parts[1].strip() == "ERROR"]
+        found = [parts[-1] for parts in lines if len(parts) < 4 or parts[1].strip() == "ERROR"]
+        assert all(map(CODED.match, found)), self.log
+        return found
 
     @property
     def warnings(self) -> list[str]:
@@ -93,7 +98,9 @@ def run(
             timeout=120,
             check=False,
         )
-    return Run(done.stdout, done.stderr.decode(), done.returncode)
+    ended = Run(done.stdout, done.stderr.decode(), done.returncode)
+    assert ended.exit_code == 0 or ended.errors, ended.log
+    return ended
 
 
 def _written(folder: Path, given: Mapping[str, object]) -> Sequence[str]:

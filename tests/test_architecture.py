@@ -29,6 +29,7 @@ LAYERS = [
     {"windows", "pacing"},
     {"schema"},
     {"errors", "timestamps"},
+    {"cases"},
     {"__init__"},
 ]
 PURE = {
@@ -39,6 +40,7 @@ PURE = {
     "windows",
     "pacing",
     "errors",
+    "cases",
     "timestamps",
     "export",
 }

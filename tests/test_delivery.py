@@ -192,7 +192,7 @@ class Refusing:
         found = [event for event in self.events if start[:19] <= event[1] <= window.end]
         for number, first in enumerate(range(0, len(found) or 1, self.page_size)):
             if number == self.lifetime:
-                raise CursorRefusedError("cursor refused")
+                raise CursorRefusedError("AE-CURSOR-REFUSED")
             yield a_page(found[first : first + self.page_size])
 
 
@@ -247,7 +247,7 @@ def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
     def pages(window: Window) -> Iterator[Page]:
         del window
         yield a_page([])
-        raise CursorRefusedError("cursor refused")
+        raise CursorRefusedError("AE-CURSOR-REFUSED")
 
     with pytest.raises(CursorRefusedError):
         list(read_window(EVERYTHING, pages, lambda _: None))

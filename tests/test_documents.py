@@ -10,11 +10,14 @@ from types import ModuleType
 
 import pytest
 
-from tap_audit_events.sandbox import Service, generate, serve
+from tap_audit_events.cases import CASES
+from tap_audit_events.sandbox import Fault, Service, generate, serve
+from tests.conftest import Sync
 from tests.running import settings_for
 from tests.test_meltano import INSTALLED, NOON, PROJECT
 
 README = (PROJECT / "README.md").read_text()
+ERRORS = (PROJECT / "docs" / "errors.md").read_text()
 LOADER = INSTALLED / "loaders" / "target-jsonl" / "venv" / "bin"
 ELSEWHERE = ("make ", "export ", "meltano ", "pip install")  # run by make, CI and test_meltano.py
 
@@ -45,13 +48,39 @@ def shape(printed: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "name"),
-    [("README.md", "settings"), ("README.md", "errors"), ("docs/delivery.md", "state")],
+    ("page", "name", "maker"),
+    [
+        ("README.md", "settings", "settings_table"),
+        ("docs/errors.md", "line", "error_line"),
+        ("docs/errors.md", "errors", "error_sections"),
+        ("docs/delivery.md", "state", "state_table"),
+    ],
 )
-def test_the_tables_are_those_of_the_code(page: str, name: str) -> None:
+def test_the_made_parts_are_those_of_the_code(page: str, name: str, maker: str) -> None:
     """`make docs` has been run since what they show has changed."""
     module = made_module()
-    assert module.part((PROJECT / page).read_text(), name) == getattr(module, f"{name}_table")()
+    assert module.part((PROJECT / page).read_text(), name) == getattr(module, maker)()
+
+
+def test_each_error_has_a_heading_that_can_be_linked_to() -> None:
+    """The page has the codes of the table, and no other."""
+    assert re.findall(r"^## (.+)$", ERRORS, re.MULTILINE) == list(CASES)
+
+
+def test_the_page_of_errors_finds_the_code_in_a_log(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Its command shows the line that ended the run last."""
+    service.add_faults([Fault(kind="status", code=503, retry_after="0")])
+    done = sync(max_retries=1)
+    (tmp_path / "tap.log").write_text(done.log)
+    (command,) = re.findall(r"```console\n\$ (.+)\n```", ERRORS)
+    found = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    retried, ended = found.stdout.splitlines()
+    assert retried.startswith("AE-500: ")
+    assert [ended] == done.errors
 
 
 @pytest.mark.meltano

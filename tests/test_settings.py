@@ -92,7 +92,7 @@ def test_a_bad_setting_is_named_with_what_would_be_right(
     done = run(GOOD | {name: value})
     assert done.exit_code == 1
     (line,) = done.errors
-    assert line.startswith(f"{name} ")
+    assert line.startswith(f"AE-SETTINGS: {name} ")
     assert problem in line
     assert done.stdout == b""
     assert TOKEN not in done.log
@@ -102,7 +102,7 @@ def test_a_bad_setting_is_named_with_what_would_be_right(
 def test_each_bad_setting_has_a_line_of_its_own() -> None:
     """All that is wrong is said at once."""
     done = run({"base_url": "http://example.com", "page_size": 0, "concurrency": 99})
-    assert [line.split()[0] for line in done.errors] == [
+    assert [line.split()[1] for line in done.errors] == [
         "base_url",
         "organization_id",
         "access_token",
@@ -116,7 +116,9 @@ def test_an_end_before_the_start_is_refused() -> None:
     dates = {"start_date": "2026-01-01T01:00:00+01:00", "end_date": "2025-12-31T23:59:59.999Z"}
     done = run(GOOD | dates)
     assert done.exit_code == 1
-    assert done.errors == ["end_date is before start_date: it must be the same or later"]
+    assert done.errors == [
+        "AE-SETTINGS: end_date is before start_date: it must be the same or later"
+    ]
 
 
 def test_bad_settings_send_no_request(service: Service, sync: Sync) -> None:
@@ -185,7 +187,7 @@ def test_a_number_in_the_environment_that_is_none_is_refused(name: str) -> None:
     """It is named like any other bad setting."""
     done = run(GOOD, "--config", "ENV", environment={f"TAP_AUDIT_EVENTS_{name}": "many"})
     assert done.exit_code == 1
-    assert [line.split()[0].rstrip(":") for line in done.errors] == [name.lower()]
+    assert [line.split()[1].rstrip(":") for line in done.errors] == [name.lower()]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_a_file_that_is_no_json_object_is_refused(kind: str, document: str, prob
     done = run(documents["config"], state=documents.get("state"), catalog=documents.get("catalog"))
     assert done.exit_code == 1
     (line,) = done.errors
-    assert f"The {kind} file " in line
+    assert line.startswith(f"AE-FILE: The {kind} file ")
     assert problem in line
     assert TOKEN not in done.log
 
@@ -215,9 +217,8 @@ def test_a_file_that_is_not_there_is_named(option: str) -> None:
     """A wrong path is an error of one line."""
     done = run(GOOD, option, "/nowhere/at/all.json")
     assert done.exit_code == 1
-    assert done.errors == [
-        f"The {option[2:]} file '/nowhere/at/all.json' cannot be read: No such file or directory"
-    ]
+    place = f"The {option[2:]} file '/nowhere/at/all.json'"
+    assert done.errors == [f"AE-FILE: {place} cannot be read: No such file or directory"]
 
 
 @pytest.mark.parametrize(
@@ -243,6 +244,7 @@ def test_a_state_of_another_shape_is_refused(
     done = sync(state=state)
     assert done.exit_code == 1
     (line,) = done.errors
+    assert line.startswith("AE-STATE: ")
     assert problem in line
     assert service.requests == []
 
@@ -292,6 +294,7 @@ def test_a_catalog_of_another_shape_is_refused(
     done = sync(catalog=catalog)
     assert done.exit_code == 1
     (line,) = done.errors
+    assert line.startswith("AE-CATALOG: ")
     assert problem in line
     assert service.requests == []
 
@@ -299,10 +302,16 @@ def test_a_catalog_of_another_shape_is_refused(
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"stream_maps": "x"}, "stream_maps: "),
-        ({"stream_maps": {"audit_events": {"id": "("}}}, "stream_maps cannot be used"),
-        ({"flattening_enabled": True, "flattening_max_depth": "x"}, "flattening_max_depth: "),
-        ({"flattening_enabled": True}, "The settings cannot be used: "),
+        ({"stream_maps": "x"}, "AE-SETTINGS: stream_maps: "),
+        (
+            {"stream_maps": {"audit_events": {"id": "("}}},
+            "AE-STREAM-MAPS: stream_maps cannot be used",
+        ),
+        (
+            {"flattening_enabled": True, "flattening_max_depth": "x"},
+            "AE-SETTINGS: flattening_max_depth: ",
+        ),
+        ({"flattening_enabled": True}, "AE-SETTINGS: The settings cannot be used: "),
     ],
 )
 def test_bad_settings_of_the_sdk_are_refused_likewise(

@@ -79,7 +79,9 @@ def judge(done: Run, signal_number: int) -> None:
         assert done.bookmark == done.records[-1]["occurredAt"]
         assert done.ids == [event["id"] for event in EVENTS[: len(done.ids)]]
     (line,) = done.errors
-    assert line.startswith(f"Stopped by {signal.Signals(signal_number).name}")
+    assert line.startswith(
+        f"AE-STOPPED: Stopped by a signal, {signal.Signals(signal_number).name}."
+    )
 
 
 @pytest.mark.parametrize("environment", [{}, UNBUFFERED])
@@ -161,4 +163,4 @@ def test_a_reader_that_goes_away_is_one_line(service: Service, start: Start) -> 
     log = process.stderr.read().decode()
     assert process.wait(timeout=60) == 1
     (line,) = Run(b"", log, 1).errors
-    assert line.startswith("The target closed its input before the tap was done")
+    assert line.startswith("AE-TARGET: The target closed its input before the tap was done")

@@ -124,7 +124,7 @@ def test_a_refused_cursor_after_disorder_is_an_error(service: Service, sync: Syn
     service.add(TEN_EVENTS)
     pages_out_of_order(service)
     done = sync(page_size=2, concurrency=1)
-    assert "status 400" in only_error(done)
+    assert only_error(done).startswith("AE-CURSOR-REFUSED: ")
     assert "in 2024-05-06T08:00:09Z to" in only_error(done)
     again = sync(state=done.state).raise_for_exit_code()
     assert sorted(done.ids + again.ids) == TEN_IDS
@@ -152,7 +152,7 @@ def test_empty_pages_without_end_are_an_error(
     monkeypatch.setattr(client, "MOST_EMPTY_PAGES", 5)
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="empty", when="3-")])
-    with pytest.raises(Exception, match="empty pages without end"):
+    with pytest.raises(Exception, match="AE-EMPTY-PAGES: "):
         TapAuditEvents(config=settings | {"page_size": 1, "concurrency": 1}).sync_all()
     assert len(service.requests) == 2 + 6
 
@@ -252,7 +252,7 @@ def test_a_stdout_that_cannot_be_written_is_one_line(
     """Exit code 1 and the system's reason; no traceback."""
     service.add(TEN_EVENTS)
     line = only_error(run_in_shell(settings, tmp_path, f"TAP {redirection}"))
-    assert line.startswith("The tap cannot write to stdout: ")
+    assert line.startswith("AE-OUTPUT: The tap cannot write to stdout: ")
     assert reason in line
 
 
@@ -278,7 +278,15 @@ def test_a_bundle_that_is_none_is_named(
     """What our own advice leads to has a sentence of its own, and is not asked for again."""
     https = {"base_url": untrusted_address, "max_retries": 3}
     done = run(settings | https, environment={"REQUESTS_CA_BUNDLE": bundle})
-    assert "certificate of the service cannot be verified" in only_error(done)
+    assert only_error(done).startswith("AE-CERTIFICATE: ")
+
+
+@pytest.mark.parametrize("proxy", ["http://", "nonsense://proxy", "http://[bad"])
+def test_a_proxy_that_is_none_is_named(proxy: str, settings: dict[str, Any]) -> None:
+    """Nothing can be sent to it, now or later."""
+    https = {"base_url": "https://localhost:9", "max_retries": 3}
+    done = run(settings | https, environment={"HTTPS_PROXY": proxy, "NO_PROXY": "", "no_proxy": ""})
+    assert only_error(done).startswith("AE-ADDRESS: ")
 
 
 @pytest.mark.parametrize("name", ["LOGLEVEL", "TAP_AUDIT_EVENTS_LOGLEVEL"])
@@ -286,7 +294,8 @@ def test_a_log_level_that_is_none_is_one_line(name: str) -> None:
     """Before the tap can log at all."""
     done = run(None, "--version", environment={name: "LOUD"})
     assert done.exit_code == 1
-    assert done.log == f"{name} is no log level: set it to DEBUG, INFO, WARNING or ERROR\n"
+    (line,) = done.errors
+    assert line == f"AE-SETTINGS: {name} is no log level: set it to DEBUG, INFO, WARNING or ERROR"
 
 
 def test_names_in_the_environment_that_are_no_settings_are_warned_about(sync: Sync) -> None:
@@ -341,7 +350,7 @@ def test_a_stream_map_that_fails_is_one_line(expression: str, service: Service, 
     """Whatever its expression runs into; what came before is in STATE."""
     service.add(TEN_EVENTS)
     done = sync(stream_maps={"audit_events": {"x": expression}})
-    assert only_error(done).startswith("stream_maps")
+    assert only_error(done).startswith("AE-STREAM-MAPS: stream_maps ")
     assert done.messages[-1]["type"] == "STATE"
 
 
@@ -391,7 +400,7 @@ def test_an_answer_larger_than_any_page_is_an_error(
     bomb = gzip.compress(b" " * (client.LARGEST_BODY_BYTES + 1), compresslevel=1)
     answering.answers = [(200, {"Content-Encoding": "gzip"}, bomb)]
     done = run(settings | {"base_url": answering.base_url})
-    assert "larger than any page can be" in only_error(done)
+    assert only_error(done).startswith("AE-TOO-LARGE: ")
 
 
 def test_retry_after_counts_from_the_services_own_clock(
