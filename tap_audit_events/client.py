@@ -231,7 +231,7 @@ class Client:
             "Asking again in %.1f s, retry %d of %d: %s",
             seconds, retry, self._settings.max_retries, error.happened,
         )  # fmt: skip
-        if error.case == "429":
+        if error.code == "AE-429":
             self._gate.hold(turn, seconds)
         else:
             self._gate.pause(seconds)

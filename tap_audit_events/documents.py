@@ -87,6 +87,7 @@ def check_catalog(catalog: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SettingsError: it is of another shape, or does not have the stream.
     """
+    _check_writable("catalog", catalog)  # first, for what is nested deeper cannot be looked into
     streams = catalog.get("streams")
     if not isinstance(streams, list) or not all(map(_is_stream, streams)):
         raise _misshapen(
@@ -96,7 +97,6 @@ def check_catalog(catalog: Mapping[str, Any]) -> dict[str, Any]:
         )
     if STREAM not in [stream["tap_stream_id"] for stream in streams]:
         raise _misshapen("catalog", f"has no stream {STREAM}: make one with --discover")
-    _check_writable("catalog", catalog)
     return {**catalog, "streams": list(map(_in_one_form, streams))}
 
 

@@ -177,6 +177,12 @@ def shown(text: str, length: int = SHOWN_LENGTH) -> str:
 
     It is quoted, on one line, without control codes, bounded in length, and without the secret.
     """
+    text = _without_secret(text)
+    bounded = text if len(text) <= length else f"{text[:length]}…"
+    return _without_secret(repr(bounded))  # once more: an escape may end as the secret begins
+
+
+def _without_secret(text: str) -> str:
     for secret in _secrets:
         text = text.replace(secret, "<access_token>")
-    return repr(text if len(text) <= length else f"{text[:length]}…")
+    return text

@@ -101,20 +101,32 @@ def split_page(body: bytes) -> Envelope:
     text = _storable(body)
     try:
         envelope = _read_envelope(text)
+        cursor = envelope.nextCursor if text is body else _cursor_as_sent(body)
     except msgspec.ValidationError as error:
         raise service_error("AE-ENVELOPE", details=shown(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise service_error("AE-NO-JSON", details=f"{error}; it begins {_start(body)}") from None
     except RecursionError:
         raise service_error("AE-NESTING") from None
-    cursor = envelope.nextCursor if text is body else _cursor_as_sent(body)
     if cursor is not None and not _is_usable_cursor(cursor):
         raise service_error("AE-ENVELOPE", details="nextCursor is empty or no Unicode text")
     return Envelope(text, envelope.auditEvents, cursor)
 
 
 def read_page(envelope: Envelope) -> Page:
-    """Read the ids and times of an envelope's events."""
+    """Read the ids and times of an envelope's events.
+
+    Raises:
+        ContractError: it is nested too deep to be read here: a thread that is itself in deeper
+            calls bears less than the one that split the page.
+    """
+    try:
+        return _read_columns(envelope)
+    except RecursionError:
+        raise service_error("AE-NESTING") from None
+
+
+def _read_columns(envelope: Envelope) -> Page:
     texts: Sequence[Text] = envelope.texts
     malformed: ServiceError | None = None
     if b"\n" in envelope.body or b"\r" in envelope.body:

@@ -108,6 +108,10 @@ def _text(value: Any, what: str) -> str:
     return value
 
 
+_NO_HOST: Final = "has no usable host or port: write https://host or https://host:8443"
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]+(?:%[a-z0-9._~-]+)?")
+
+
 def _base_url(value: Any) -> str:
     text = _text(value, f"the {_WHAT['base_url']}")
     if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
@@ -118,13 +122,13 @@ def _base_url(value: Any) -> str:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise ValueError(
-            "has no usable host or port: write https://host or https://host:8443"
-        ) from None
+        raise ValueError(_NO_HOST) from None
     if parts.scheme not in {"https", "http"} or not host or port == 0:
         raise ValueError(f"is no address: write the {_WHAT['base_url']}")
     if parts.username is not None or parts.query or parts.fragment or text[-1:] in "?#":
         raise ValueError("must not hold a user, a password, a query or a fragment")
+    if not _HOST.fullmatch(host):  # others are escaped on the way to the service, so not the same
+        raise ValueError(_NO_HOST)
     if parts.scheme == "http" and not _is_loopback(host):
         raise ValueError(
             "must be https, or the token could be read on its way; plain http is allowed to"

@@ -64,8 +64,10 @@ def utc_instants(texts: Sequence[str]) -> list[Instant] | None:
 
     None where one is not, or is no time at all: then each has to be looked at.
     """
-    dates = {text[:10] for text in texts}
-    if not _UTC_FORMS.fullmatch("\n".join(texts)) or not all(map(_is_date, dates)):
+    lines, dates = "\n".join(texts), {text[:10] for text in texts}
+    if not _UTC_FORMS.fullmatch(lines) or not all(map(_is_date, dates)):
+        return None
+    if lines.count("\n") >= len(texts):  # a line break inside of a text
         return None
     instants = [
         text[:-1] if text[-2] != "0" or "." not in text else text[:-1].rstrip("0").removesuffix(".")

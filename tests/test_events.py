@@ -1,8 +1,11 @@
 """A page's bytes become events, and lose nothing on the way."""
 
 import json
+from bisect import bisect_left
+from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -210,6 +213,7 @@ def test_a_null_cursor_is_none() -> None:
         b'{"id": "", "occurredAt": "2026-01-01T00:00:00Z"}',
         b'{"id": "x", "occurredAt": 1767225600}',
         b'{"id": "x", "occurredAt": "2026-01-01"}',
+        rb'{"id": "x", "occurredAt": "2026-01-01T00:00:00Z\n"}',
     ],
 )
 def test_events_before_one_that_cannot_be_used_are_kept(bad: bytes) -> None:
@@ -226,6 +230,36 @@ def test_nesting_beyond_the_parser_is_an_error() -> None:
     deep = b"[" * 100_000 + b"]" * 100_000
     with pytest.raises(ContractError, match="nested deeper"):
         read_page(an_envelope(deep))
+
+
+def on_a_deeper_stack(read: Callable[[], object], *, calls: int = 50) -> None:
+    if calls:
+        on_a_deeper_stack(read, calls=calls - 1)
+    else:
+        read()
+
+
+@pytest.mark.parametrize("name", ["Research", "\0"])
+def test_what_one_thread_bears_may_be_too_deep_for_another(name: str) -> None:
+    """A page that could just be split is read or refused where the stack is deeper; no crash."""
+
+    def nested(depth: int) -> bytes:
+        event = json.dumps(an_event(entity={"name": name}, note="…")).encode()
+        return an_envelope(event.replace(rb'"\u2026"', b"[" * depth + b"]" * depth))
+
+    def is_refused(depth: int) -> bool:
+        try:
+            split_page(nested(depth))
+        except ContractError:
+            return True
+        return False
+
+    too_deep = bisect_left(range(100_000), True, key=is_refused)
+    assert 0 < too_deep < 100_000
+    for depth in range(too_deep - 100, too_deep):
+        envelope = split_page(nested(depth))
+        with suppress(ContractError):
+            on_a_deeper_stack(partial(read_envelope, envelope))
 
 
 @given(st.binary(max_size=200))

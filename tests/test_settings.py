@@ -38,6 +38,7 @@ BAD = [
     ("base_url", "https://api.example.com\n", "without white space"),
     ("base_url", "https://exämple.com", "printable ASCII"),
     ("base_url", "https://[bad", "has no usable host or port"),
+    ("base_url", "https://a.exampl`e", "has no usable host or port"),
     ("base_url", "https://a.example\\.b.example", "backslashes"),
     ("organization_id", None, "is missing: set it to the UUID"),
     ("organization_id", "", "is empty"),

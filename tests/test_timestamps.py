@@ -15,6 +15,7 @@ from tap_audit_events.timestamps import (
     next_whole_second,
     parse_instant,
     text_of,
+    utc_instants,
     utc_text,
     whole_second,
 )
@@ -132,6 +133,7 @@ def test_a_time_in_another_form_becomes_the_same_instant_in_utc(text: str, form:
         "9999-12-31T23:59:59-00:01",
         "\uff12\uff10\uff12\uff16-01-01T00:00:00Z",
         "2026-01-01T00:00:00Z\n",
+        "2026-01-01T00:00:00Z\n2026-01-01T00:00:00Z",
         " 2026-01-01T00:00:00Z",
     ],
 )
@@ -141,6 +143,8 @@ def test_what_is_no_instant_is_refused(text: str) -> None:
         parse_instant(text)
     with pytest.raises(ValueError, match=r"^is no "):
         utc_text(text)
+    for texts in ([text], [text, text_of(EARLIEST)], [text_of(EARLIEST), text]):
+        assert utc_instants(texts) is None
 
 
 def test_a_datetime_becomes_its_instant() -> None:
