@@ -29,7 +29,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak bench check fix docs test-matrix lock clean venv meltano FORCE
+.PHONY: help demo test soak fuzz bench check fix docs test-matrix lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +42,9 @@ test: .venv/.installed .meltano/.installed ## Run the whole test suite
 
 soak: .venv/.installed ## Play random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
+
+fuzz: .tools/fuzz/.installed ## Fuzz what reads outside text for MINUTES (default 5); FUZZ_ARGS='--only pages --keep'
+	@.tools/fuzz/bin/python -m tests.fuzzing --minutes $(MINUTES) $(FUZZ_ARGS)
 
 bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed ## Measure it against others, REPETITIONS times (default 5), for docs/performance.md
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
@@ -81,6 +84,7 @@ lock: $(UV_READY) ## Bring every pin in requirements/ up to date
 	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --group bench pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
+	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
 
 clean: ## Remove everything that was installed or made here
@@ -115,7 +119,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 
 # One environment each: made anew for another Python, brought up to date when its pins change.
 .venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
-.tools/bench-dlt/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+.tools/bench-dlt/pyvenv.cfg .tools/fuzz/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
 
@@ -143,6 +147,12 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@echo "Setting up the package in .tools/bench"
 	@$(SYNC) --python .tools/bench/bin/python requirements/bench.txt
 	@$(EDITABLE) --python .tools/bench/bin/python
+	@touch $@
+
+# The package itself is read from this folder.
+.tools/fuzz/.installed: .tools/fuzz/pyvenv.cfg requirements/fuzz.txt
+	@echo "Setting up the fuzzer in .tools/fuzz"
+	@$(SYNC) --python .tools/fuzz/bin/python requirements/fuzz.txt
 	@touch $@
 
 .tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt

@@ -1,0 +1,1 @@
+"""Everything that reads outside text is given any bytes; only its documented errors come out."""

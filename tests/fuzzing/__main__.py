@@ -1,0 +1,65 @@
+"""Fuzzes the targets, guided by coverage: ``python -m tests.fuzzing --minutes 10``.
+
+What makes a target fail is written into its corpus, where `tests/test_fuzzing.py` finds it.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.fuzzing.targets import TARGETS
+
+PROJECT = Path(__file__).resolve().parents[2]
+CORPUS = Path("tests/fuzzing/corpus")
+FOUND = Path(".tools/fuzz-found")
+"""Inputs that reached something new here, from which the next fuzzing goes on."""
+WORDS = Path("tests/fuzzing/words.dict")
+
+MOST_BYTES = 4096
+MOST_SECONDS_FOR_ONE = 10
+
+
+def main() -> None:
+    """Fuzz each target for its share of the time; the exit code is 1 where one fails."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0, help="how long in all (default 5)")
+    parser.add_argument("--only", choices=TARGETS, action="append", help="this target alone")
+    parser.add_argument(
+        "--keep", action="store_true", help="add to the corpus what covers more than it does"
+    )
+    arguments = parser.parse_args()
+    names = arguments.only or list(TARGETS)
+    seconds = max(1, round(60 * arguments.minutes / len(names)))
+    failing = [name for name in names if not _holds(name, seconds)]
+    for name in names if arguments.keep else ():
+        _run(name, "-set_cover_merge=1", "-use_counters=0", CORPUS / name, FOUND / name)
+    if failing:
+        sys.exit(f"Fails, with a new input in {CORPUS}: {', '.join(failing)}")
+
+
+def _holds(name: str, seconds: int) -> bool:
+    """Fuzz a target until it fails, at most for so long."""
+    print(f"== {name}, {seconds} s", flush=True)
+    for folder in (CORPUS, FOUND):
+        (PROJECT / folder / name).mkdir(parents=True, exist_ok=True)
+    return _run(
+        name,
+        f"-max_total_time={seconds}",
+        f"-max_len={MOST_BYTES}",
+        f"-timeout={MOST_SECONDS_FOR_ONE}",
+        f"-dict={WORDS}",
+        f"-artifact_prefix={CORPUS / name}/",
+        "-print_final_stats=1",
+        FOUND / name,  # the first folder is the one that is written to
+        CORPUS / name,
+    )
+
+
+def _run(name: str, *options: str | Path) -> bool:
+    command = [sys.executable, "-m", "tests.fuzzing.one", name, *map(str, options)]
+    return subprocess.run(command, cwd=PROJECT, check=False).returncode == 0
+
+
+if __name__ == "__main__":
+    main()

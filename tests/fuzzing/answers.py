@@ -1,0 +1,82 @@
+"""A client whose service answers with given bytes, and what it asked, logged and waited."""
+
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import requests
+from requests.adapters import BaseAdapter, HTTPAdapter
+from urllib3 import HTTPConnectionPool
+from urllib3.connection import HTTPConnection
+
+from tap_audit_events.client import Client
+from tap_audit_events.settings import Settings
+from tests.simulation.world import a_response
+
+
+class Heard(logging.Logger):
+    """What a client told the people who run it, and how long it waited."""
+
+    def __init__(self) -> None:
+        super().__init__("client")
+        self.lines: list[str] = []
+        self.waits: list[float] = []
+
+    def handle(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@contextmanager
+def answered_with(answer: bytes, settings: Settings) -> Iterator[tuple[Client, Heard]]:
+    """A client of a plain http address that gets this answer to each request.
+
+    The answer is status line, headers and body, as they come from the wire; it has to fit into a
+    socket's buffer, which holds 100 kB at least.
+    """
+    with ExitStack() as sockets:
+
+        class Connection(HTTPConnection):
+            def connect(self) -> None:
+                self.sock, service = socket.socketpair()
+                sockets.callback(self.sock.close)
+                sockets.callback(service.close)
+                service.sendall(answer)
+                service.shutdown(socket.SHUT_WR)
+
+        class Pool(HTTPConnectionPool):
+            ConnectionCls = Connection
+
+        adapter = HTTPAdapter()
+        adapter.poolmanager.pool_classes_by_scheme = {"http": Pool}
+        with _client(settings, adapter) as client_and_heard:
+            yield client_and_heard
+
+
+@contextmanager
+def listened_to(
+    settings: Settings, asked: Callable[[requests.PreparedRequest], object]
+) -> Iterator[Client]:
+    """A client whose requests are told to `asked` and are answered with an empty page."""
+
+    class Adapter(BaseAdapter):
+        def send(self, request: requests.PreparedRequest, **_: Any) -> requests.Response:  # type: ignore[override]
+            asked(request)
+            return a_response(200, b'{"auditEvents": []}', {})
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    with _client(settings, Adapter()) as (client, _):
+        yield client
+
+
+@contextmanager
+def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, Heard]]:
+    heard = Heard()
+    with requests.Session() as session:
+        session.trust_env = False
+        session.mount("http://", adapter)
+        session.mount("https://", adapter)
+        yield Client(settings, session, wait=heard.waits.append, logger=heard), heard

@@ -1,0 +1,22 @@
+"""One target under libFuzzer: ``python -m tests.fuzzing.one TARGET [option or folder]…``."""
+
+import os
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["tap_audit_events", "email", "http", "json"]):
+    from tests.fuzzing.targets import TARGETS
+
+
+def main() -> None:
+    """Fuzz until one of the options says that it is enough; libFuzzer ends the process."""
+    name, *options = sys.argv[1:]
+    # libFuzzer starts itself again for some jobs, with a shell: a path with a space would break.
+    again = f"{os.path.relpath(sys.executable)} -m tests.fuzzing.one {name}"
+    atheris.Setup([again, *options], TARGETS[name])
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,344 @@
+"""One small function for each reader of outside text: bytes in, and its promises hold.
+
+Each lets only the errors pass that the reader documents, and looks at what it gives.
+"""
+
+import ipaddress
+import json
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from tempfile import NamedTemporaryFile
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from requests import PreparedRequest
+from singer_sdk.singerlib import Catalog
+from urllib3.util import parse_url
+
+from tap_audit_events import STREAM
+from tap_audit_events.declared import SETTINGS_SCHEMA
+from tap_audit_events.documents import check_catalog, check_state, read_document, state_warnings
+from tap_audit_events.environment import settings_from_texts
+from tap_audit_events.errors import (
+    ContractError,
+    RefusedError,
+    RetryableError,
+    ServiceError,
+    SettingsError,
+    keep_secret,
+    shown,
+)
+from tap_audit_events.events import encode, read_page, read_record, split_page
+from tap_audit_events.pacing import LONGEST_RETRY_AFTER_SECONDS, http_date, retry_after_seconds
+from tap_audit_events.settings import Settings, read_settings, settings_warnings
+from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
+from tap_audit_events.timestamps import (
+    Instant,
+    parse_instant,
+    text_of,
+    utc_instants,
+    utc_text,
+)
+from tap_audit_events.windows import Window
+from tests.builders import ORGANIZATION_ID
+from tests.fuzzing.answers import answered_with, listened_to
+
+TOKEN: Final = "fuzzed_pat_that-opens-nothing"
+GOOD: Final[dict[str, Any]] = {
+    "base_url": "http://127.0.0.1:8080",
+    "organization_id": ORGANIZATION_ID,
+    "access_token": TOKEN,
+    "max_retries": 1,
+}
+SETTINGS: Final = read_settings(GOOD)
+WINDOW: Final = Window(None, Instant("2026-01-31T00:00:00"))
+LONGEST_LINE: Final = 20_000
+"""Characters of a line for people: each text in it is bounded, and an escape may take ten."""
+
+_TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]{16,}")
+
+
+def settings(data: bytes) -> None:
+    """A configuration: what is given replaces what is good; `cursor` is one of the service's."""
+    keep_secret(TOKEN)
+    given = _object(data)
+    if given is None:
+        return
+    cursor = given.pop("cursor", None)
+    for line in settings_warnings(given, SETTINGS_SCHEMA["properties"]):
+        _check_line(line)
+    read = _settings(GOOD | given)
+    if read:
+        _check_request(read, cursor if _is_text(cursor) else None)
+
+
+def environment(data: bytes) -> None:
+    """Lines ``name=value`` as environment variables give them."""
+    keep_secret(TOKEN)
+    pairs = [line.partition("=") for line in _text(data).split("\n")]
+    texts = {name: text for name, _, text in pairs if name in SETTINGS_SCHEMA["properties"]}
+    read = _settings(GOOD | settings_from_texts(texts, SETTINGS_SCHEMA["properties"]))
+    if read:
+        _check_request(read, None)
+
+
+def documents(data: bytes) -> None:
+    """A file given as configuration, state or catalog."""
+    with NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        try:
+            assert isinstance(read_document("config", file.name), dict)
+        except SettingsError as error:
+            _check_error(error)
+
+
+def state(data: bytes) -> None:
+    """A state, and the bookmark in it: what is read from it is written as it was read."""
+    keep_secret(TOKEN)
+    document = _object(data)
+    if document is None:
+        return
+    lines: list[str] = []
+    try:
+        check_state(document)
+        lines += state_warnings(document)
+        bookmark = document.get("bookmarks", {}).get(STREAM, {})
+        types_never_asked_for(bookmark, ["x"])
+        watermark = from_bookmark(
+            bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60, warn=lines.append
+        )
+    except SettingsError as error:
+        _check_error(error)
+        return
+    for line in lines:
+        _check_line(line)
+    written = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
+    json.dumps(written, ensure_ascii=False).encode()
+    again = from_bookmark(written, organization_id=ORGANIZATION_ID, lookback_seconds=60)
+    assert (again.bookmark, again.ids) == (watermark.bookmark, watermark.ids)
+
+
+def catalog(data: bytes) -> None:
+    """A catalog: one that is taken has the stream, and the SDK can read it."""
+    document = _object(data)
+    if document is None:
+        return
+    try:
+        taken = check_catalog(document)
+    except SettingsError as error:
+        _check_error(error)
+        return
+    assert STREAM in Catalog.from_dict(taken)
+    json.dumps(taken, ensure_ascii=False).encode()
+
+
+def timestamps(data: bytes) -> None:
+    """Lines of times, each alone and all at once; no line has to be a time."""
+    texts = _text(data).split("\n")
+    instants = [_check_time(text) for text in texts]
+    together = utc_instants(texts)
+    assert together is None or together == instants
+    texts = [_text(data)]
+    assert utc_instants(texts) in (None, [_check_time(texts[0])])
+
+
+def retry_after(data: bytes) -> None:
+    """A line of ``Retry-After`` and one of ``Date``."""
+    header, _, date = data.decode("latin-1").partition("\n")
+    now = http_date(date) or datetime(2026, 1, 31, tzinfo=UTC)
+    assert now.utcoffset() is not None
+    seconds = retry_after_seconds(header, now=now)
+    assert seconds is None or seconds >= 0
+
+
+def answers(data: bytes) -> None:
+    """A whole answer from the wire: status line, headers, body."""
+    _check_answer(data)
+
+
+def error_bodies(data: bytes) -> None:
+    """The body of an answer of status 400."""
+    _check_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n" + data)
+
+
+def pages(data: bytes) -> None:
+    """The body of an answer of status 200."""
+    keep_secret(TOKEN)
+    try:
+        envelope = split_page(data)
+        page = read_page(envelope)
+    except (RetryableError, ContractError) as error:
+        _check_error(error)
+        return
+    assert envelope.next_cursor == _exact(data).get("nextCursor")
+    assert len(page.ids) == len(page.instants) == len(page.texts) <= len(envelope.texts)
+    assert (page.malformed is None) == (len(page.texts) == len(envelope.texts))
+    if page.malformed:
+        _check_error(page.malformed)
+    columns = zip(page.ids, page.instants, page.texts, strict=True)
+    for came, (event_id, instant, text) in zip(envelope.texts, columns, strict=False):
+        _check_event(bytes(came), event_id, instant, bytes(text))
+
+
+def shown_texts(data: bytes) -> None:
+    """A line with a secret, and a text that may hold it."""
+    secret, _, text = _text(data).partition("\n")
+    if not _TOKEN_FORM.fullmatch(secret):
+        secret = TOKEN
+    keep_secret(secret)
+    for each in (text, f"{text}{secret}{text}", json.dumps({text: secret})):
+        line = shown(each)
+        assert line.isprintable()
+        assert secret not in line
+        assert len(line) <= 10 * 300 + 3
+    assert len(shown(text, 7)) <= 10 * 7 + 3
+
+
+TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
+    target.__name__: target
+    for target in (
+        settings,
+        environment,
+        documents,
+        state,
+        catalog,
+        timestamps,
+        retry_after,
+        answers,
+        error_bodies,
+        pages,
+        shown_texts,
+    )
+}
+
+
+def _text(data: bytes) -> str:
+    """Any text, also one with half characters."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(data.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is a text without half characters."""
+    return isinstance(value, str) and value.encode("utf-8", "replace").decode() == value
+
+
+def _check_line(line: str) -> None:
+    """It is one line without control codes, bounded, and does not hold the token."""
+    assert line.isprintable()
+    assert TOKEN not in line
+    assert len(line) <= LONGEST_LINE
+
+
+def _check_error(error: SettingsError | ServiceError) -> None:
+    for line in getattr(error, "lines", [str(error)]):
+        _check_line(line)
+
+
+def _settings(config: dict[str, Any]) -> Settings | None:
+    try:
+        return read_settings(config)
+    except SettingsError as error:
+        _check_error(error)
+        return None
+
+
+def _check_request(read: Settings, cursor: str | None) -> None:
+    """A request goes to the address of the settings, and says what they say."""
+    asked: list[PreparedRequest] = []
+    with listened_to(read, asked.append) as client:
+        try:
+            client.fetch(WINDOW, cursor)
+        except RefusedError as error:
+            _check_error(error)
+            if error.case != "address":  # it looks well, but nothing can be asked there
+                raise
+            return
+    (request,) = asked
+    parts, given = parse_url(str(request.url)), urlsplit(read.base_url)
+    assert (parts.scheme, (parts.host or "").strip("[]")) == (given.scheme, given.hostname)
+    assert parts.auth is None
+    if parts.scheme == "http":
+        host = given.hostname or ""
+        assert host == "localhost" or ipaddress.ip_address(host).is_loopback
+    end = f"/v1/organizations/{read.organization_id}/audit_events"
+    assert (parts.path or "").endswith(end)
+    assert parts.fragment is None
+    parameters = parse_qs(parts.query or "", strict_parsing=True, keep_blank_values=True)
+    expected = {
+        "order": ["asc"],
+        "endTime": [WINDOW.end_time],
+        "pageSize": [str(read.page_size)],
+        "actionTypes": [",".join(read.action_types)] if read.action_types else None,
+        "cursor": None if cursor is None else [cursor],
+    }
+    assert parameters == {name: value for name, value in expected.items() if value}
+
+
+def _check_time(text: str) -> Instant | None:
+    """The instant of a text, None where it is no time; all ways to read it agree."""
+    try:
+        instant = parse_instant(text)
+    except ValueError as error:
+        _check_line(str(error))
+        assert utc_instants([text]) is None
+        return None
+    form = utc_text(text)
+    assert utc_text(form) == form
+    assert parse_instant(form) == parse_instant(text_of(instant)) == instant
+    assert utc_instants([form]) == [instant]
+    return instant
+
+
+def _check_answer(answer: bytes) -> None:
+    """Only errors of the service come out, as plain lines; each wait has an end."""
+    keep_secret(TOKEN)
+    with answered_with(answer, SETTINGS) as (client, heard):
+        try:
+            client.fetch(WINDOW, None)
+        except ServiceError as error:
+            _check_error(error)
+    assert len(heard.waits) <= SETTINGS.max_retries
+    assert all(0 <= seconds <= LONGEST_RETRY_AFTER_SECONDS for seconds in heard.waits)
+    for line in heard.lines:
+        _check_line(line)
+
+
+def _check_event(came: bytes, event_id: str, instant: Instant, left: bytes) -> None:
+    """An event leaves as it came: its very bytes, or with nothing but its time in UTC form."""
+    sent, read = _exact(came), _exact(left)
+    assert not {b"\n", b"\r"} & {left[i : i + 1] for i in range(len(left))}
+    assert read["id"] == event_id
+    assert read["occurredAt"] == utc_text(sent["occurredAt"])
+    assert parse_instant(read["occurredAt"]) == instant
+    assert read == sent | {"occurredAt": read["occurredAt"]}
+    if read["occurredAt"] == sent["occurredAt"]:
+        assert left == came.replace(b"\n", b" ").replace(b"\r", b" ")
+    try:
+        assert _exact(encode(read_record(left))) == read
+    except ContractError as error:
+        _check_error(error)
+
+
+def _exact(text: bytes) -> Any:
+    """JSON as Python's own parser reads it, numbers as exact as they are written."""
+    return json.loads(
+        text.decode("utf-8-sig", "surrogatepass"), parse_int=Decimal, parse_float=_decimal
+    )
+
+
+def _decimal(text: str) -> Decimal | str:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond what it holds
+        return text
