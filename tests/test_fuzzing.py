@@ -144,7 +144,7 @@ def test_any_input_is_read_or_refused(name: str) -> None:
     """Well-formed or not; the same inputs each time, so that a failure is never a surprise."""
     read: Callable[[bytes], None] = TARGETS[name]
 
-    @settings(max_examples=150, derandomize=True, deadline=None, database=None)
+    @settings(max_examples=300, derandomize=True, deadline=None, database=None)
     @given(inputs(name))
     def check(data: bytes) -> None:
         read(data)
