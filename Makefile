@@ -29,7 +29,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak fuzz bench check fix docs test-matrix lock clean venv meltano FORCE
+.PHONY: help demo test soak fuzz bench check fix docs test-matrix audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -76,8 +76,12 @@ test-matrix: $(UV_READY) ## Run the tests (but Meltano's) on every supported Pyt
 	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano" || exit 1; \
 	done
 
+audit: .tools/audit/.installed .tools/bench/.installed ## Look for known vulnerabilities, licences that are not allowed, and secrets
+	@sh .ci/audit .tools/audit/bin .tools/bench/bin/python
+
 lock: $(UV_READY) ## Bring every pin in requirements/ up to date
 	$(COMPILE) --output-file requirements/uv.txt requirements/uv.in >/dev/null
+	$(COMPILE) --output-file requirements/audit.txt requirements/audit.in >/dev/null
 	$(COMPILE) --output-file requirements/meltano.txt requirements/meltano.in >/dev/null
 	$(COMPILE) --output-file requirements/target-jsonl.txt requirements/target-jsonl.in >/dev/null
 	$(COMPILE) --output-file requirements/target-duckdb.txt requirements/target-duckdb.in >/dev/null
@@ -119,7 +123,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 
 # One environment each: made anew for another Python, brought up to date when its pins change.
 .venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
-.tools/bench-dlt/pyvenv.cfg .tools/fuzz/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+.tools/bench-dlt/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
 
@@ -140,6 +144,11 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 .tools/meltano/.installed: .tools/meltano/pyvenv.cfg requirements/meltano.txt
 	@echo "Setting up Meltano in .tools/meltano"
 	@$(SYNC) --python .tools/meltano/bin/python requirements/meltano.txt
+	@touch $@
+
+.tools/audit/.installed: .tools/audit/pyvenv.cfg requirements/audit.txt
+	@echo "Setting up the tools of the audit in .tools/audit"
+	@$(SYNC) --python .tools/audit/bin/python requirements/audit.txt
 	@touch $@
 
 # What is measured is installed as a user would install it, without the tools of development.

@@ -11,7 +11,8 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
-from tap_audit_events.client import Client
+from tap_audit_events.client import Client, Session
+from tap_audit_events.gate import Gate
 from tap_audit_events.settings import Settings
 from tests.simulation.world import a_response
 
@@ -75,8 +76,20 @@ def listened_to(
 @contextmanager
 def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, Heard]]:
     heard = Heard()
-    with requests.Session() as session:
+    with Session() as session:
         session.trust_env = False
         session.mount("http://", adapter)
         session.mount("https://", adapter)
-        yield Client(settings, session, wait=heard.waits.append, logger=heard), heard
+        gate = _Gate(heard.waits)
+        yield Client(settings, lambda: session, gate=gate, logger=heard), heard
+
+
+class _Gate(Gate):
+    """Notes how long it would hold requests back, and does not."""
+
+    def __init__(self, waits: list[float]) -> None:
+        super().__init__(1, lambda: sum(waits))
+        self._waits = waits
+
+    def _wait(self, seconds: float) -> None:
+        self._waits.append(seconds)

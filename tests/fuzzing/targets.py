@@ -261,7 +261,7 @@ def _check_request(read: Settings, cursor: str | None) -> None:
             client.fetch(WINDOW, cursor)
         except RefusedError as error:
             _check_error(error)
-            if error.case != "address":  # it looks well, but nothing can be asked there
+            if error.code != "AE-ADDRESS":  # it looks well, but nothing can be asked there
                 raise
             return
     (request,) = asked
