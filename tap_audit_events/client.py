@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from http import HTTPStatus
 from logging import Logger
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
 
 import backoff
 import requests
 from requests import exceptions
+from requests.adapters import BaseAdapter
 from urllib3.exceptions import (
     DecodeError,
     HTTPError,
@@ -44,16 +45,14 @@ LARGEST_BODY_BYTES: Final = 256 * 1024 * 1024
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 
 
-class Session(requests.Session):
-    """A connection that leaves redirects alone.
+class _Connection(NamedTuple):
+    """A request that needs only its parameters, and what carries it.
 
-    The original would look where one leads even where it is not to follow it: it fails on an
-    address that is none, and reads the body, however long.
+    `Session.send` would prepare each request anew, keep cookies, and look where redirects lead.
     """
 
-    def get_redirect_target(self, resp: requests.Response) -> None:
-        """None: where it leads is said by `Client`."""
-        del resp
+    request: requests.PreparedRequest
+    adapter: BaseAdapter
 
 
 class Client:
@@ -85,8 +84,8 @@ class Client:
         self._url = f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events"
         # Proxies and certificate bundles, read from the environment once. Plain http is to this
         # machine: no proxy may see the token.
-        self._environment = new_session().merge_environment_settings(
-            self._url, {"http": ""}, True, None, None
+        self._environment: dict[str, Any] = dict(
+            new_session().merge_environment_settings(self._url, {"http": ""}, True, None, None)
         )
 
     def envelopes(self, window: Window) -> Iterator[Envelope]:
@@ -133,14 +132,6 @@ class Client:
             raise self._failure(response, body, cursor)
         return split_page(body)
 
-    @property
-    def _session(self) -> requests.Session:
-        """The connection of the thread that asks for it."""
-        if not hasattr(self._of_thread, "session"):
-            self._of_thread.session = self._new_session()
-        session: requests.Session = self._of_thread.session
-        return session
-
     def _query(self, window: Window, cursor: str | None) -> str:
         settings = self._settings
         parameters = {
@@ -156,25 +147,35 @@ class Client:
 
     def _send(self, query: str) -> tuple[requests.Response, bytes]:
         """Send one request and read the whole answer, whatever its status."""
-        request = requests.Request(
-            "GET",
-            self._url,
-            params=query,
-            auth=self._authenticator,  # also keeps .netrc from overriding the token
-            headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
-        )
         timeout = self._settings.request_timeout_seconds
         try:
-            session = self._session
-            response = session.send(
-                session.prepare_request(request),
-                timeout=(timeout, timeout),
-                allow_redirects=False,
-                **self._environment,
+            connection = self._connection
+            request = connection.request.copy()
+            request.url = f"{request.url}?{query}"
+            self._authenticator(request)
+            response = connection.adapter.send(
+                request, timeout=(timeout, timeout), **self._environment
             )
             return response, self._read(response)
         except (exceptions.RequestException, HTTPError, UnicodeError, OSError) as error:
             raise _no_answer(error) from None
+
+    @property
+    def _connection(self) -> _Connection:
+        """The connection of the thread that asks for it."""
+        if not hasattr(self._of_thread, "connection"):
+            session = self._new_session()
+            request = requests.Request(
+                "GET",
+                self._url,
+                headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
+                auth=lambda request: request,  # keeps out what .netrc says
+            )
+            self._of_thread.connection = _Connection(
+                session.prepare_request(request), session.get_adapter(self._url)
+            )
+        connection: _Connection = self._of_thread.connection
+        return connection
 
     def _read(self, response: requests.Response) -> bytes:
         """The body, in large pieces: `response.content` would read it 10 kB at a time.

@@ -26,6 +26,7 @@ _ESCAPE = re.compile(
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_INTEGER = 4000
 """Digits of an integer that Python and msgspec read without a limit of theirs."""
+_LONGEST_HINT = 6
 _PIECE = 1 << 16
 _LINE_BREAKS_TO_SPACES = bytes.maketrans(b"\n\r", b"  ")
 
@@ -218,20 +219,25 @@ def _malformed(position: int, text: Text, error: Exception) -> ServiceError:
 def _storable(body: bytes) -> bytes:
     """The body as UTF-8 without NUL and lone surrogates; the same object where there are none."""
     text = body.removeprefix(_BYTE_ORDER_MARK)
-    if not text.isascii() and not _is_utf8(text):
+    if _is_utf8_and_plain(text):
+        return text
+    if not text.isascii():
         text = _mended_utf8(text)
-    if _HINT_OF_UNSTORABLE.search(text):
-        text = _ESCAPE.sub(lambda match: _REPLACEMENT if match[1] else match[0], text)
-    return text
+    return _ESCAPE.sub(lambda match: _REPLACEMENT if match[1] else match[0], text)
 
 
-def _is_utf8(text: bytes) -> bool:
-    """Whether it is valid; decoded piece by piece, for a whole page does not fit into a cache."""
+def _is_utf8_and_plain(text: bytes) -> bool:
+    """Whether it is valid and nothing in it hints at what no loader can store.
+
+    Both are looked for piece by piece, for a whole page does not fit into a processor's cache.
+    """
     view, start = memoryview(text), 0
     try:
         while start < len(text):
-            piece = view[start : start + _PIECE]
-            start += codecs.utf_8_decode(piece, "strict", start + _PIECE >= len(text))[1]
+            end = start + _PIECE
+            if _HINT_OF_UNSTORABLE.search(text, start, end + _LONGEST_HINT):
+                return False
+            start += codecs.utf_8_decode(view[start:end], "strict", end >= len(text))[1]
     except UnicodeDecodeError:
         return False
     return True

@@ -26,7 +26,6 @@ from singer_sdk.plugin_base import (
 )
 
 from tap_audit_events import STREAM
-from tap_audit_events.client import Session
 from tap_audit_events.declared import ENVIRONMENT_PREFIX, PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.documents import (
     check_catalog,
@@ -96,7 +95,7 @@ class TapAuditEvents(Tap):
 
     def new_session(self) -> requests.Session:
         """A connection to the service."""
-        return Session()
+        return requests.Session()
 
     def discover_streams(self) -> Sequence[AuditEventsStream]:
         """The one stream."""

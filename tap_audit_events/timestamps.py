@@ -25,10 +25,10 @@ _DATE_TIME = re.compile(
 _UTC_FORM = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z"
 )
-_UTC_FORMS = re.compile(
-    r"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
-    r"(?:\.[0-9]+)?Z(?:\n|\Z))*"
+_UTC_FORMS = re.compile(  # dates and hours, of which there are few, are looked at by themselves
+    r"(?:.{13}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]++)?+Z(?:\n|\Z))*+"
 )
+_DATE_AND_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3])")
 _HOURS, _MINUTES, _LEAP_SECOND = 24, 60, 60
 _WHOLE = len(EARLIEST)
 
@@ -64,8 +64,8 @@ def utc_instants(texts: Sequence[str]) -> list[Instant] | None:
 
     None where one is not, or is no time at all: then each has to be looked at.
     """
-    lines, dates = "\n".join(texts), {text[:10] for text in texts}
-    if not _UTC_FORMS.fullmatch(lines) or not all(map(_is_date, dates)):
+    lines, hours = "\n".join(texts), {text[:13] for text in texts}
+    if not _UTC_FORMS.fullmatch(lines) or not all(map(_is_date_and_hour, hours)):
         return None
     if lines.count("\n") >= len(texts):  # a line break inside of a text
         return None
@@ -156,6 +156,12 @@ def _offset(match: re.Match[str]) -> timedelta:
         raise ValueError("an offset is at most 23:59")
     offset = timedelta(hours=hours, minutes=minutes)
     return -offset if match[6] == "-" else offset
+
+
+@lru_cache(maxsize=1024)
+def _is_date_and_hour(text: str) -> bool:
+    match = _DATE_AND_HOUR.fullmatch(text)
+    return match is not None and _is_date(match[1])
 
 
 @lru_cache(maxsize=1024)

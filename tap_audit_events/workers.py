@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
+from math import inf
 from queue import Empty
 
 from tap_audit_events.export import Export, Exported, Reading
@@ -26,6 +28,8 @@ class Workers:
         self._export = export
         self._stop = stop
         self._count = count
+        self._pays = Pays()
+        self._under_way = 0
         self._changed = threading.Condition()
         self._is_over = False
 
@@ -79,16 +83,48 @@ class Workers:
 
     def _work(self) -> None:
         while (reading := self._next()) is not None:
+            began = time.monotonic()
             self.perform(reading)
+            with self._changed:
+                self._under_way -= 1
+                self._pays.learn(time.monotonic() - began)
             self._stop.news.put(None)
 
     def _next(self) -> Reading | None:
         """What to ask for; waits for it. None where the run is over."""
         with self._changed:
             while not self._is_over:
-                reading = self._export.next_request()
+                pays = self._under_way < self._pays.most
+                reading = self._export.next_request() if pays else None
                 if reading is not None:
+                    self._under_way += 1
                     self._changed.notify()  # there may be something for one more
                     return reading
                 self._changed.wait()
         return None
+
+
+class Pays:
+    """How many requests at a time are of use.
+
+    While one waits for its reply, others can be worked on: as many as the processor can serve in
+    that time. With a service that replies at once more would only be in each other's way.
+
+    Attributes:
+        most: requests under way at most.
+    """
+
+    def __init__(self) -> None:
+        self.most = 1
+        self._fastest_reply_seconds = inf
+        self._pages = 0
+        self._processor_seconds_before = time.process_time()
+
+    def learn(self, reply_seconds: float) -> None:
+        """Take in how long a page took, from the request to what was read of it."""
+        self._pages += 1
+        self._fastest_reply_seconds = min(self._fastest_reply_seconds, reply_seconds)
+        processor_seconds = time.process_time() - self._processor_seconds_before
+        if processor_seconds:
+            per_page = processor_seconds / self._pages
+            self.most = max(1, int(self._fastest_reply_seconds / per_page))

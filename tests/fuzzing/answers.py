@@ -11,7 +11,7 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
-from tap_audit_events.client import Client, Session
+from tap_audit_events.client import Client
 from tap_audit_events.gate import Gate
 from tap_audit_events.settings import Settings
 from tests.simulation.world import a_response
@@ -76,7 +76,7 @@ def listened_to(
 @contextmanager
 def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, Heard]]:
     heard = Heard()
-    with Session() as session:
+    with requests.Session() as session:
         session.trust_env = False
         session.mount("http://", adapter)
         session.mount("https://", adapter)

@@ -15,7 +15,6 @@ from singer_sdk.singerlib import Message
 from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
-from tap_audit_events.client import Session
 from tap_audit_events.events import Text
 from tap_audit_events.export import Export, Exported, Reading
 from tap_audit_events.gate import Gate
@@ -291,7 +290,7 @@ class SimulatedTap(TapAuditEvents):
         return InlineWorkers(export, self.stop, self.settings.concurrency, self.world.random)
 
     def new_session(self) -> requests.Session:
-        session = Session()
+        session = requests.Session()
         session.trust_env = False
         session.mount("https://", self.network)
         return session
