@@ -77,8 +77,8 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = th.PropertiesList(
         th.IntegerType(minimum=1, maximum=32),
         default=4,
         title="Concurrency",
-        description="Requests in flight at most, 1 to 32. This version sends one at a time,"
-        " whatever the value.",
+        description="Requests in flight at most, 1 to 32. More help where the service is far away;"
+        " fewer are sent where it limits the rate or replies at once.",
     ),
     th.Property(
         "lookback_seconds",
