@@ -111,8 +111,8 @@ def _usual(job: Job) -> list[str]:
     return _words(OWN / "python", "-P", HERE / "usual_tap.py", *_address(job), *_state(job))
 
 
-def _bare(job: Job) -> list[str]:
-    return _words(OWN / "python", "-P", HERE / "bare_loop.py", *_address(job))
+def _bare(*options: str) -> Command:
+    return lambda job: _words(OWN / "python", "-P", HERE / "bare_loop.py", *_address(job), *options)
 
 
 def _dlt(*options: str) -> Command:
@@ -144,7 +144,8 @@ def _own(name: str, *arguments: str) -> Command:
 
 
 CANDIDATES: Final = {
-    "bare": Candidate("bare fetch loop", _bare, "pages"),
+    "bare": Candidate("bare fetch loop, read at once", _bare(), "pages"),
+    "plain": Candidate("bare fetch loop, `response.content`", _bare("--plainly"), "pages"),
     "tap-1": Candidate("this tap, concurrency 1", _tap(1), "singer", own=True),
     "tap-4": Candidate("this tap, concurrency 4 (default)", _tap(4), "singer", own=True),
     "tap-8": Candidate("this tap, concurrency 8", _tap(8), "singer", own=True),

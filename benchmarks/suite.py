@@ -20,7 +20,7 @@ from benchmarks.sandbox import DAYS, Sandbox, starting
 
 FAR_SECONDS: Final = 0.1
 
-FAST: Final = ("bare", "tap-1", "tap-4", "tap-8")
+FAST: Final = ("bare", "plain", "tap-1", "tap-4", "tap-8")
 SLOW: Final = ("sdk-lane", "dlt", "dlt-days", "airbyte", "usual")
 
 
