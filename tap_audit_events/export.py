@@ -366,10 +366,12 @@ class _Position:
         """Take in a page; say whether it goes on in ascending order."""
         if not instants:
             return True
-        in_order = sorted(instants) == list(instants)
-        in_order = in_order and (self.newest is None or self.newest <= instants[0])
+        ascending = sorted(instants)
+        in_order = ascending == list(instants) and (
+            self.newest is None or self.newest <= instants[0]
+        )
         self.in_order = self.in_order and in_order
-        newest = max(instants)
+        newest = ascending[-1]
         if self.in_order:
             self.safe = newest
         if self.newest is None or newest > self.newest:

@@ -113,7 +113,9 @@ class Watermark:
         }
         for event_id in known:
             del self._read[event_id]
-        self._hold(list(known), list(known.values()))
+        if known:
+            self._hold(list(known), list(known.values()))
+            self._forget_oldest()
 
     def deliver(
         self, ids: Sequence[str], instants: Sequence[Instant], *, moves_bookmark: bool = True
@@ -125,18 +127,18 @@ class Watermark:
         """
         if not ids:
             return
-        self._newest = max(self._newest or EARLIEST, *instants)
+        newest = self._hold(ids, instants)
+        self._newest = max(self._newest or newest, newest)
         if moves_bookmark:
             self.bookmark = self._newest
-        self._hold(ids, instants)
+        self._forget_oldest()
 
     def settle(self) -> None:
         """Everything up to the newest event is delivered: move a bookmark that had to stay."""
         self.bookmark = self._newest
 
-    def _hold(self, ids: Sequence[str], instants: Sequence[Instant]) -> None:
-        if not ids:
-            return
+    def _hold(self, ids: Sequence[str], instants: Sequence[Instant]) -> Instant:
+        """Hold some ids, at least one; say which instant is the newest of theirs."""
         chunk, last = _in_order(instants, ids), self._chunks[-1] if self._chunks else None
         if last and len(last.ids) < _CHUNK and last.instants[-1] <= chunk.instants[0]:
             last.instants.extend(chunk.instants)
@@ -144,7 +146,7 @@ class Watermark:
         else:
             self._chunks.append(chunk)
         self._held.update(ids)
-        self._forget_oldest()
+        return chunk.instants[-1]
 
     def _forget_oldest(self) -> None:
         if len(self._held) > self._longest_memory and self._read_until < self.ids_from:

@@ -32,6 +32,7 @@ class Workers:
         self._under_way = 0
         self._changed = threading.Condition()
         self._is_over = False
+        self._defect: BaseException | None = None
 
     def pages(self, idle: Callable[[], object]) -> Iterator[Exported]:
         """Each page in order, as soon as it has come.
@@ -50,6 +51,8 @@ class Workers:
         try:
             while True:
                 self._stop.check()
+                if self._defect is not None:
+                    raise self._defect
                 with self._changed:
                     exported = self._export.next_page()
                     self._changed.notify()  # there may be room for one more
@@ -82,12 +85,16 @@ class Workers:
             idle()
 
     def _work(self) -> None:
-        while (reading := self._next()) is not None:
-            began = time.monotonic()
-            self.perform(reading)
-            with self._changed:
-                self._under_way -= 1
-                self._pays.learn(time.monotonic() - began)
+        try:
+            while (reading := self._next()) is not None:
+                began = time.monotonic()
+                self.perform(reading)
+                with self._changed:
+                    self._under_way -= 1
+                    self._pays.learn(time.monotonic() - began)
+                self._stop.news.put(None)
+        except BaseException as defect:  # noqa: BLE001 - the main thread would wait for ever
+            self._defect = defect
             self._stop.news.put(None)
 
     def _next(self) -> Reading | None:
