@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from math import inf
 from queue import Empty
 
 from tap_audit_events.export import Export, Exported, Reading
@@ -13,6 +13,10 @@ from tap_audit_events.stopping import Stop
 
 IDLE_SECONDS = 1.0
 """How often the main thread looks around while it waits for a page."""
+
+
+_REPLIES = 16
+"""Replies that tell how long one takes: a quarter may be quicker, as where a page is short."""
 
 
 class Workers:
@@ -123,15 +127,16 @@ class Pays:
 
     def __init__(self) -> None:
         self.most = 1
-        self._fastest_reply_seconds = inf
+        self._reply_seconds: deque[float] = deque(maxlen=_REPLIES)
         self._pages = 0
         self._processor_seconds_before = time.process_time()
 
     def learn(self, reply_seconds: float) -> None:
         """Take in how long a page took, from the request to what was read of it."""
         self._pages += 1
-        self._fastest_reply_seconds = min(self._fastest_reply_seconds, reply_seconds)
+        self._reply_seconds.append(reply_seconds)
+        quick = sorted(self._reply_seconds)[len(self._reply_seconds) // 4]
         processor_seconds = time.process_time() - self._processor_seconds_before
         if processor_seconds:
             per_page = processor_seconds / self._pages
-            self.most = max(1, int(self._fastest_reply_seconds / per_page))
+            self.most = max(1, int(quick / per_page))
