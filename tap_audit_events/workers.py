@@ -119,24 +119,29 @@ class Pays:
     """How many requests at a time are of use.
 
     While one waits for its reply, others can be worked on: as many as the processor can serve in
-    that time. With a service that replies at once more would only be in each other's way.
+    that time. With a service that replies at once more would only be in each other's way. The
+    first is sent alone.
+
+    Args:
+        processor_seconds: what the process has used of the processor so far.
 
     Attributes:
         most: requests under way at most.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, processor_seconds: Callable[[], float] = time.process_time) -> None:
         self.most = 1
+        self._processor_seconds = processor_seconds
         self._reply_seconds: deque[float] = deque(maxlen=_REPLIES)
         self._pages = 0
-        self._processor_seconds_before = time.process_time()
+        self._processor_seconds_before = processor_seconds()
 
     def learn(self, reply_seconds: float) -> None:
         """Take in how long a page took, from the request to what was read of it."""
         self._pages += 1
         self._reply_seconds.append(reply_seconds)
         quick = sorted(self._reply_seconds)[len(self._reply_seconds) // 4]
-        processor_seconds = time.process_time() - self._processor_seconds_before
-        if processor_seconds:
-            per_page = processor_seconds / self._pages
+        used = self._processor_seconds() - self._processor_seconds_before
+        if used:
+            per_page = used / self._pages
             self.most = max(1, int(quick / per_page))
