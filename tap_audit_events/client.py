@@ -63,7 +63,13 @@ class Client:
         new_session: makes a connection.
         gate: every request goes through it.
         logger: is told of each retry.
+        order: ``asc`` or ``desc``.
+
+    Attributes:
+        date: the Date header of the newest answer, None where it had none.
     """
+
+    date: str | None = None
 
     def __init__(
         self,
@@ -72,8 +78,10 @@ class Client:
         *,
         gate: Gate,
         logger: Logger,
+        order: str = "asc",
     ) -> None:
         self._settings = settings
+        self._order = order
         self._new_session = new_session
         self._gate = gate
         self._logger = logger
@@ -128,6 +136,7 @@ class Client:
 
     def _ask(self, window: Window, cursor: str | None) -> Envelope:
         response, body = self._send(self._query(window, cursor))
+        self.date = response.headers.get("Date")
         if response.status_code != HTTPStatus.OK:
             raise self._failure(response, body, cursor)
         return split_page(body)
@@ -135,7 +144,7 @@ class Client:
     def _query(self, window: Window, cursor: str | None) -> str:
         settings = self._settings
         parameters = {
-            "order": "asc",
+            "order": self._order,
             "startTime": window.start_time,
             "endTime": window.end_time,
             "pageSize": str(settings.page_size),

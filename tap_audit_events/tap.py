@@ -24,8 +24,10 @@ from singer_sdk.plugin_base import (
     SingerCommand,
     _ConfigInput,
 )
+from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events import STREAM
+from tap_audit_events.checking import Check
 from tap_audit_events.declared import ENVIRONMENT_PREFIX, PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.documents import (
     check_catalog,
@@ -53,6 +55,11 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jsonschema import ValidationError
+
+_TEST_HELP = (
+    "Say what holds of the settings, the token and the service; no record is written."
+    " --test=schema writes the schema without asking the service."
+)
 
 
 class TapAuditEvents(Tap):
@@ -164,6 +171,8 @@ class TapAuditEvents(Tap):
         for parameter in command.params:
             if parameter.name in {"catalog", "state"}:
                 parameter.type = click.STRING  # read by `invoke`, which says what is wrong
+            if parameter.name == "test" and isinstance(parameter, click.Option):
+                parameter.help = _TEST_HELP
         return _Command(
             name=command.name,
             help=command.help,
@@ -184,6 +193,17 @@ class TapAuditEvents(Tap):
             if path != "ENV":
                 config |= read_document("config", path)
         return _ConfigInput(config=config, parse_env="ENV" in value)
+
+    @classmethod
+    def cb_test(cls, ctx: click.Context, param: click.Option, value: str) -> None:
+        """With ``--test``, say what holds of settings, token and service; no record is written."""
+        if value != CliTestOptionValue.All.value:
+            super().cb_test(ctx, param, value)
+            return
+        config = ctx.params.get("config", _ConfigInput())
+        tap = cls(config=config.config, parse_env_config=config.parse_env)
+        Check(tap, cls.logger).run()
+        ctx.exit()
 
     @classmethod
     def invoke(  # type: ignore[override]  # the files' paths instead of open files

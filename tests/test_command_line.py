@@ -97,29 +97,6 @@ def test_version_says_name_and_number() -> None:
     assert run(None, "--version").stdout.startswith(b"tap-audit-events v")
 
 
-def test_a_test_run_reads_one_event(service: Service, sync: Sync) -> None:
-    """`--test` sends one request and ends well, without an alarming line."""
-    service.add(THREE_EVENTS)
-    done = sync("--test").raise_for_exit_code()
-    assert len(done.records) == 1
-    assert done.errors == []
-    assert "unhandled" not in done.log
-    assert len(service.requests) == 1
-
-
-def test_a_test_run_without_events_succeeds(sync: Sync) -> None:
-    """An organization without events is no error."""
-    assert sync("--test").raise_for_exit_code().records == []
-
-
-def test_a_test_run_fails_where_a_run_would(sync: Sync) -> None:
-    """A wrong token is found out by `--test`."""
-    done = sync("--test", access_token="wrong_pat_x")
-    assert done.exit_code == 1
-    (line,) = done.errors
-    assert "status 401" in line
-
-
 def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> None:
     """`--test=schema` asks the service nothing."""
     done = sync("--test=schema").raise_for_exit_code()
