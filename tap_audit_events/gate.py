@@ -39,12 +39,13 @@ class Gate:
     Attributes:
         requests: sent so far.
         retries: of them, those that were sent again.
+        request_seconds: how long they took, added up.
         waited_seconds: how long requests were put off after failures, added up.
     """
 
     def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.requests = self.retries = 0
-        self.waited_seconds = 0.0
+        self.request_seconds = self.waited_seconds = 0.0
         self._pace = Pace(most)
         self._clock = clock
         self._changed = threading.Condition()
@@ -69,6 +70,7 @@ class Gate:
             yield turn
         finally:
             with self._changed:
+                self.request_seconds += self._clock() - turn.started_at
                 self._pace.end(good=turn.is_good)
                 self._changed.notify()
 

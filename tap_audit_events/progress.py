@@ -1,4 +1,4 @@
-"""How far a run has come, said every few seconds."""
+"""How far a run has come, in words for a log line and for a bar."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ class Progress:
         """The first event of the run lies here, where the range has no start."""
         self._first = self._first or instant
 
-    @property
-    def is_due(self) -> bool:
-        """Whether a line should be said now; true once every `PROGRESS_SECONDS`."""
+    def is_due(self, every_seconds: float) -> bool:
+        """Whether something should be said now; true once in so many seconds."""
         now = self._clock()
-        if now - self._said_at < PROGRESS_SECONDS:
+        if now - self._said_at < every_seconds:
             return False
         self._said_at = now
         return True
@@ -49,25 +48,41 @@ class Progress:
             requests: sent so far.
             retries: of them, those that were sent again.
         """
-        seconds = max(self._clock() - self._started_at, 1e-9)
         return (
-            f"{delivered} events, {delivered / seconds:.0f} a second{self._position(reached)};"
+            f"{delivered} events, {self._rate(delivered):.0f} a second{self._position(reached)};"
             f" {requests} requests, {retries} of them retries"
         )
 
-    def _position(self, reached: Instant | None) -> str:
+    def text(self, *, delivered: int, reached: Instant | None) -> str:
+        """The same in short, to stand beside a bar."""
+        parts = [f"{delivered:,} events", f"{self._rate(delivered):,.0f}/s"]
+        if reached is not None:
+            parts.append(reached[:16].replace("T", " "))
+        if share := self.share(reached):
+            parts.append(f"{self._to_go(share)} to go")
+        return "  ".join(parts)
+
+    def share(self, reached: Instant | None) -> float | None:
+        """How much of the range lies before an instant, 0 to 1; None where that is not known."""
         if reached is None or self._first is None or not self._first < self._window.end:
-            return ""
+            return None
         reached = min(max(reached, self._first), self._window.end)
-        share = seconds_between(self._first, reached) / seconds_between(
+        return seconds_between(self._first, reached) / seconds_between(
             self._first, self._window.end
         )
-        return f"; reached {brief(reached)}, {share:.0%} of the range{self._to_go(share)}"
+
+    def _rate(self, delivered: int) -> float:
+        return delivered / max(self._clock() - self._started_at, 1e-9)
+
+    def _position(self, reached: Instant | None) -> str:
+        share = self.share(reached)
+        if reached is None or share is None:
+            return ""
+        to_go = f", {self._to_go(share)} to go" if share else ""
+        return f"; reached {brief(reached)}, {share:.0%} of the range{to_go}"
 
     def _to_go(self, share: float) -> str:
-        if not share:
-            return ""
         seconds = round((self._clock() - self._started_at) * (1 - share) / share)
         minutes, seconds = divmod(seconds, 60)
         hours, minutes = divmod(minutes, 60)
-        return f", {hours}:{minutes:02}:{seconds:02} to go"
+        return f"{hours}:{minutes:02}:{seconds:02}"

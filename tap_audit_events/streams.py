@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Iterator
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from singer_sdk import Stream
@@ -16,6 +17,7 @@ from singer_sdk.exceptions import (
 )
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import SameRecordTransform
+from singer_sdk.metrics import Counter
 from singer_sdk.singerlib import StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
@@ -32,10 +34,10 @@ from tap_audit_events.errors import (
 from tap_audit_events.events import Page, read_page
 from tap_audit_events.export import Export
 from tap_audit_events.gate import Gate
-from tap_audit_events.progress import Progress
+from tap_audit_events.report import Report, bookmark_shown
 from tap_audit_events.schema import SCHEMA
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
-from tap_audit_events.timestamps import brief, instant_of
+from tap_audit_events.timestamps import instant_of
 from tap_audit_events.watermark import Watermark
 from tap_audit_events.windows import Window, run_window
 
@@ -61,7 +63,7 @@ class AuditEventsStream(Stream):
         self.replication_key = REPLICATION_KEY
         self.logger.addFilter(_without_alarm_for_expected_errors)
         self._delivery = Delivery(Watermark())
-        self._warned: set[str] = set()
+        self._report: Report | None = None
 
     @property
     def is_sorted(self) -> bool:
@@ -112,32 +114,34 @@ class AuditEventsStream(Stream):
         if window is None:
             return
         gate = tap.new_gate()
-        progress = Progress(window)
-
-        def tell_progress() -> None:
-            if progress.is_due:
-                self._log_progress(progress, gate)
-
+        report = self._report = self._new_report(window, gate)
+        workers = tap.new_workers(self._export(window, gate, report))
         try:
-            for asked, page, in_order in tap.new_workers(self._export(window, gate)).pages(
-                tell_progress
-            ):
+            for asked, page, in_order in workers.pages(report.tick):
                 delivery.begin(page, asked, in_order=in_order)
                 yield delivery
                 delivery.take_in()
-                self._warn_once(delivery)
-                if page.instants:
-                    progress.passed(page.instants[0])
-                tell_progress()
+                report.page(page)
                 if tap.message_writer.state_is_due:
                     self._write_checkpoint()
         finally:
             gate.close()
         delivery.watermark.settle()
         self._keep_bookmark()
-        self._log_summary(delivery, gate)
+        report.done()
 
-    def _export(self, window: Window, gate: Gate) -> Export:
+    def _new_report(self, window: Window, gate: Gate) -> Report:
+        return Report(
+            window,
+            self._delivery,
+            gate,
+            self._tap.settings,
+            logger=self.logger,
+            now=self._tap.now,
+            keeps_bookmark=self.replication_method == REPLICATION_INCREMENTAL,
+        )
+
+    def _export(self, window: Window, gate: Gate, report: Report) -> Export:
         """The requests and pages of this run; one page of one request where a few events do."""
         settings = self._tap.settings
         client = Client(settings, self._tap.new_session, gate=gate, logger=self.logger)
@@ -148,7 +152,7 @@ class AuditEventsStream(Stream):
             page_size=settings.page_size,
             concurrency=1 if is_probe else settings.concurrency,
             pages_ahead=1 if is_probe else None,
-            restarting=self._restarting,
+            restarting=report.restarting,
         )
 
     def _pages_of(self, client: Client, window: Window) -> Iterator[Page]:
@@ -193,10 +197,8 @@ class AuditEventsStream(Stream):
         if window is None:
             self.logger.warning(
                 "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
-                _shown(watermark),
+                bookmark_shown(watermark),
             )
-        else:
-            self.logger.info("Reading %s; bookmark %s", window, _shown(watermark))
         return window
 
     # STATE
@@ -217,55 +219,6 @@ class AuditEventsStream(Stream):
             )
             self.stream_state.update(bookmark)
 
-    # What a run tells
-
-    def _restarting(self, window: Window) -> None:
-        self.logger.warning(
-            "The service refuses a cursor of its own, as when it has expired: starting again in %s",
-            window,
-        )
-
-    def _warn_once(self, delivery: Delivery) -> None:
-        """Say once a run what the person who reads the log should know."""
-        cases = {
-            "The service sends events out of order: the bookmark stays where it is until the"
-            " range is complete": not delivery.in_order,
-            "The service sends events from outside of the range that was asked for:"
-            " they are left out": bool(delivery.outside),
-            "More events lie within lookback_seconds than the state can remember: if the service"
-            " shows them again in the next run, some may be repeated; a smaller lookback_seconds"
-            " avoids it": delivery.watermark.forgot,
-        }
-        for warning, applies in cases.items():
-            if applies and warning not in self._warned:
-                self._warned.add(warning)
-                self.logger.warning(warning)
-
-    def _log_progress(self, progress: Progress, gate: Gate) -> None:
-        self.logger.info(
-            "%s",
-            progress.line(
-                delivered=self._delivery.delivered,
-                reached=self._delivery.watermark.bookmark,
-                requests=gate.requests,
-                retries=gate.retries,
-            ),
-        )
-
-    def _log_summary(self, delivery: Delivery, gate: Gate) -> None:
-        late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
-        self.logger.info(
-            "Done: %d events delivered; %d of them late%s; %d dropped as delivered before;"
-            " %d requests, %d of them retries; bookmark %s",
-            delivery.delivered, delivery.late, late, delivery.repeats,
-            gate.requests, gate.retries, self._bookmark_shown(delivery),
-        )  # fmt: skip
-
-    def _bookmark_shown(self, delivery: Delivery) -> str:
-        if self.replication_method == REPLICATION_FULL_TABLE:
-            return "none, as the whole table was read"
-        return _shown(delivery.watermark)
-
     # The SDK's own ways, where they would lose or repeat events. Each private name is listed, with
     # its reason, in docs/adr/0002-what-is-taken-from-inside-the-sdk.md.
 
@@ -276,6 +229,10 @@ class AuditEventsStream(Stream):
     def get_batch_config(self, config: object) -> None:
         """No BATCH messages: they would be written beside the STATE that stands for them."""
         del config
+
+    def get_record_counter(self, **options: Any) -> Counter:
+        """One METRIC line at the end: the SDK's would count from zero again each minute."""
+        return super().get_record_counter(**{"log_interval": inf, **options})
 
     @property
     def emit_activate_version_messages(self) -> bool:
@@ -295,6 +252,9 @@ class AuditEventsStream(Stream):
             self._delivery.take_in()
             self._write_checkpoint()
             raise
+        finally:
+            if self._report is not None:
+                self._report.close()
 
     @property
     def _is_verbatim(self) -> bool:
@@ -347,10 +307,6 @@ class AuditEventsStream(Stream):
             raise SettingsError(
                 [f"stream_maps fails at event {event_id} ({what})"], "AE-STREAM-MAPS"
             ) from error
-
-
-def _shown(watermark: Watermark) -> str:
-    return "none" if watermark.bookmark is None else brief(watermark.bookmark)
 
 
 def _without_alarm_for_expected_errors(record: logging.LogRecord) -> bool:
