@@ -131,7 +131,7 @@ class Report:
             mean_seconds = gate.request_seconds / gate.requests
             self._measured("timer", metrics.Metric.HTTP_REQUEST_DURATION, mean_seconds)
         if (seconds := self._lag_seconds()) is not None:
-            self._measured("gauge", RunMetric.LAG_SECONDS, seconds)
+            self._measured("gauge", RunMetric.LAG_SECONDS, round(seconds, 3))
 
     def _measured(self, metric_type: str, metric: metrics.Metric | RunMetric, value: float) -> None:
         tags: dict[str, Any] = {metrics.Tag.STREAM: STREAM, metrics.Tag.PID: os.getpid()}
