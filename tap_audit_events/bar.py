@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, TextIO
 
 import click
@@ -57,10 +58,10 @@ class Bar:
 
     def draw(self, share: float, text: str) -> None:
         """Show how much is done, 0 to 1, and a text as far as it fits."""
-        columns = os.get_terminal_size(self._terminal.fileno()).columns or 80
-        self._bar.pos = round(share * _STEPS)
-        self._bar.current_item = text[: max(0, columns - _BESIDE_TEXT - 1)]
-        with self._lock:
+        with self._lock, suppress(OSError):  # a terminal that has gone ends no run
+            columns = os.get_terminal_size(self._terminal.fileno()).columns or 80
+            self._bar.pos = round(share * _STEPS)
+            self._bar.current_item = text[: max(0, columns - _BESIDE_TEXT - 1)]
             self._line = self._bar.format_progress_line()
             self._write(self._line)
 
@@ -73,7 +74,7 @@ class Bar:
         """Wipe it out; logs go where they went before."""
         for handler in self._handlers:
             handler.setStream(self._terminal)
-        with self._lock:
+        with self._lock, suppress(OSError):
             self._write("")
 
     def _write(self, text: str) -> None:

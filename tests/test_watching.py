@@ -270,9 +270,10 @@ def watch(
     *,
     columns: int = 80,
     stdout_too: bool = False,
+    goes_at_once: bool = False,
     **environment: str,
 ) -> str:
-    """What a terminal at stderr gets."""
+    """What a terminal at stderr gets; it can go before the run has ended."""
     (folder / "config.json").write_text(json.dumps(settings))
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
@@ -288,7 +289,9 @@ def watch(
         written = b""
         while piece := read_terminal(master):
             written += piece
-    os.close(master)
+            if goes_at_once and b"%" in written:
+                break
+        os.close(master)
     assert process.returncode == 0, written
     return written.decode()
 
@@ -349,6 +352,11 @@ def test_there_is_no_bar_where_nobody_watches_one(
     written = watch(slow, tmp_path, **where)
     assert "\x1b" not in written
     assert "Asking again" in written
+
+
+def test_a_terminal_that_goes_away_ends_no_run(slow: dict[str, Any], tmp_path: Path) -> None:
+    """As when a connection breaks: what is drawn is not what the run is for."""
+    assert "%" in watch(slow, tmp_path, goes_at_once=True)
 
 
 def test_there_is_no_bar_in_a_pipe(slow: dict[str, Any], sync: Sync) -> None:
