@@ -251,15 +251,17 @@ class Export:
     def _can_spare_one(self) -> bool:
         """Whether one more window may cost a request, where each that is open does so too."""
         expected = min(self._useful + self._pages_promised(), PROMISED_PAGES)
-        spare = SPARE_REQUESTS + SPARE_SHARE * max(self._useful, expected) - self._wasted
+        likely = SPARE_SHARE * expected - 1  # one is kept back: fewer may come
+        spare = SPARE_REQUESTS + max(SPARE_SHARE * self._useful, likely) - self._wasted
         return sum(1 for reading in self._readings if not reading.is_read) + 1 <= spare
 
     def _pages_promised(self) -> float:
-        """Pages that have to lie between what was read and the newest event that has come."""
-        return sum(
+        """Pages that have to lie between what was read and the newest event, less what is chance."""
+        events = self._page_size * sum(
             self._pages_left(reading, self._newest, at_most=self._overall.per_second)
             for reading in self._in_reach()
         )
+        return max(0.0, events - 3 * sqrt(events)) / self._page_size
 
     def _pages_left(
         self, reading: Reading, end: Instant | None = None, at_most: float = inf
@@ -298,9 +300,9 @@ class Export:
         """How much of a request one after the other would have needed too."""
         useful = 0.0 if page.is_last else 1.0
         if page.instants:
-            until = reading.until
-            inside = bisect_left(page.instants, until) if until else len(page.instants)
-            useful = inside / len(page.instants)
+            until, count = reading.until, len(page.instants)
+            inside = bisect_left(page.instants, until) if until else count
+            useful = inside / (self._page_size if page.is_last else count)
         self._useful += useful
         self._wasted += 1 - useful
 
