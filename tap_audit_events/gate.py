@@ -65,14 +65,14 @@ class Gate:
             turn = Turn(self._clock())
             self._pace.start(turn.started_at)
             self.requests += 1
-            self._changed.notify()  # perhaps one more may
+            self._changed.notify_all()  # perhaps one more may
         try:
             yield turn
         finally:
             with self._changed:
                 self.request_seconds += self._clock() - turn.started_at
                 self._pace.end(good=turn.is_good)
-                self._changed.notify()
+                self._changed.notify_all()  # one of them waits for time, perhaps
 
     def hold(self, turn: Turn, seconds: float) -> None:
         """The service refused a request for its rate: no request is sent for so long."""
