@@ -16,6 +16,12 @@ LONGEST_BACKOFF_SECONDS: Final = 60.0
 GOOD_RUN: Final = 20
 """Good replies in a row after which a little more is tried."""
 
+FIRST_GOOD_RUN: Final = 2
+"""The same as long as the service has refused nothing: as soon as an export can use it."""
+
+LONGEST_GOOD_RUN: Final = 320
+"""Good replies in a row after which requests come closer again, at most."""
+
 LONGEST_SPACING_SECONDS: Final = 10.0
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
@@ -57,10 +63,13 @@ def pause_seconds(retry_after: float | None, backoff: float) -> float:
 class Pace:
     """How many requests may be under way, and when the next may start.
 
-    The number grows by one after `GOOD_RUN` good replies in a row and is halved when the service
-    refuses one for its rate (additive increase, multiplicative decrease). Where replies come so
-    fast that one at a time is too many, requests are spaced too: by what the service took before
-    it refused, and then a tenth closer after each good run. Those refused together count once.
+    The number begins at half of the most, grows by one after each run of good replies, and is
+    halved when the service refuses one for its rate (additive increase, multiplicative decrease).
+
+    Where replies come fast, even one at a time may be too many: requests are spaced too, at first
+    by what the service took before it refused. After a good run they come a tenth closer; where
+    that is refused they move apart again, and the next try needs a run twice as long. So a steady
+    limit is met and tried less and less. Those refused together count once.
 
     Args:
         most: requests under way at most.
@@ -71,12 +80,14 @@ class Pace:
     """
 
     def __init__(self, most: int) -> None:
-        self._most = self.limit = most
+        self._most = most
+        self.limit = (most + 1) // 2
         self.under_way = 0
         self._spacing_seconds = 0.0
-        self._started_at = self._held_until = -inf
-        self._slowed_at: float | None = None
-        self._good_run = self._good_since_slowed = 0
+        self._first_at: float | None = None
+        self._started_at = self._held_until = self._refused_at = -inf
+        self._good = self._good_run = self._good_at_spacing = 0
+        self._run_to_come_closer = GOOD_RUN
 
     def seconds_to_wait(self, now: float) -> float:
         """Until the next request may start; infinite where one has to end first."""
@@ -86,8 +97,8 @@ class Pace:
 
     def start(self, now: float) -> None:
         """A request starts."""
-        if self._slowed_at is None:
-            self._slowed_at = now
+        if self._first_at is None:
+            self._first_at = now
         self.under_way += 1
         self._started_at = now
 
@@ -95,22 +106,33 @@ class Pace:
         """A request has ended, with a good reply or without."""
         self.under_way -= 1
         if not good:
-            self._good_run = 0
+            self._good_run = self._good_at_spacing = 0
             return
+        self._good += 1
         self._good_run += 1
-        self._good_since_slowed += 1
-        if self._good_run == GOOD_RUN:
+        self._good_at_spacing += 1
+        if self._good_run == (GOOD_RUN if self._is_refused else FIRST_GOOD_RUN):
             self._good_run = 0
             self.limit = min(self.limit + 1, self._most)
+        if self._good_at_spacing >= self._run_to_come_closer:
+            self._good_at_spacing = 0
             self._spacing_seconds *= 0.9
 
     def hold(self, now: float, *, started_at: float, seconds: float) -> None:
         """A request was refused for the rate: nothing starts for so many seconds."""
         self._held_until = max(self._held_until, now + seconds)
-        if self._slowed_at is not None and started_at < self._slowed_at:
+        if started_at <= self._refused_at:
             return  # refused together with one that has slowed everything already
         self.limit = max(1, self.limit // 2)
-        took = now + seconds - (self._slowed_at or now)
-        spacing = max(took / max(1, self._good_since_slowed), self._spacing_seconds * 1.25)
+        if self._is_refused:
+            spacing = self._spacing_seconds * 1.15
+            self._run_to_come_closer = min(2 * self._run_to_come_closer, LONGEST_GOOD_RUN)
+        else:
+            took = now + seconds - (now if self._first_at is None else self._first_at)
+            spacing = took / max(1, self._good)
         self._spacing_seconds = min(spacing, LONGEST_SPACING_SECONDS)
-        self._slowed_at, self._good_since_slowed = now, 0
+        self._refused_at = now
+
+    @property
+    def _is_refused(self) -> bool:
+        return self._refused_at > -inf
