@@ -16,7 +16,7 @@ LONGEST_BACKOFF_SECONDS: Final = 60.0
 GOOD_RUN: Final = 20
 """Good replies in a row after which a little more is tried."""
 
-FIRST_GOOD_RUN: Final = 2
+FIRST_GOOD_RUN: Final = 3
 """The same as long as the service has refused nothing: as soon as an export can use it."""
 
 LONGEST_GOOD_RUN: Final = 320
@@ -67,9 +67,9 @@ class Pace:
     halved when the service refuses one for its rate (additive increase, multiplicative decrease).
 
     Where replies come fast, even one at a time may be too many: requests are spaced too, at first
-    by what the service took before it refused. After a good run they come a tenth closer; where
-    that is refused they move apart again, and the next try needs a run twice as long. So a steady
-    limit is met and tried less and less. Those refused together count once.
+    a tenth wider than by what the service took before it refused. After a good run they come a
+    tenth closer; where that is refused they move apart again, and the next try needs a run twice
+    as long. So a steady limit is met, and tried less and less. Those refused together count once.
 
     Args:
         most: requests under way at most.
@@ -129,7 +129,7 @@ class Pace:
             self._run_to_come_closer = min(2 * self._run_to_come_closer, LONGEST_GOOD_RUN)
         else:
             took = now + seconds - (now if self._first_at is None else self._first_at)
-            spacing = took / max(1, self._good)
+            spacing = took / max(1, self._good) * 1.1
         self._spacing_seconds = min(spacing, LONGEST_SPACING_SECONDS)
         self._refused_at = now
 

@@ -24,6 +24,11 @@ def all_end(threads: list[threading.Thread]) -> None:
         assert not thread.is_alive()
 
 
+def is_ended_while_it_pauses(gate: Gate) -> None:
+    with pytest.raises(ClosedError):
+        gate.pause(LONG)
+
+
 class Counting:
     """How many are inside at a time."""
 
@@ -88,7 +93,7 @@ def test_a_refusal_holds_every_thread() -> None:
 def test_a_pause_is_for_one_request_only() -> None:
     """Others are sent meanwhile."""
     gate = Gate(2)
-    paused = in_threads(1, lambda: pytest.raises(ClosedError, gate.pause, LONG))
+    paused = in_threads(1, lambda: is_ended_while_it_pauses(gate))
     while not gate.retries:
         time.sleep(0.001)
     with gate.turn() as turn:
@@ -101,7 +106,7 @@ def test_a_pause_is_for_one_request_only() -> None:
 def test_a_pause_takes_no_turn_from_another_thread() -> None:
     """What wakes a thread that waits for its turn is not lost on one that waits for time."""
     gate = Gate(1)
-    paused = in_threads(1, lambda: pytest.raises(ClosedError, gate.pause, LONG))
+    paused = in_threads(1, lambda: is_ended_while_it_pauses(gate))
     while not gate.retries:
         time.sleep(0.001)
 
