@@ -256,7 +256,7 @@ class Export:
         return sum(1 for reading in self._readings if not reading.is_read) + 1 <= spare
 
     def _pages_promised(self) -> float:
-        """Pages that have to lie between what was read and the newest event, less what is chance."""
+        """Pages that should lie between what was read and the newest event, less what is chance."""
         events = self._page_size * sum(
             self._pages_left(reading, self._newest, at_most=self._overall.per_second)
             for reading in self._in_reach()
