@@ -6,11 +6,15 @@ import logging
 import os
 import sys
 
+from tap_audit_events.redaction import guard_log, guard_stderr
+
 _LEVELS = ("TAP_AUDIT_EVENTS_LOGLEVEL", "LOGLEVEL")
 
 
 def main() -> None:
     """Run the tap; what is wrong before it can say so itself is one line, too."""
+    guard_stderr()
+    guard_log()
     for name in _LEVELS:
         level = os.environ.get(name, "")
         if level and level.upper() not in logging.getLevelNamesMapping():

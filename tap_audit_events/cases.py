@@ -57,9 +57,10 @@ CASES: Final[dict[str, Case]] = {
         Kind.REFUSED,
         "The access token is missing, unknown or expired: status 401",
         "The token was copied incompletely, was revoked, has expired,"
-        " or belongs to another service than the one at base_url.",
-        "Set access_token to a valid personal access token"
-        " with the scope organization:audit_events_read.",
+        " or belongs to another service than the one at base_url. Where it came from"
+        " access_token_file, the file has been read again and held no token that is taken.",
+        "Set access_token, or write into the file of access_token_file, a valid personal access"
+        " token with the scope organization:audit_events_read.",
     ),
     "AE-403": Case(
         Kind.REFUSED,

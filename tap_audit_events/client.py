@@ -41,6 +41,8 @@ from tap_audit_events.settings import Settings
 from tap_audit_events.windows import Window
 
 MOST_EMPTY_PAGES: Final = 1000
+MOST_NEW_TOKENS: Final = 3
+"""How often one request is sent with another token: its file may be read while it is written."""
 LARGEST_BODY_BYTES: Final = 256 * 1024 * 1024
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 
@@ -87,7 +89,9 @@ class Client:
         self._logger = logger
         self._of_thread = threading.local()
         self._authenticator = AccessTokenAuthenticator(
-            token=settings.access_token, base_url=settings.base_url
+            token=settings.access_token,
+            base_url=settings.base_url,
+            token_file=settings.access_token_file,
         )
         self._url = f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events"
         # Proxies and certificate bundles, read from the environment once. Plain http is to this
@@ -135,7 +139,13 @@ class Client:
                 self._put_off(turn, error, backoff.full_jitter(next(backoffs)), retries)
 
     def _ask(self, window: Window, cursor: str | None) -> Envelope:
-        response, body = self._send(self._query(window, cursor))
+        query = self._query(window, cursor)
+        response, body = self._send(query)
+        for _ in range(MOST_NEW_TOKENS):
+            is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
+            if not is_refused or not self._authenticator.has_another_token(response):
+                break
+            response, body = self._send(query)
         self.date = response.headers.get("Date")
         if response.status_code != HTTPStatus.OK:
             raise self._failure(response, body, cursor)

@@ -38,11 +38,17 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = th.PropertiesList(
     th.Property(
         "access_token",
         th.StringType,
-        required=True,
         secret=True,
         title="Access token",
         description="Personal access token with the scope organization:audit_events_read, of a user"
-        " who is an administrator of the organization.",
+        " who is an administrator of the organization. Give either it or access_token_file.",
+    ),
+    th.Property(
+        "access_token_file",
+        th.StringType,
+        title="Access token file",
+        description="Path of a file that holds the access token and nothing else, such as a mounted"
+        " secret. It is read at start, and again where the service refuses the token.",
     ),
     th.Property(
         "start_date",

@@ -15,13 +15,12 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import quote
 
 from tap_audit_events.cases import CASES, Kind
+from tap_audit_events.redaction import without_secrets
 
 SHOWN_LENGTH: Final = 300
 """Characters of a text from outside that a message shows at most."""
@@ -163,26 +162,11 @@ def service_error(code: str, *, details: str = "") -> ServiceError:
     return _SERVICE_ERRORS[CASES[code].kind](code, details=details)
 
 
-_secrets: list[str] = []
-
-
-def keep_secret(secret: str) -> None:
-    """Never show a text again, in whatever `shown` is given: the access token."""
-    escaped = json.dumps(secret)[1:-1]
-    _secrets[:] = sorted({secret, escaped, quote(secret, safe="")}, key=len, reverse=True)
-
-
 def shown(text: str, length: int = SHOWN_LENGTH) -> str:
     """A text from outside, safe to show.
 
     It is quoted, on one line, without control codes, bounded in length, and without the secret.
     """
-    text = _without_secret(text)
+    text = without_secrets(text)
     bounded = text if len(text) <= length else f"{text[:length]}…"
-    return _without_secret(repr(bounded))  # once more: an escape may end as the secret begins
-
-
-def _without_secret(text: str) -> str:
-    for secret in _secrets:
-        text = text.replace(secret, "<access_token>")
-    return text
+    return without_secrets(repr(bounded))  # once more: an escape may end as the secret begins

@@ -16,6 +16,7 @@ from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors import OutputError
 from tap_audit_events.events import Text
+from tap_audit_events.redaction import holds_secret, without_secrets_in
 
 _BUFFER_BYTES: Final = 1 << 16
 """Less than a page, which is then written without being copied into the buffer."""
@@ -55,10 +56,18 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         )
 
     def serialize_message(self, message: Message) -> bytes:
-        """A message as one line of JSON, every digit of its numbers kept."""
+        """A message as one line of JSON, every digit of its numbers kept.
+
+        The access token is in none but a RECORD, where an event holds it.
+        """
         if isinstance(message, StateMessage):  # `to_dict` would copy a long list of ids
-            return self._encode({"type": message.type, "value": message.value})
-        return self._encode(message.to_dict())
+            value = {"type": message.type, "value": message.value}
+        else:
+            value = message.to_dict()
+        line = self._encode(value)
+        if message.type == SingerMessageType.RECORD or not holds_secret(line.decode()):
+            return line
+        return self._encode(without_secrets_in(value))
 
     def write_message(self, message: Message) -> None:
         """Write a message; not a STATE that is already the last line.

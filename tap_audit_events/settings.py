@@ -8,12 +8,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tap_audit_events.declared import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.errors import SettingsError, shown
 from tap_audit_events.timestamps import Instant, parse_instant
+from tap_audit_events.token_file import check_token, others_may_read, read_token_file
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -23,6 +25,7 @@ class Settings:
     base_url: str
     organization_id: str
     access_token: str
+    access_token_file: str | None
     start_date: Instant | None
     end_date: Instant | None
     action_types: tuple[str, ...]
@@ -47,9 +50,16 @@ def read_settings(config: Mapping[str, Any]) -> Settings:
     problems = []
     for name, read in _READERS.items():
         try:
-            values[name] = read(given[name]) if name in given else _when_missing(name)
+            values[name] = read(given[name]) if name in given else _when_missing(name, given)
         except ValueError as error:
             problems.append(f"{name} {error}")
+    if "access_token" in given and "access_token_file" in given:
+        problems.append("access_token and access_token_file are both given: give one of them")
+    elif path := values.get("access_token_file"):
+        try:
+            values["access_token"] = read_token_file(path)
+        except ValueError as error:
+            problems.append(f"access_token_file {error}")
     if not problems and _reversed(values["start_date"], values["end_date"]):
         problems.append("end_date is before start_date: it must be the same or later")
     if problems:
@@ -57,15 +67,33 @@ def read_settings(config: Mapping[str, Any]) -> Settings:
     return Settings(**values)
 
 
-def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[str]:
-    """What is no error but deserves a look: a token of another kind, names that no setting has."""
-    warnings = []
+def secrets_of(config: Mapping[str, Any]) -> list[str]:
+    """What in a configuration may be a token, also in a wrong place: nothing of it is shown."""
+    pairs = [pair for pair in config.items() if pair[0] != "access_token_file"]
+    words = [word for pair in pairs for text in pair for word in str(text).split()]
     token = config.get("access_token")
-    if isinstance(token, str) and token and "pat_" not in token:
+    return [*(word for word in words if _MARK in word), str(token or "").strip()]
+
+
+def token_warnings(settings: Settings) -> list[str]:
+    """What of the token is no error but deserves a look: its kind, and who may read its file."""
+    warnings, path = [], settings.access_token_file
+    if _MARK not in settings.access_token:
         warnings.append(
-            "access_token has no 'pat_' in it: a personal access token of the service has;"
-            " check that it is one"
+            f"{'access_token_file' if path else 'access_token'} has no {_MARK!r} in it:"
+            " a personal access token of the service has; check that it is one"
         )
+    if path and others_may_read(Path(path).stat()):
+        warnings.append(
+            f"access_token_file {shown(path)} may be read by others than its owner: allow it to the"
+            " user that runs the tap alone (chmod 600)"
+        )
+    return warnings
+
+
+def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[str]:
+    """What is no error but deserves a look: names that no setting has."""
+    warnings = []
     names = list(known)
     for unknown in sorted(config.keys() - set(names)):
         near = difflib.get_close_matches(unknown, names, n=1, cutoff=0.7)
@@ -74,10 +102,16 @@ def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[s
     return warnings
 
 
-def _when_missing(name: str) -> Any:
-    if name in SETTINGS_SCHEMA["required"]:
+_MARK: Final = "pat_"
+"""A personal access token has it after its prefix (interface.md 5, rule 2)."""
+
+
+def _when_missing(name: str, given: Mapping[str, Any]) -> Any:
+    is_token = name == "access_token"
+    if name in SETTINGS_SCHEMA["required"] or (is_token and "access_token_file" not in given):
+        instead = ", or access_token_file to the path of a file that holds it" if is_token else ""
         raise ValueError(
-            f"is missing: set it to the {_WHAT[name]}"
+            f"is missing: set it to the {_WHAT[name]}{instead}"
             f" (in the environment: {ENVIRONMENT_PREFIX}{name.upper()})"
         )
     if name == "action_types":
@@ -159,12 +193,12 @@ def _organization_id(value: Any) -> str:
 
 def _access_token(value: Any) -> str:
     text = _text(value, f"a {_WHAT['access_token']}")
-    if not re.fullmatch(r"[!-~]+", text):
-        raise ValueError(
-            "must be one word of printable ASCII: it has white space, a control character or a"
-            " letter outside of ASCII; look for a line break at its end"
-        )
+    check_token(text)
     return text
+
+
+def _access_token_file(value: Any) -> str:
+    return _text(value, "the path of a file that holds the access token")
 
 
 def _date(value: Any) -> Instant:
@@ -230,6 +264,7 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "base_url": _base_url,
     "organization_id": _organization_id,
     "access_token": _access_token,
+    "access_token_file": _access_token_file,
     "start_date": _date,
     "end_date": _date,
     "action_types": _action_types,

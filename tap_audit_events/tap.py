@@ -40,13 +40,19 @@ from tap_audit_events.errors import (
     AuditEventsError,
     SettingsError,
     StoppedError,
-    keep_secret,
     shown,
 )
 from tap_audit_events.export import Export
 from tap_audit_events.gate import Gate
 from tap_audit_events.messages import MessageWriter
-from tap_audit_events.settings import Settings, read_settings, settings_warnings
+from tap_audit_events.redaction import guard_log, keep_secret
+from tap_audit_events.settings import (
+    Settings,
+    read_settings,
+    secrets_of,
+    settings_warnings,
+    token_warnings,
+)
 from tap_audit_events.stopping import Stop
 from tap_audit_events.streams import AuditEventsStream
 from tap_audit_events.workers import Workers
@@ -83,6 +89,7 @@ class TapAuditEvents(Tap):
     """The checked settings; not there in discovery, which needs none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        guard_log()
         self.stop = Stop()
         super().__init__(*args, **kwargs)
 
@@ -127,6 +134,8 @@ class TapAuditEvents(Tap):
         """
         if not raise_errors:
             return []
+        for secret in secrets_of(self.config):
+            keep_secret(secret)
         sdk_schema = self._sdk_settings()
         for warning in settings_warnings(
             self.config, [*Settings.__slots__, *sdk_schema["properties"]]
@@ -134,6 +143,8 @@ class TapAuditEvents(Tap):
             self.logger.warning("%s", warning)
         self.settings = read_settings(self.config)
         keep_secret(self.settings.access_token)
+        for warning in token_warnings(self.settings):
+            self.logger.warning("%s", warning)
         errors = JSONSchemaValidator(sdk_schema).iter_errors(self._config)
         if problems := [f"{_path(error)}: {shown(error.message)}" for error in errors]:
             raise SettingsError(problems)

@@ -1,21 +1,34 @@
 """Runs the tap as a user does: its own process, its real command line."""
 
+import html
 import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from tap_audit_events.redaction import LEAST_LENGTH
 from tap_audit_events.sandbox import Service
 
 STREAM = "audit_events"
 CODED = re.compile(r"AE-[0-9A-Z]+(-[A-Z]+)*: \S")
 """How a line that ends a run begins: `docs/errors.md`."""
+
+
+RECORD_LINE = '{"type":"RECORD",'
+
+
+def forms_of(token: str) -> set[str]:
+    """A token as other programs write it, in lower case."""
+    in_json = json.dumps(token)[1:-1]
+    forms = {token, in_json, json.dumps(in_json)[1:-1], repr(token)[1:-1], html.escape(token)}
+    return {form.lower() for form in {*forms, quote(token), quote(token, safe="")}}
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,14 @@ class Run:
         lines = [line.split(" | ", 3) for line in self.log.splitlines()]
         return [parts[3] for parts in lines if len(parts) == 4 and parts[1].strip() == "WARNING"]
 
+    def check_discreet(self, tokens: Iterable[str]) -> None:
+        """No token has left the process, in any form; a RECORD is the service's own data."""
+        forms = {form for token in tokens for form in forms_of(token)}
+        lines = self.stdout.decode("utf-8", "replace").split("\n") if forms else []
+        for line in [*lines, *self.log.split("\n")]:
+            if any(form in line.lower() for form in forms):
+                assert line.startswith(RECORD_LINE), f"shows the token: {line[:1000]}"
+
     def raise_for_exit_code(self) -> "Run":
         assert self.exit_code == 0, self.log
         return self
@@ -98,9 +119,21 @@ def run(
             timeout=120,
             check=False,
         )
+        tokens = _tokens(settings or {}, environment or {})
     ended = Run(done.stdout, done.stderr.decode(), done.returncode)
+    ended.check_discreet(tokens)
     assert ended.exit_code == 0 or ended.errors, ended.log
     return ended
+
+
+def _tokens(settings: Mapping[str, Any] | str, environment: Mapping[str, str]) -> list[str]:
+    """What the tap was given as its token, also where it is wrong."""
+    given = {} if isinstance(settings, str) else dict(settings)
+    token = given.get("access_token"), environment.get("TAP_AUDIT_EVENTS_ACCESS_TOKEN")
+    found = [str(each).strip() for each in token if each is not None]
+    file = Path(str(given.get("access_token_file", "")))
+    found += [file.read_text(errors="replace").strip()] if file.is_file() else []
+    return [each for each in found if len(each) >= LEAST_LENGTH]
 
 
 def _written(folder: Path, given: Mapping[str, object]) -> Sequence[str]:

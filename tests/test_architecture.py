@@ -24,12 +24,12 @@ LAYERS = [
     {"client", "export", "delivery", "state", "messages", "stopping", "progress", "bar"},
     {"watermark", "unknown"},
     {"settings", "documents", "pagination", "auth", "environment", "gate"},
-    {"declared"},
+    {"declared", "token_file"},
     {"events"},
     {"windows", "pacing"},
     {"schema"},
     {"errors", "timestamps"},
-    {"cases"},
+    {"cases", "redaction"},
     {"__init__"},
 ]
 FOR_TYPES_ONLY = {("streams", "tap"), ("checking", "tap"), ("pagination", "events")}

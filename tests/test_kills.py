@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events.sandbox import Service, serve
+from tap_audit_events.sandbox.identity import ACCESS_TOKEN
 from tests.builders import an_event
 from tests.running import settings_for
 
@@ -73,6 +74,7 @@ def test_killed_on_the_way_the_sum_is_exact(tmp_path: Path) -> None:
     kills = exit_codes[-signal.SIGKILL] + exit_codes[128 + signal.SIGTERM]
     assert kills >= LEAST_KILLS, exit_codes
     assert sum(exit_codes.values()) == kills + 1, exit_codes
+    assert ACCESS_TOKEN not in (tmp_path / "tap.log").read_text()
     assert target.committed == Counter(event["id"] for event in events)
     assert service.violations == []
 
@@ -82,15 +84,18 @@ def run_and_kill(folder: Path, target: TargetThatCommitsAtState, rng: random.Ran
     (folder / "state.json").write_text(json.dumps(target.state))
     target.begin()
     command = [sys.executable, "-m", "tap_audit_events", "--config", "config.json"]
+    log = (folder / "tap.log").open("ab")
     process = subprocess.Popen(
         [*command, "--state", "state.json"],
         cwd=folder,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=log,
     )
+    log.close()
     assert process.stdout is not None
     last_line = rng.randint(500, 3500)
     for number, line in enumerate(process.stdout):
+        assert ACCESS_TOKEN.encode() not in line
         target.take(line)
         if number == last_line:
             process.send_signal(rng.choice([signal.SIGKILL, signal.SIGTERM]))

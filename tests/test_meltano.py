@@ -35,7 +35,7 @@ class Pipeline:
     environment: dict[str, str]
 
     def meltano(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
+        done = subprocess.run(
             ["meltano", *arguments],
             cwd=self.project,
             env=self.environment | environment,
@@ -44,6 +44,8 @@ class Pipeline:
             text=True,
             check=False,
         )
+        assert self.service.access_token not in done.stdout + done.stderr
+        return done
 
     def run(self, loader: str) -> None:
         finished = self.meltano("run", "tap-audit-events", loader)
@@ -195,4 +197,3 @@ def test_meltano_hides_the_token(pipeline: Pipeline) -> None:
     listed = pipeline.meltano("config", "list", "tap-audit-events")
 
     assert "access_token" in listed.stdout
-    assert pipeline.service.access_token not in listed.stdout + listed.stderr

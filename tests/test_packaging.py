@@ -152,9 +152,14 @@ def test_meltano_knows_exactly_the_taps_capabilities() -> None:
 
 
 def test_meltano_asks_for_what_the_tap_requires() -> None:
-    (group,) = EXTRACTOR["settings_group_validation"]
+    """And for the token, by value or by file."""
+    required = set(about()["settings"]["required"])
 
-    assert sorted(group) == sorted(about()["settings"]["required"])
+    assert [set(group) - required for group in EXTRACTOR["settings_group_validation"]] == [
+        {"access_token"},
+        {"access_token_file"},
+    ]
+    assert all(required < set(group) for group in EXTRACTOR["settings_group_validation"])
 
 
 @pytest.mark.parametrize("loader", MELTANO["plugins"]["loaders"], ids=lambda loader: loader["name"])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.sandbox.identity import ACCESS_TOKEN
 from tests.builders import an_event
 from tests.running import Run
 
@@ -67,7 +68,9 @@ def finished(process: "subprocess.Popen[bytes]", before: bytes = b"", log: str =
     assert process.stdout is not None
     assert process.stderr is not None
     stdout, stderr = process.stdout.read(), process.stderr.read()
-    return Run(before + stdout, log + stderr.decode(), process.wait(timeout=60))
+    done = Run(before + stdout, log + stderr.decode(), process.wait(timeout=60))
+    done.check_discreet([ACCESS_TOKEN])
+    return done
 
 
 def judge(done: Run, signal_number: int) -> None:
@@ -162,5 +165,7 @@ def test_a_reader_that_goes_away_is_one_line(service: Service, start: Start) -> 
     assert process.stderr is not None
     log = process.stderr.read().decode()
     assert process.wait(timeout=60) == 1
-    (line,) = Run(b"", log, 1).errors
+    done = Run(b"", log, 1)
+    done.check_discreet([ACCESS_TOKEN])
+    (line,) = done.errors
     assert line.startswith("AE-TARGET: The target closed its input before the tap was done")

@@ -240,7 +240,9 @@ def run_in_shell(settings: dict[str, Any], folder: Path, command: str, **more: s
         capture_output=True,
         check=False,
     )
-    return Run(done.stdout, done.stderr.decode(), done.returncode)
+    ended = Run(done.stdout, done.stderr.decode(), done.returncode)
+    ended.check_discreet([settings["access_token"]])
+    return ended
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,11 @@ from tap_audit_events.errors import (
     RetryableError,
     ServiceError,
     SettingsError,
-    keep_secret,
     shown,
 )
 from tap_audit_events.events import encode, read_page, read_record, split_page
 from tap_audit_events.pacing import LONGEST_RETRY_AFTER_SECONDS, http_date, retry_after_seconds
+from tap_audit_events.redaction import keep_secret
 from tap_audit_events.settings import Settings, read_settings, settings_warnings
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
 from tap_audit_events.timestamps import (
