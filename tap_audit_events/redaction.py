@@ -19,23 +19,25 @@ MASK: Final = "<access_token>"
 LEAST_LENGTH: Final = 4
 """Characters of a secret: a shorter one would be found in every word."""
 
-_secrets: dict[str, re.Pattern[str]] = {}
+_secrets: list[tuple[str, re.Pattern[str]]] = []
+"""The longest first: what begins as another does must not leave its end."""
 
 
 def keep_secret(secret: str) -> None:
     """Never show a text again, beside those that were kept secret before."""
-    if len(secret) >= LEAST_LENGTH and secret not in _secrets:
-        _secrets[secret] = _pattern(secret)
+    if len(secret) >= LEAST_LENGTH and secret not in dict(_secrets):
+        more = [*_secrets, (secret, _pattern(secret))]
+        _secrets[:] = sorted(more, key=lambda each: len(each[0]), reverse=True)
 
 
 def holds_secret(text: str) -> bool:
     """Whether a secret is in a text, in any form."""
-    return any(pattern.search(text) for pattern in list(_secrets.values()))
+    return any(pattern.search(text) for _, pattern in tuple(_secrets))
 
 
 def without_secrets(text: str) -> str:
     """A text with a mask for each secret in it."""
-    for pattern in list(_secrets.values()):  # a thread may add one meanwhile
+    for _, pattern in tuple(_secrets):  # a thread may add one meanwhile
         text = pattern.sub(MASK, text)
     return text
 

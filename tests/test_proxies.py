@@ -34,6 +34,14 @@ def serving(server: socketserver.BaseServer) -> Iterator[int]:
     server.server_close()
 
 
+@pytest.fixture(autouse=True)
+def without_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy and no bundle but those that a test names."""
+    for name in ("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
 @dataclass(frozen=True)
 class Service:
     """A service with one empty page, and the bundle of the authority that vouches for it."""
@@ -117,12 +125,10 @@ def proxy() -> Iterator[Proxy]:
 
 
 def run_with(service: Service, **environment: str) -> Run:
-    """Run the tap against the service; the machine's own proxies and bundles are left out."""
+    """Run the tap against the service."""
     settings = {"base_url": service.base_url, "organization_id": ORGANIZATION_ID}
-    names = ("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
-    unset = dict.fromkeys([*names, *map(str.lower, names[:3])], "")
     given: dict[str, Any] = settings | {"access_token": TOKEN, "max_retries": 0}
-    return run(given, environment=unset | environment)
+    return run(given, environment=environment)
 
 
 def test_a_bundle_of_ones_own_is_trusted(service: Service) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from requests import PreparedRequest
+from requests.utils import default_headers
 from singer_sdk.singerlib import Catalog
 from urllib3.util import parse_url
 
@@ -274,6 +275,12 @@ def _check_request(read: Settings, cursor: str | None) -> None:
     end = f"/v1/organizations/{read.organization_id}/audit_events"
     assert (parts.path or "").endswith(end)
     assert parts.fragment is None
+    assert request.headers == {
+        **default_headers(),
+        "User-Agent": read.user_agent,
+        "Accept": "application/json",
+        "Authorization": f"Bearer {read.access_token}",
+    }
     parameters = parse_qs(parts.query or "", strict_parsing=True, keep_blank_values=True)
     expected = {
         "order": ["asc"],
