@@ -145,6 +145,7 @@ class Client:
             is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
             if not is_refused or not self._authenticator.has_another_token(response):
                 break
+            self._gate.sent_again()
             response, body = self._send(query)
         self.date = response.headers.get("Date")
         if response.status_code != HTTPStatus.OK:

@@ -92,6 +92,12 @@ class Gate:
             while (left := until - self._clock()) > 0:
                 self._wait(left)
 
+    def sent_again(self) -> None:
+        """A request was sent once more within its turn, with another token."""
+        with self._changed:
+            self.requests += 1
+            self.retries += 1
+
     def close(self) -> None:
         """Send nothing any more, and end every wait."""
         with self._changed:

@@ -80,7 +80,7 @@ def token_warnings(settings: Settings) -> list[str]:
     warnings, path = [], settings.access_token_file
     if _MARK not in settings.access_token:
         warnings.append(
-            f"{'access_token_file' if path else 'access_token'} has no {_MARK!r} in it:"
+            f"{'access_token_file' if path else 'access_token'} has no 'pat_' in it:"
             " a personal access token of the service has; check that it is one"
         )
     if path and others_may_read(Path(path).stat()):

@@ -1,4 +1,10 @@
-"""The tap: settings, discovery, command line, exit codes."""
+"""The tap: settings, discovery, command line, exit codes.
+
+What only a run needs is imported by it, so that `--version` and `--about` take no longer than the
+SDK does.
+"""
+
+# ruff: noqa: PLC0415
 
 from __future__ import annotations
 
@@ -12,7 +18,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
-import requests
 from singer_sdk import Tap
 from singer_sdk.configuration._dict_config import parse_environment_config
 from singer_sdk.exceptions import ConfigurationError, MappingError
@@ -27,7 +32,6 @@ from singer_sdk.plugin_base import (
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events import STREAM
-from tap_audit_events.checking import Check
 from tap_audit_events.declared import ENVIRONMENT_PREFIX, PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.documents import (
     check_catalog,
@@ -42,9 +46,6 @@ from tap_audit_events.errors import (
     StoppedError,
     shown,
 )
-from tap_audit_events.export import Export
-from tap_audit_events.gate import Gate
-from tap_audit_events.messages import MessageWriter
 from tap_audit_events.redaction import guard_log, keep_secret
 from tap_audit_events.settings import (
     Settings,
@@ -54,13 +55,18 @@ from tap_audit_events.settings import (
     token_warnings,
 )
 from tap_audit_events.stopping import Stop
-from tap_audit_events.streams import AuditEventsStream
-from tap_audit_events.workers import Workers
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    import requests
     from jsonschema import ValidationError
+
+    from tap_audit_events.export import Export
+    from tap_audit_events.gate import Gate
+    from tap_audit_events.messages import MessageWriter
+    from tap_audit_events.streams import AuditEventsStream
+    from tap_audit_events.workers import Workers
 
 _TEST_HELP = (
     "Say what holds of the settings, the token and the service; no record is written."
@@ -73,7 +79,6 @@ class TapAuditEvents(Tap):
 
     name = PACKAGE
     message_writer: MessageWriter
-    message_writer_class = MessageWriter
     config_jsonschema: ClassVar[dict[str, Any]] = SETTINGS_SCHEMA
     capabilities: ClassVar[list[CapabilitiesEnum]] = [
         TapCapabilities.CATALOG,
@@ -89,9 +94,11 @@ class TapAuditEvents(Tap):
     """The checked settings; not there in discovery, which needs none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        from tap_audit_events.messages import MessageWriter
+
         guard_log()
         self.stop = Stop()
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **{"message_writer": MessageWriter(), **kwargs})
 
     # What a run has around it; a simulation brings its own.
 
@@ -101,18 +108,26 @@ class TapAuditEvents(Tap):
 
     def new_gate(self) -> Gate:
         """What holds requests back."""
+        from tap_audit_events.gate import Gate
+
         return Gate(self.settings.concurrency)
 
     def new_workers(self, export: Export) -> Workers:
         """Those who send the requests."""
+        from tap_audit_events.workers import Workers
+
         return Workers(export, self.stop, self.settings.concurrency)
 
     def new_session(self) -> requests.Session:
         """A connection to the service."""
+        import requests
+
         return requests.Session()
 
     def discover_streams(self) -> Sequence[AuditEventsStream]:
         """The one stream."""
+        from tap_audit_events.streams import AuditEventsStream
+
         return [AuditEventsStream(self)]
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -211,6 +226,8 @@ class TapAuditEvents(Tap):
         if value != CliTestOptionValue.All.value:
             super().cb_test(ctx, param, value)
             return
+        from tap_audit_events.checking import Check
+
         config = ctx.params.get("config", _ConfigInput())
         tap = cls(config=config.config, parse_env_config=config.parse_env)
         Check(tap, cls.logger).run()

@@ -32,10 +32,10 @@ def test_a_line_is_due_every_ten_seconds() -> None:
     due = []
     for second in range(1, 26):
         clock.seconds = 1000.0 + second
-        due += [second] if progress.is_due else []
+        due += [second] if progress.is_due(PROGRESS_SECONDS) else []
     assert due == [10, 20]
     clock.seconds += 5 * PROGRESS_SECONDS
-    assert [progress.is_due, progress.is_due] == [True, False]
+    assert [progress.is_due(10.0), progress.is_due(10.0)] == [True, False]
 
 
 @pytest.mark.parametrize("start", [START, None])
