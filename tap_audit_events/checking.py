@@ -92,7 +92,8 @@ class Check:
             self._settings, self._tap.new_session, gate=gate, logger=self._logger, order=order
         )
 
-        def one_page(asked: Window) -> Iterator[Page]:
+        def one_page(asks_ahead: object, asked: Window) -> Iterator[Page]:
+            del asks_ahead
             with about(asked):
                 page = read_page(client.fetch(asked, None))
                 if page.malformed:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from http import HTTPStatus
 from logging import Logger
 from typing import Any, Final, NamedTuple
@@ -18,23 +16,19 @@ import requests
 from requests import exceptions
 from requests.adapters import BaseAdapter
 from urllib3.exceptions import (
-    DecodeError,
     HTTPError,
-    MaxRetryError,
-    ProtocolError,
-    ReadTimeoutError,
 )
 
 from tap_audit_events.auth import AccessTokenAuthenticator
-from tap_audit_events.errors import RetryableError, ServiceError, service_error, shown
-from tap_audit_events.events import Envelope, split_page
+from tap_audit_events.connections import AheadAdapter
+from tap_audit_events.errors import RetryableError, ServiceError, service_error
+from tap_audit_events.events import Envelope, likely_cursor, split_page
+from tap_audit_events.failures import failure, no_answer
 from tap_audit_events.gate import Gate, Turn
 from tap_audit_events.pacing import (
     LONGEST_BACKOFF_SECONDS,
     LONGEST_RETRY_AFTER_SECONDS,
-    http_date,
     pause_seconds,
-    retry_after_seconds,
 )
 from tap_audit_events.pagination import NextCursorPaginator
 from tap_audit_events.settings import Settings
@@ -44,17 +38,47 @@ MOST_EMPTY_PAGES: Final = 1000
 MOST_NEW_TOKENS: Final = 3
 """How often one request is sent with another token: its file may be read while it is written."""
 LARGEST_BODY_BYTES: Final = 256 * 1024 * 1024
+FAILED_AHEAD_SHARE: Final = 0.05
+"""Of the requests sent ahead; where more get no answer, none is sent ahead."""
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 
 
-class _Connection(NamedTuple):
-    """A request that needs only its parameters, and what carries it.
+def never() -> bool:
+    """No."""
+    return False
+
+
+class _Ahead(NamedTuple):
+    """A request that was sent before the page before it was looked at."""
+
+    query: str
+    request: requests.PreparedRequest
+    turn: Turn
+
+
+@dataclass(slots=True)
+class _Line:
+    """A request that needs only its parameters, and what carries it; each thread has one.
 
     `Session.send` would prepare each request anew, keep cookies, and look where redirects lead.
+
+    Attributes:
+        carried_by: what carried the newest request.
+        ahead: what was sent and not answered yet.
+        sent_ahead: how often a request was sent ahead.
+        failed_ahead: of them, how many got no answer.
     """
 
     request: requests.PreparedRequest
     adapter: BaseAdapter
+    carried_by: Any = None
+    ahead: _Ahead | None = None
+    sent_ahead: int = 0
+    failed_ahead: int = 0
+
+    def take_ahead(self) -> _Ahead | None:
+        ahead, self.ahead = self.ahead, None
+        return ahead
 
 
 class Client:
@@ -100,46 +124,63 @@ class Client:
             new_session().merge_environment_settings(self._url, {"http": ""}, True, None, None)
         )
 
-    def envelopes(self, window: Window) -> Iterator[Envelope]:
+    def envelopes(
+        self, window: Window, asks_ahead: Callable[[], bool] = never
+    ) -> Iterator[Envelope]:
         """Every page of a window, in the service's order; the last is the one without a cursor.
+
+        Args:
+            window: what to ask for.
+            asks_ahead: whether the page after the one that has just come may be asked for before
+                that one is looked at, which saves time where the service replies quickly.
 
         Raises:
             ServiceError: as `fetch`; or the service gave a cursor twice, or empty pages without
                 end.
         """
         paginator, empty_pages = NextCursorPaginator(), 0
-        while not paginator.finished:
-            envelope = self.fetch(window, paginator.current_value)
-            yield envelope
-            empty_pages = 0 if envelope.texts else empty_pages + 1
-            with about(window):
-                if empty_pages > MOST_EMPTY_PAGES:
-                    raise service_error("AE-EMPTY-PAGES", details=f"{empty_pages} in a row")
-                paginator.advance(envelope)  # type: ignore[arg-type]  # see there
+        try:
+            while not paginator.finished:
+                envelope = self.fetch(window, paginator.current_value, asks_ahead)
+                yield envelope
+                empty_pages = 0 if envelope.texts else empty_pages + 1
+                with about(window):
+                    if empty_pages > MOST_EMPTY_PAGES:
+                        raise service_error("AE-EMPTY-PAGES", details=f"{empty_pages} in a row")
+                    paginator.advance(envelope)  # type: ignore[arg-type]  # see there
+        finally:
+            self._forget_ahead()
 
-    def fetch(self, window: Window, cursor: str | None) -> Envelope:
+    def fetch(
+        self, window: Window, cursor: str | None, asks_ahead: Callable[[], bool] = never
+    ) -> Envelope:
         """One page of a window, asked for again as often as `max_retries` allows.
+
+        Where it `asks_ahead`, the next page may be on its way already; to be of use, it has to be
+        fetched next, by the same thread.
 
         Raises:
             ServiceError: what the last answer was, or what kept it from coming.
         """
         backoffs = backoff.expo(max_value=LONGEST_BACKOFF_SECONDS)
         next(backoffs)
-        retries = 0
+        query, retries = self._query(window, cursor), 0
         while True:
             try:
-                with self._gate.turn() as turn, about(window):
-                    envelope = self._ask(window, cursor)
-                    turn.is_good = True
-                    return envelope
+                with about(window):
+                    with self._gate.turn(self._turn_of_ahead(query)) as turn:
+                        body = self._ask(query, has_cursor=cursor is not None)
+                        turn.is_good = True
+                    is_next_asked = asks_ahead() and self._send_ahead(window, body)
+                    return split_page(body, is_next_asked=is_next_asked)
             except RetryableError as error:
                 if retries >= self._settings.max_retries:
                     raise _used_up(error, retries) from None
                 retries += 1
                 self._put_off(turn, error, backoff.full_jitter(next(backoffs)), retries)
 
-    def _ask(self, window: Window, cursor: str | None) -> Envelope:
-        query = self._query(window, cursor)
+    def _ask(self, query: str, *, has_cursor: bool) -> bytes:
+        """The body of an answer that is a page."""
         response, body = self._send(query)
         for _ in range(MOST_NEW_TOKENS):
             is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
@@ -149,8 +190,8 @@ class Client:
             response, body = self._send(query)
         self.date = response.headers.get("Date")
         if response.status_code != HTTPStatus.OK:
-            raise self._failure(response, body, cursor)
-        return split_page(body)
+            raise failure(response, body, has_cursor=has_cursor)
+        return body
 
     def _query(self, window: Window, cursor: str | None) -> str:
         settings = self._settings
@@ -168,22 +209,65 @@ class Client:
     def _send(self, query: str) -> tuple[requests.Response, bytes]:
         """Send one request and read the whole answer, whatever its status."""
         timeout = self._settings.request_timeout_seconds
+        ahead = None
         try:
-            connection = self._connection
-            request = connection.request.copy()
-            request.url = f"{request.url}?{query}"
-            self._authenticator(request)
-            response = connection.adapter.send(
-                request, timeout=(timeout, timeout), **self._environment
-            )
+            line = self._line
+            ahead = line.take_ahead()
+            request = ahead.request if ahead else self._request(query)
+            response = line.adapter.send(request, timeout=(timeout, timeout), **self._environment)
+            line.carried_by = response.raw.connection
             return response, self._read(response)
         except (exceptions.RequestException, HTTPError, UnicodeError, OSError) as error:
-            raise _no_answer(error) from None
+            if ahead:
+                self._line.failed_ahead += 1
+            raise no_answer(error) from None
+
+    def _request(self, query: str) -> requests.PreparedRequest:
+        request = self._line.request.copy()
+        request.url = f"{request.url}?{query}"
+        self._authenticator(request)
+        return request
+
+    # What is sent ahead
+
+    def _send_ahead(self, window: Window, body: bytes) -> bool:
+        """Ask for the page behind a body that was not looked at; say whether it was asked for."""
+        line, cursor = self._line, likely_cursor(body)
+        if cursor is None or not isinstance(line.adapter, AheadAdapter):
+            return False
+        if line.failed_ahead > line.sent_ahead * FAILED_AHEAD_SHARE:
+            return False  # it seems to close connections without saying so
+        turn = self._gate.turn_at_once()
+        if turn is None:
+            return False
+        query = self._query(window, cursor)
+        request = self._request(query)
+        if not line.adapter.send_ahead(line.carried_by, request, self._environment["proxies"]):
+            self._gate.end(turn)
+            return False
+        line.ahead = _Ahead(query, request, turn)
+        line.sent_ahead += 1
+        return True
+
+    def _turn_of_ahead(self, query: str) -> Turn | None:
+        """The turn of a request if it was sent ahead; what was sent instead is forgotten."""
+        line: _Line | None = getattr(self._of_thread, "line", None)
+        if line and line.ahead and line.ahead.query == query:
+            return line.ahead.turn
+        self._forget_ahead()
+        return None
+
+    def _forget_ahead(self) -> None:
+        """Close the connection that waits for an answer nobody needs."""
+        line: _Line | None = getattr(self._of_thread, "line", None)
+        if line and (ahead := line.take_ahead()):
+            line.carried_by.close()
+            self._gate.end(ahead.turn)
 
     @property
-    def _connection(self) -> _Connection:
-        """The connection of the thread that asks for it."""
-        if not hasattr(self._of_thread, "connection"):
+    def _line(self) -> _Line:
+        """The line of the thread that asks for it."""
+        if not hasattr(self._of_thread, "line"):
             session = self._new_session()
             request = requests.Request(
                 "GET",
@@ -191,11 +275,11 @@ class Client:
                 headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
                 auth=lambda request: request,  # keeps out what .netrc says
             )
-            self._of_thread.connection = _Connection(
+            self._of_thread.line = _Line(
                 session.prepare_request(request), session.get_adapter(self._url)
             )
-        connection: _Connection = self._of_thread.connection
-        return connection
+        line: _Line = self._of_thread.line
+        return line
 
     def _read(self, response: requests.Response) -> bytes:
         """The body, in large pieces: `response.content` would read it 10 kB at a time.
@@ -219,36 +303,6 @@ class Client:
                 )
         return b"".join(pieces)
 
-    def _failure(
-        self, response: requests.Response, body: bytes, cursor: str | None
-    ) -> ServiceError:
-        """The error of an answer whose status is not 200 (interface.md, section 7)."""
-        status = response.status_code
-        said = f"status {status}, {self._said(body)}"
-        if 300 <= status < 400:
-            location = shown(response.headers.get("Location", ""))
-            return service_error("AE-REDIRECT", details=f"status {status} to {location}")
-        if status == HTTPStatus.BAD_REQUEST and cursor is not None:
-            return service_error("AE-CURSOR-REFUSED", details=said)
-        if status == HTTPStatus.REQUEST_TIMEOUT:
-            return service_error("AE-TIMEOUT", details=said)
-        case = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
-        error = service_error(case if case in _STATUSES else "AE-STATUS", details=said)
-        if isinstance(error, RetryableError):
-            now = http_date(response.headers.get("Date")) or datetime.now(UTC)
-            header = response.headers.get("Retry-After")
-            error.retry_after_seconds = retry_after_seconds(header, now=now)
-        return error
-
-    def _said(self, body: bytes) -> str:
-        """The service's errCode, msg and vars, or the start of what came instead."""
-        try:
-            error = json.loads(body)
-            parts = [f"{key} {shown(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return f"body {shown(body.decode('utf-8', 'backslashreplace'))}"
-        return ", ".join(parts)
-
     def _put_off(
         self, turn: Turn, error: RetryableError, backoff_seconds: float, retry: int
     ) -> None:
@@ -271,9 +325,6 @@ class Client:
             self._gate.pause(seconds)
 
 
-_STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
-
-
 @contextmanager
 def about(window: Window) -> Iterator[None]:
     """Says in an error which window it is about."""
@@ -284,47 +335,8 @@ def about(window: Window) -> Iterator[None]:
         raise
 
 
-def _no_answer(error: Exception) -> ServiceError:
-    """What kept an answer from coming, or from coming whole."""
-    cause = _innermost(error)
-    return service_error(
-        _case_of(error, cause), details=f"{type(cause).__name__}: {shown(str(cause))}"
-    )
-
-
-def _case_of(error: Exception, cause: BaseException) -> str:
-    if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError | TimeoutError):
-        return "AE-TIMEOUT"
-    if isinstance(error, ProtocolError | DecodeError):
-        return "AE-CUT"
-    if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
-        return "AE-CERTIFICATE"
-    if isinstance(error, exceptions.ConnectionError | HTTPError | ConnectionError):
-        return "AE-CONNECTION"
-    if isinstance(error, OSError) and not isinstance(error, exceptions.RequestException):
-        return "AE-CERTIFICATE"  # the bundle that REQUESTS_CA_BUNDLE names is not there
-    return "AE-ADDRESS"
-
-
 def _used_up(error: RetryableError, retries: int) -> RetryableError:
     gave_up = f"; gave up after {retries} retries" if retries else ""
     final = RetryableError(error.code, details=f"{error.details}{gave_up}")
     final.where = error.where
     return final
-
-
-def _innermost(error: BaseException) -> BaseException:
-    """The exception that requests and urllib3 wrapped."""
-    while True:
-        inner = error.reason if isinstance(error, MaxRetryError) else _first_argument(error)
-        if not isinstance(inner, BaseException):
-            return error
-        error = inner
-
-
-def _first_argument(error: BaseException) -> object:
-    return next((argument for argument in error.args if isinstance(argument, BaseException)), None)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

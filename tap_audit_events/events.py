@@ -28,6 +28,8 @@ _LONGEST_INTEGER = 4000
 """Digits of an integer that Python and msgspec read without a limit of theirs."""
 _LONGEST_HINT = 6
 _PIECE = 1 << 16
+_LAST_CURSOR = re.compile(rb'[,{\s]"nextCursor"\s*:\s*"([ !#-\[\]-~]+)"\s*\}\s*\Z')
+_LONGEST_CURSOR = 4096
 _LINE_BREAKS_TO_SPACES = bytes.maketrans(b"\n\r", b"  ")
 
 Text: TypeAlias = msgspec.Raw | bytes
@@ -61,11 +63,13 @@ class Envelope:
         body: the body in UTF-8, without what no loader can store.
         texts: each event's bytes in it.
         next_cursor: position of the next page, None where no more events remain.
+        is_next_asked: whether the next page is on its way already.
     """
 
     body: bytes
     texts: list[msgspec.Raw]
     next_cursor: str | None
+    is_next_asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class Page:
         malformed: the error of the first event that cannot be used; the columns end before it.
         is_last: whether no more events remain after it.
         size: bytes of the response's body.
+        is_next_asked: whether the page after it is on its way already.
     """
 
     ids: Sequence[str]
@@ -88,12 +93,26 @@ class Page:
     malformed: ServiceError | None = None
     is_last: bool = True
     size: int = 0
+    is_next_asked: bool = False
 
 
-def split_page(body: bytes) -> Envelope:
+def likely_cursor(body: bytes) -> str | None:
+    """The cursor where it stands at the end of a body, which has not been read otherwise.
+
+    It is the one that `split_page` finds wherever the body is JSON and names `nextCursor` once.
+    """
+    match = _LAST_CURSOR.search(body, max(0, len(body) - _LONGEST_CURSOR))
+    return match[1].decode() if match else None
+
+
+def split_page(body: bytes, *, is_next_asked: bool = False) -> Envelope:
     """Split the body of a response into its events, without looking into them.
 
     NUL and lone surrogates, which no loader can store, become U+FFFD.
+
+    Args:
+        body: all of it.
+        is_next_asked: whether the next page is on its way already.
 
     Raises:
         RetryableError: the body is no JSON or not UTF-8, as when it was cut.
@@ -111,7 +130,7 @@ def split_page(body: bytes) -> Envelope:
         raise service_error("AE-NESTING") from None
     if cursor is not None and not _is_usable_cursor(cursor):
         raise service_error("AE-ENVELOPE", details="nextCursor is empty or no Unicode text")
-    return Envelope(text, envelope.auditEvents, cursor)
+    return Envelope(text, envelope.auditEvents, cursor, is_next_asked)
 
 
 def read_page(envelope: Envelope) -> Page:
@@ -142,8 +161,15 @@ def _read_columns(envelope: Envelope) -> Page:
             texts = [_in_utc_form(text, time) for text, time in zip(texts, times, strict=True)]
     except (msgspec.ValidationError, ValueError):
         ids, instants, texts, malformed = _up_to_malformed(texts)
-    is_last = envelope.next_cursor is None
-    return Page(ids, instants, texts, malformed, is_last, len(envelope.body))
+    return Page(
+        ids,
+        instants,
+        texts,
+        malformed,
+        is_last=envelope.next_cursor is None,
+        size=len(envelope.body),
+        is_next_asked=envelope.is_next_asked,
+    )
 
 
 def read_record(text: Text) -> dict[str, Any]:

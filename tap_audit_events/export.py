@@ -5,17 +5,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from math import inf, sqrt
-from typing import Final, NamedTuple
+from typing import Final
 
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
+from tap_audit_events.reading import Exported, Reading, read_window
 from tap_audit_events.timestamps import Instant, later, seconds_between, whole_second
 from tap_audit_events.windows import Density, Window
 
-PagesOf = Callable[[Window], Iterator[Page]]
-"""Reads the pages of one window in order, and raises CursorRefusedError where it cannot go on."""
+PagesAheadOf = Callable[[Callable[[], bool], Window], Iterator[Page]]
+"""The same; the first argument tells whether a page may be asked for before the one before it was
+looked at. Such a page says so, and has to be advanced again at once."""
 
 SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 3
@@ -33,60 +36,6 @@ BYTES_AHEAD: Final = 48 * 1024 * 1024
 
 _LOCALLY, _OVERALL = 0.5, 0.98
 """What a density keeps: of a night or a burst a page or two, of the range a hundred."""
-
-
-class Exported(NamedTuple):
-    """A page on its way.
-
-    Attributes:
-        window: the window it belongs to: events outside of it belong to another.
-        page: the page.
-        in_order: whether its events and those before it in the window came in ascending order.
-    """
-
-    window: Window
-    page: Page
-    in_order: bool
-
-
-@dataclass(eq=False, slots=True)
-class Reading:
-    """A window on its way: what was read of it, and what is still to be asked for.
-
-    Attributes:
-        start: where it was asked from, None for the oldest event.
-        pages: asks for the next page each time it is advanced, by one thread at a time.
-        density: of the pages read here last.
-        until: where the next window starts, None where this one goes on to the end.
-        reached: the newest instant read.
-        waiting: pages that were read and not taken.
-        is_asked: whether a request is on its way.
-        is_at_end: whether its last page has come.
-        is_alone: whether it is read on while no other is, and from where it had come to.
-        error: what ended it early.
-    """
-
-    start: Instant | None
-    pages: Iterator[Exported]
-    density: Density
-    until: Instant | None = None
-    reached: Instant | None = None
-    waiting: deque[Exported] = field(default_factory=deque)
-    is_asked: bool = False
-    is_at_end: bool = False
-    is_alone: bool = False
-    error: Exception | None = None
-
-    @property
-    def is_read(self) -> bool:
-        """Whether nothing is left to ask for."""
-        is_through = self.until is not None and (self.reached or "") >= self.until
-        return self.is_at_end or is_through or self.error is not None
-
-    @property
-    def position(self) -> Instant | None:
-        """How far it has come."""
-        return self.reached or self.start
 
 
 class Export:
@@ -113,7 +62,7 @@ class Export:
     def __init__(
         self,
         window: Window,
-        pages_of: PagesOf,
+        pages_of: PagesAheadOf,
         *,
         page_size: int,
         concurrency: int = 1,
@@ -130,7 +79,7 @@ class Export:
         self._newest: Instant | None = None
         self._readings = deque([self._reading(window.start, Density(_LOCALLY))])
         self._useful = self._wasted = 0.0
-        self._under_way = self._held_pages = self._held_bytes = 0
+        self._under_way = self._held_pages = self._held_bytes = self._newest_bytes = 0
         self._may_cut = concurrency > 1
 
     @property
@@ -146,23 +95,42 @@ class Export:
         reading = self._to_go_on() or self._cut_off()
         if reading is not None:
             if not self._may_cut and not reading.is_alone:
-                reading.pages, reading.is_alone = self._pages(reading.position), True
-            reading.is_asked = True
-            self._under_way += 1
-            self._held_pages += 1
+                self._begin_again(reading)
+                reading.is_alone = True
+            self._ask(reading)
         return reading
 
-    def came(self, reading: Reading, exported: Exported) -> None:
-        """Take in the page that was asked for."""
+    def came(self, reading: Reading, exported: Exported) -> bool:
+        """Take in the page that was asked for.
+
+        Returns:
+            Whether the next page of the same window is asked for as well: where it was asked for
+            ahead, and is still wanted. Then `pages` are to be advanced again; where it is not
+            wanted, they are to be closed, as they were before.
+        """
         reading.is_asked = False
         self._under_way -= 1
         page = exported.page
         if reading not in self._readings:
             self._held_pages -= 1  # what it holds was read by another meanwhile
-            return
+            self._wasted += page.is_next_asked
+            return False
+        self._take_in(reading, exported)
+        if not page.is_next_asked:
+            return False
+        if reading.is_read or not (self._may_cut or reading.is_alone):
+            self._wasted += 1
+            self._begin_again(reading)
+            return False
+        self._ask(reading)
+        return True
+
+    def _take_in(self, reading: Reading, exported: Exported) -> None:
+        page = exported.page
         self._count(reading, page)
         reading.waiting.append(exported)
         self._held_bytes += page.size
+        self._newest_bytes = page.size
         reading.error = page.malformed
         if page.instants:
             self._learn(reading, page.instants)
@@ -219,6 +187,20 @@ class Export:
                 return
             if not reading.is_read:
                 yield reading
+
+    def _ask(self, reading: Reading) -> None:
+        reading.is_asked = True
+        self._under_way += 1
+        self._held_pages += 1
+        reading.asks_ahead = self._is_sure_to_go_on(reading)
+
+    def _is_sure_to_go_on(self, reading: Reading) -> bool:
+        """Whether its page after the next will be asked for anyway, before any other."""
+        pages = self._held_pages + self._under_way
+        size = self._held_bytes + self._under_way * self._newest_bytes
+        if reading.until is not None or pages > self._pages_ahead or size >= BYTES_AHEAD:
+            return False
+        return all(each.is_asked for each in self._in_reach())
 
     def _to_go_on(self) -> Reading | None:
         """The first window whose next page may be asked for."""
@@ -284,15 +266,20 @@ class Export:
             return None
         behind = self._reading(start, reading.density)
         behind.until, reading.until = reading.until, start
+        reading.asks_ahead = False
         self._readings.insert(self._readings.index(reading) + 1, behind)
         return behind
 
     def _reading(self, start: Instant | None, density: Density) -> Reading:
-        return Reading(start, self._pages(start), replace(density))
+        reading = Reading(start, replace(density))
+        self._begin_again(reading)
+        return reading
 
-    def _pages(self, start: Instant | None) -> Iterator[Exported]:
-        asked = Window(start, self._window.end)
-        return read_window(asked, self._pages_of, self._restarting)
+    def _begin_again(self, reading: Reading) -> None:
+        """Have the pages that are still to be asked for asked for from where it has come to."""
+        asked = Window(reading.position, self._window.end)
+        pages_of = partial(self._pages_of, lambda: reading.asks_ahead)
+        reading.pages = read_window(asked, pages_of, self._restarting)
 
     # What came
 
@@ -330,69 +317,3 @@ class Export:
         self._wasted += reading.is_asked
         self._held_pages -= len(reading.waiting)
         self._held_bytes -= sum(exported.page.size for exported in reading.waiting)
-
-
-def read_window(
-    window: Window, pages_of: PagesOf, restarting: Callable[[Window], object]
-) -> Iterator[Exported]:
-    asked, reached = window, _Position()
-    while True:
-        position = _Position()
-        try:
-            for page in pages_of(asked):
-                yield Exported(window, page, position.advance(page.instants))
-        except CursorRefusedError as error:
-            asked = _rest(window, position, reached, error)
-            reached = position
-            restarting(asked)
-        else:
-            return
-
-
-class _Position:
-    """How far a window was read: its newest instant, and how many events of that instant.
-
-    Attributes:
-        newest: the newest instant so far.
-        safe: the newest instant before the first page out of order.
-        in_order: whether all pages came in ascending order.
-    """
-
-    def __init__(self) -> None:
-        self.newest: Instant | None = None
-        self.safe: Instant | None = None
-        self.in_order = True
-        self._ties = 0
-
-    def advance(self, instants: Sequence[Instant]) -> bool:
-        """Take in a page; say whether it goes on in ascending order."""
-        if not instants:
-            return True
-        ascending = sorted(instants)
-        in_order = ascending == list(instants) and (
-            self.newest is None or self.newest <= instants[0]
-        )
-        self.in_order = self.in_order and in_order
-        newest = ascending[-1]
-        if self.in_order:
-            self.safe = newest
-        if self.newest is None or newest > self.newest:
-            self.newest, self._ties = newest, 0
-        self._ties += instants.count(self.newest)
-        return in_order
-
-    def is_beyond(self, other: _Position) -> bool:
-        if self.newest is None:
-            return False
-        return other.newest is None or (self.newest, self._ties) > (other.newest, other._ties)
-
-
-def _rest(
-    window: Window, position: _Position, reached: _Position, error: CursorRefusedError
-) -> Window:
-    """The window from the newest instant on, where that is farther than ever before."""
-    if position.newest is None or not position.in_order or not position.is_beyond(reached):
-        start = position.safe or reached.newest or window.start
-        error.where = f"in {Window(start, window.end)}"
-        raise error
-    return Window(position.newest, window.end)

@@ -52,27 +52,37 @@ class Gate:
         self._is_closed = False
 
     @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self, begun: Turn | None = None) -> Iterator[Turn]:
         """Wait until a request may be sent, and count it as under way for the block.
+
+        Args:
+            begun: the turn of a request that was sent already.
 
         Raises:
             ClosedError: the run is over.
         """
-        with self._changed:
-            while (seconds := self._pace.seconds_to_wait(self._clock())) > 0:
-                self._wait(seconds)
-            self._check()
-            turn = Turn(self._clock())
-            self._pace.start(turn.started_at)
-            self.requests += 1
-            self._changed.notify_all()  # perhaps one more may
+        turn = begun or self._wait_for_turn()
         try:
             yield turn
         finally:
-            with self._changed:
-                self.request_seconds += self._clock() - turn.started_at
-                self._pace.end(good=turn.is_good)
-                self._changed.notify_all()  # one of them waits for time, perhaps
+            self.end(turn)
+
+    def turn_at_once(self) -> Turn | None:
+        """Count a request as under way that may be sent now; None where it would have to wait.
+
+        Whoever takes it goes through `turn` with it, or ends it.
+        """
+        with self._changed:
+            if self._is_closed or self._pace.seconds_to_wait(self._clock()) > 0:
+                return None
+            return self._start()
+
+    def end(self, turn: Turn) -> None:
+        """The request is over."""
+        with self._changed:
+            self.request_seconds += self._clock() - turn.started_at
+            self._pace.end(good=turn.is_good)
+            self._changed.notify_all()  # one of them waits for time, perhaps
 
     def hold(self, turn: Turn, seconds: float) -> None:
         """The service refused a request for its rate: no request is sent for so long."""
@@ -103,6 +113,20 @@ class Gate:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+
+    def _wait_for_turn(self) -> Turn:
+        with self._changed:
+            while (seconds := self._pace.seconds_to_wait(self._clock())) > 0:
+                self._wait(seconds)
+            self._check()
+            return self._start()
+
+    def _start(self) -> Turn:
+        turn = Turn(self._clock())
+        self._pace.start(turn.started_at)
+        self.requests += 1
+        self._changed.notify_all()  # perhaps one more may
+        return turn
 
     def _count_retry(self, seconds: float) -> None:
         self.retries += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -155,9 +155,11 @@ class AuditEventsStream(Stream):
             restarting=report.restarting,
         )
 
-    def _pages_of(self, client: Client, window: Window) -> Iterator[Page]:
-        """The pages of a window, each asked for when it is asked for here."""
-        for envelope in client.envelopes(window):
+    def _pages_of(
+        self, client: Client, asks_ahead: Callable[[], bool], window: Window
+    ) -> Iterator[Page]:
+        """The pages of a window, each asked for when it is asked for here, or just before."""
+        for envelope in client.envelopes(window, asks_ahead):
             page = read_page(envelope)
             if page.malformed:
                 page.malformed.where = f"in {window}"

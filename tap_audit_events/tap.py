@@ -122,7 +122,12 @@ class TapAuditEvents(Tap):
         """A connection to the service."""
         import requests
 
-        return requests.Session()
+        from tap_audit_events.connections import AheadAdapter
+
+        session = requests.Session()
+        for scheme in ("https://", "http://"):
+            session.mount(scheme, AheadAdapter())
+        return session
 
     def discover_streams(self) -> Sequence[AuditEventsStream]:
         """The one stream."""

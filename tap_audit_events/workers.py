@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from queue import Empty
 
-from tap_audit_events.export import Export, Exported, Reading
+from tap_audit_events.export import Export
+from tap_audit_events.reading import Exported, Reading
 from tap_audit_events.stopping import Stop
 
 IDLE_SECONDS = 1.0
@@ -71,16 +72,24 @@ class Workers:
                 self._is_over = True
                 self._changed.notify_all()
 
-    def perform(self, reading: Reading) -> None:
-        """Ask for the next page of a window, and hand in what comes."""
+    def perform(self, reading: Reading) -> bool:
+        """Ask for the next page of a window, and hand in what comes.
+
+        Returns:
+            Whether the same is to be done again at once: the page after it is on its way.
+        """
+        pages = reading.pages
         try:
-            exported = next(reading.pages)
+            exported = next(pages)
         except Exception as error:  # noqa: BLE001 - raised again when its turn has come
             with self._changed:
                 self._export.failed(reading, error)
-        else:
-            with self._changed:
-                self._export.came(reading, exported)
+            return False
+        with self._changed:
+            goes_on = self._export.came(reading, exported)
+        if exported.page.is_next_asked and not goes_on:
+            pages.close()  # nobody will take that answer
+        return goes_on
 
     def _wait(self, idle: Callable[[], object]) -> None:
         try:
@@ -91,12 +100,14 @@ class Workers:
     def _work(self) -> None:
         try:
             while (reading := self._next()) is not None:
-                began = time.monotonic()
-                self.perform(reading)
-                with self._changed:
-                    self._under_way -= 1
-                    self._pays.learn(time.monotonic() - began)
-                self._stop.news.put(None)
+                goes_on = True
+                while goes_on and not self._is_over:
+                    began = time.monotonic()
+                    goes_on = self.perform(reading)
+                    with self._changed:
+                        self._under_way -= not goes_on
+                        self._pays.learn(time.monotonic() - began)
+                    self._stop.news.put(None)
         except BaseException as defect:  # noqa: BLE001 - the main thread would wait for ever
             self._defect = defect
             self._stop.news.put(None)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tap_audit_events.events import Page
-from tap_audit_events.export import Export, Exported, Reading
+from tap_audit_events.export import Export
+from tap_audit_events.reading import Exported, Reading
 from tap_audit_events.timestamps import Instant, next_whole_second, whole_second
 from tap_audit_events.windows import Window
 
@@ -81,6 +82,7 @@ class Play:
         arranged: a page's events in the order in which the service sends them.
         reply_seconds: how long the next reply takes.
         takes: whether whoever uses the pages takes one now.
+        can_ask_ahead: whether a page can be asked for before the one before it is looked at.
     """
 
     instants: Sequence[Instant]
@@ -92,6 +94,7 @@ class Play:
     arranged: Arranged = lambda positions: positions
     reply_seconds: Callable[[], float] = lambda: 1.0
     takes: Callable[[], bool] = lambda: True
+    can_ask_ahead: Callable[[], bool] = lambda: True
 
     def __post_init__(self) -> None:
         self.played = Played()
@@ -127,11 +130,15 @@ class Play:
             reading = self._export.next_request()
             if reading is None:
                 break
-            ends_at = played.seconds + self.reply_seconds()
-            heapq.heappush(self._under_way, (ends_at, len(played.under_way), reading))
-            played.under_way.append(len(self._under_way))
+            self._start(reading)
         held = len(self._under_way) + self._waiting_pages
         played.most_held = max(played.most_held, held)
+
+    def _start(self, reading: Reading) -> None:
+        played = self.played
+        ends_at = played.seconds + self.reply_seconds()
+        heapq.heappush(self._under_way, (ends_at, len(played.under_way), reading))
+        played.under_way.append(len(self._under_way))
 
     @property
     def _waiting_pages(self) -> int:
@@ -143,12 +150,16 @@ class Play:
             assert self._export.is_done, "nothing is asked for, and nothing comes"
             return
         self.played.seconds, _, reading = heapq.heappop(self._under_way)
+        pages = reading.pages
         try:
-            exported = next(reading.pages)
+            exported = next(pages)
         except Exception as error:  # noqa: BLE001 - it is the export's to raise
             self._export.failed(reading, error)
             return
-        self._export.came(reading, exported)
+        if self._export.came(reading, exported):
+            self._start(reading)
+        elif exported.page.is_next_asked:
+            pages.close()
         bytes_held = self._waiting_pages * self.page_bytes
         self.played.most_bytes = max(self.played.most_bytes, bytes_held)
 
@@ -169,7 +180,7 @@ class Play:
         del window
         self.played.restarts += 1
 
-    def _pages_of(self, window: Window) -> Iterator[Page]:
+    def _pages_of(self, asks_ahead: Callable[[], bool], window: Window) -> Iterator[Page]:
         start = whole_second(window.start) if window.start else instant(0)
         position = bisect_left(self.instants, start)
         end = bisect_right(self.instants, next_whole_second(window.end))
@@ -183,12 +194,25 @@ class Play:
             positions = range(position, min(position + self.page_size, end))
             position, number = positions.stop, number + 1
             is_last = position >= end
-            yield self._page(self.arranged(positions), is_last=is_last)
+            is_next_asked = not is_last and asks_ahead() and self.can_ask_ahead()
+            try:
+                yield self._page(self.arranged(positions), is_last, is_next_asked)
+            except GeneratorExit:
+                if is_next_asked:
+                    self.played.requests.append(Request(window.start, position, number))
+                raise
 
-    def _page(self, positions: Sequence[int], *, is_last: bool) -> Page:
+    def _page(self, positions: Sequence[int], is_last: bool, is_next_asked: bool) -> Page:
         moments = [self.instants[position] for position in positions]
         ids = [str(position) for position in positions]
-        return Page(ids, moments, [b""] * len(ids), is_last=is_last, size=self.page_bytes)
+        return Page(
+            ids,
+            moments,
+            [b""] * len(ids),
+            is_last=is_last,
+            size=self.page_bytes,
+            is_next_asked=is_next_asked,
+        )
 
 
 def pages_needed(count: int, page_size: int) -> int:

@@ -22,8 +22,9 @@ LAYERS = [
     {"streams", "checking"},
     {"workers", "report"},
     {"client", "export", "delivery", "state", "messages", "stopping", "progress", "bar"},
+    {"reading", "failures"},
     {"watermark", "unknown"},
-    {"settings", "documents", "pagination", "auth", "environment", "gate"},
+    {"settings", "documents", "pagination", "auth", "environment", "gate", "connections"},
     {"declared", "token_file"},
     {"events"},
     {"windows", "pacing"},
@@ -44,6 +45,7 @@ PURE = {
     "cases",
     "timestamps",
     "export",
+    "reading",
     "unknown",
 }
 NOT_IN_PURE = {"requests", "urllib3", "singer_sdk", "socket", "time", "threading", "backoff"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tap_audit_events.delivery import Delivery
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
-from tap_audit_events.export import read_window
+from tap_audit_events.reading import read_window
 from tap_audit_events.state import from_bookmark, to_bookmark
 from tap_audit_events.timestamps import EARLIEST, Instant, text_of
 from tap_audit_events.watermark import Watermark

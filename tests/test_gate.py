@@ -148,3 +148,28 @@ def test_closing_ends_every_wait() -> None:
     assert gate.requests == 1
     with pytest.raises(ClosedError), gate.turn():
         raise AssertionError("a turn was given")
+
+
+def test_a_turn_at_once_never_waits() -> None:
+    """It is one of the turns: none beyond the limit, none in a hold, none when all is over."""
+    gate = Gate(1)
+    begun = gate.turn_at_once()
+    assert begun is not None
+    assert gate.turn_at_once() is None
+    with gate.turn(begun) as turn:
+        assert turn is begun
+    assert gate.requests == 1
+    gate.hold(begun, LONG)
+    assert gate.turn_at_once() is None
+    other = Gate(1)
+    other.close()
+    assert other.turn_at_once() is None
+
+
+def test_a_turn_at_once_can_be_given_back() -> None:
+    """A request that could not be sent, or whose answer nobody wants, is under way no more."""
+    gate = Gate(1)
+    begun = gate.turn_at_once()
+    assert begun is not None
+    gate.end(begun)
+    assert gate.turn_at_once() is not None

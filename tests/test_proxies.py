@@ -2,6 +2,7 @@
 
 import contextlib
 import http.server
+import json
 import select
 import socket
 import socketserver
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 import trustme
 
-from tests.builders import ORGANIZATION_ID
+from tests.builders import ORGANIZATION_ID, an_event
 from tests.running import Run, run
 from tests.test_errors import only_error
 
@@ -44,11 +45,16 @@ def without_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Service:
-    """A service with one empty page, and the bundle of the authority that vouches for it."""
+    """A service with one empty page, or more, and the bundle of the authority that vouches for it.
+
+    Attributes:
+        pages: bodies, each for one answer; an empty page where there are no more.
+    """
 
     port: int
     bundle: Path
     tokens: list[str]
+    pages: list[bytes]
 
     @property
     def base_url(self) -> str:
@@ -59,13 +65,18 @@ class Service:
 def service(tmp_path: Path) -> Iterator[Service]:
     """Served over TLS; it notes the Authorization header of each request."""
     tokens: list[str] = []
+    pages: list[bytes] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
             tokens.append(self.headers["Authorization"])
+            body = pages.pop(0) if pages else b'{"auditEvents": []}'
             self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
             self.end_headers()
-            self.wfile.write(b'{"auditEvents": []}')
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Quiet."""
@@ -78,7 +89,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     with serving(server) as port:
-        yield Service(port, path, tokens)
+        yield Service(port, path, tokens, pages)
 
 
 @dataclass
@@ -127,7 +138,7 @@ def proxy() -> Iterator[Proxy]:
 def run_with(service: Service, **environment: str) -> Run:
     """Run the tap against the service."""
     settings = {"base_url": service.base_url, "organization_id": ORGANIZATION_ID}
-    given: dict[str, Any] = settings | {"access_token": TOKEN, "max_retries": 0}
+    given: dict[str, Any] = settings | {"access_token": TOKEN, "max_retries": 0, "concurrency": 1}
     return run(given, environment=environment)
 
 
@@ -150,6 +161,21 @@ def test_a_proxy_passes_on_what_it_cannot_read(name: str, service: Service, prox
     assert asked.startswith(f"CONNECT localhost:{service.port} ")
     assert proxy.seen
     assert TOKEN.encode() not in asked.encode() + proxy.seen
+
+
+def test_pages_sent_ahead_stay_inside_the_tunnel(service: Service, proxy: Proxy) -> None:
+    """One connection serves every page, and what is asked for early goes through it too."""
+    ids = [f"{number}" for number in range(5)]
+    for number, event_id in enumerate(ids):
+        body = {"auditEvents": [an_event(id=event_id)], "nextCursor": f"cursor-{number}"}
+        service.pages.append(json.dumps(body).encode())
+    bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
+    done = run_with(service, **bundle, HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
+    assert done.raise_for_exit_code().ids == ids
+    assert service.tokens == [f"Bearer {TOKEN}"] * 6
+    assert len(proxy.asked) == 1
+    assert TOKEN.encode() not in proxy.seen
+    assert b"cursor-" not in proxy.seen
 
 
 @pytest.mark.parametrize("hosts", ["localhost", "elsewhere.example,localhost", "*"])

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events import events, export, state, streams, windows
+from tap_audit_events import events, export, reading, state, streams, windows
 from tap_audit_events.client import Client
 from tap_audit_events.delivery import Delivery
 from tap_audit_events.errors import CursorRefusedError, RetryableError
 from tap_audit_events.events import Envelope, Page
-from tap_audit_events.export import Export, Exported, Reading
+from tap_audit_events.export import Export
+from tap_audit_events.reading import Exported, Reading
 from tap_audit_events.streams import AuditEventsStream
 from tap_audit_events.timestamps import LATEST, Instant, later
 from tap_audit_events.watermark import Watermark
@@ -142,9 +143,9 @@ def the_end_is_read_again_for_each_page(patch: Patch) -> None:
 def a_failed_page_is_skipped(patch: Patch) -> None:
     """A request whose retries are used up is passed over."""
 
-    def fetch(self: Any, window: Window, cursor: str | None) -> Envelope:
+    def fetch(self: Any, window: Window, *given: Any) -> Envelope:
         try:
-            return real(self, window, cursor)
+            return real(self, window, *given)
         except RetryableError:
             return Envelope(b'{"auditEvents":[]}', [], None)
 
@@ -157,12 +158,12 @@ def a_refused_cursor_is_the_end(patch: Patch) -> None:
 
     def to_its_end(window: Window, pages_of: Any, restarting: Any) -> Iterator[Any]:
         del restarting
-        position = export._Position()
+        position = reading._Position()
         try:
             for page in pages_of(window):
-                yield export.Exported(window, page, position.advance(page.instants))
+                yield Exported(window, page, position.advance(page.instants))
         except CursorRefusedError:
-            yield export.Exported(window, Page((), (), ()), in_order=True)
+            yield Exported(window, Page((), (), ()), in_order=True)
 
     patch.setattr(export, "read_window", to_its_end)
 
@@ -175,13 +176,13 @@ def a_refused_cursor_starts_after_the_newest(patch: Patch) -> None:
         assert window.start is not None
         return Window(later(window.start, seconds=1), window.end)
 
-    real = export._rest
-    patch.setattr(export, "_rest", rest)
+    real = reading._rest
+    patch.setattr(reading, "_rest", rest)
 
 
 def the_bookmark_follows_any_order(patch: Patch) -> None:
     """Pages out of order carry the bookmark past events that are still to come."""
-    patch.setattr(export._Position, "advance", lambda *_: True)
+    patch.setattr(reading._Position, "advance", lambda *_: True)
 
 
 def the_bookmark_is_the_last_event(patch: Patch) -> None:

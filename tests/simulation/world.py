@@ -16,9 +16,10 @@ from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
 from tap_audit_events.events import Text
-from tap_audit_events.export import Export, Exported, Reading
+from tap_audit_events.export import Export
 from tap_audit_events.gate import Gate
 from tap_audit_events.messages import MessageWriter
+from tap_audit_events.reading import Exported, Reading
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.stopping import Stop
 from tap_audit_events.tap import TapAuditEvents

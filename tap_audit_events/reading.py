@@ -1,0 +1,138 @@
+"""One window on its way: what was read of it, and its pages, asked for again where need be."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tap_audit_events.errors import CursorRefusedError
+from tap_audit_events.events import Page
+from tap_audit_events.timestamps import Instant
+from tap_audit_events.windows import Density, Window
+
+PagesOf = Callable[[Window], Iterator[Page]]
+"""Reads the pages of one window in order, and raises CursorRefusedError where it cannot go on."""
+
+
+class Exported(NamedTuple):
+    """A page on its way.
+
+    Attributes:
+        window: the window it belongs to: events outside of it belong to another.
+        page: the page.
+        in_order: whether its events and those before it in the window came in ascending order.
+    """
+
+    window: Window
+    page: Page
+    in_order: bool
+
+
+@dataclass(eq=False, slots=True)
+class Reading:
+    """A window on its way: what was read of it, and what is still to be asked for.
+
+    Attributes:
+        start: where it was asked from, None for the oldest event.
+        density: of the pages read here last.
+        pages: asks for the next page each time it is advanced, by one thread at a time.
+        until: where the next window starts, None where this one goes on to the end.
+        reached: the newest instant read.
+        waiting: pages that were read and not taken.
+        is_asked: whether a request is on its way.
+        asks_ahead: whether the next may be sent before its answer is looked at.
+        is_at_end: whether its last page has come.
+        is_alone: whether it is read on while no other is, and from where it had come to.
+        error: what ended it early.
+    """
+
+    start: Instant | None
+    density: Density
+    pages: Generator[Exported, None, None] = field(init=False)
+    until: Instant | None = None
+    reached: Instant | None = None
+    waiting: deque[Exported] = field(default_factory=deque)
+    is_asked: bool = False
+    asks_ahead: bool = False
+    is_at_end: bool = False
+    is_alone: bool = False
+    error: Exception | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether nothing is left to ask for."""
+        is_through = self.until is not None and (self.reached or "") >= self.until
+        return self.is_at_end or is_through or self.error is not None
+
+    @property
+    def position(self) -> Instant | None:
+        """How far it has come."""
+        return self.reached or self.start
+
+
+def read_window(
+    window: Window, pages_of: PagesOf, restarting: Callable[[Window], object]
+) -> Generator[Exported, None, None]:
+    asked, reached = window, _Position()
+    while True:
+        position = _Position()
+        try:
+            for page in pages_of(asked):
+                yield Exported(window, page, position.advance(page.instants))
+        except CursorRefusedError as error:
+            asked = _rest(window, position, reached, error)
+            reached = position
+            restarting(asked)
+        else:
+            return
+
+
+class _Position:
+    """How far a window was read: its newest instant, and how many events of that instant.
+
+    Attributes:
+        newest: the newest instant so far.
+        safe: the newest instant before the first page out of order.
+        in_order: whether all pages came in ascending order.
+    """
+
+    def __init__(self) -> None:
+        self.newest: Instant | None = None
+        self.safe: Instant | None = None
+        self.in_order = True
+        self._ties = 0
+
+    def advance(self, instants: Sequence[Instant]) -> bool:
+        """Take in a page; say whether it goes on in ascending order."""
+        if not instants:
+            return True
+        ascending = sorted(instants)
+        in_order = ascending == list(instants) and (
+            self.newest is None or self.newest <= instants[0]
+        )
+        self.in_order = self.in_order and in_order
+        newest = ascending[-1]
+        if self.in_order:
+            self.safe = newest
+        if self.newest is None or newest > self.newest:
+            self.newest, self._ties = newest, 0
+        self._ties += instants.count(self.newest)
+        return in_order
+
+    def is_beyond(self, other: _Position) -> bool:
+        if self.newest is None:
+            return False
+        return other.newest is None or (self.newest, self._ties) > (other.newest, other._ties)
+
+
+def _rest(
+    window: Window, position: _Position, reached: _Position, error: CursorRefusedError
+) -> Window:
+    """The window from the newest instant on, where that is farther than ever before."""
+    if position.newest is None or not position.in_order or not position.is_beyond(reached):
+        start = position.safe or reached.newest or window.start
+        error.where = f"in {Window(start, window.end)}"
+        raise error
+    return Window(position.newest, window.end)
