@@ -30,9 +30,12 @@ PROMISED_PAGES: Final = 24
 WINDOW_PAGES: Final = 7
 """Pages that a window is cut for: few, so that the one in front is soon read to its end."""
 
-PAGES_AHEAD: Final = 8
-BYTES_AHEAD: Final = 48 * 1024 * 1024
+PAGES_AHEAD: Final = 12
+BYTES_AHEAD: Final = 64 * 1024 * 1024
 """What may have been read and not be taken yet: pages for each request in flight; bytes."""
+
+FAR_SHARE: Final = 2 / 3
+"""The share of it that any window may fill; the rest is for those that are waited for first."""
 
 _LOCALLY, _OVERALL = 0.5, 0.98
 """What a density keeps: of a night or a burst a page or two, of the range a hundred."""
@@ -206,25 +209,29 @@ class Export:
         """The first window whose next page may be asked for."""
         if self._under_way and not self._may_cut:
             return None
-        for reading in self._in_reach():
-            if not reading.is_asked and (self._has_room or self._is_waited_for(reading)):
+        for place, reading in enumerate(self._in_reach()):
+            if not reading.is_asked and (self._has_room(place) or self._is_waited_for(reading)):
                 return reading
         return None
 
-    @property
-    def _has_room(self) -> bool:
-        return self._held_pages < self._pages_ahead and self._held_bytes < BYTES_AHEAD
+    def _has_room(self, place: int) -> bool:
+        """Whether one more page may be held for the window at this place of those to be read."""
+        share = 1.0 if place < self._concurrency / 2 else FAR_SHARE
+        has_pages = self._held_pages < self._pages_ahead * share
+        return has_pages and self._held_bytes < BYTES_AHEAD * share
 
     def _is_waited_for(self, reading: Reading) -> bool:
         return reading is self._readings[0] and not reading.waiting
 
     def _cut_off(self) -> Reading | None:
         """A new window behind the next pages of one that is large; None where none should be."""
-        if not self._may_cut or not self._has_room or not self._can_spare_one:
+        if not self._may_cut or not self._can_spare_one:
             return None
         left = [(reading, self._pages_left(reading)) for reading in self._in_reach()]
         pages = min(WINDOW_PAGES, max(1.0, sum(each for _, each in left) / self._concurrency))
-        for reading, pages_left in left:
+        for place, (reading, pages_left) in enumerate(left):
+            if not self._has_room(place):
+                return None
             if pages_left > 1.5 * pages + 0.5:
                 return self._cut(reading, pages)
         return None
