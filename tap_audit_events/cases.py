@@ -182,9 +182,10 @@ CASES: Final[dict[str, Case]] = {
     "AE-TOO-LARGE": Case(
         Kind.CONTRACT,
         "The answer is larger than any page can be",
-        "The tap reads no further than a bound far above a page of large events,"
+        "The tap reads no further than max_response_megabytes, far above a page of large events,"
         " so that no answer can fill the memory.",
-        "Lower page_size. If that does not help, report it to the service's support.",
+        "Lower page_size, or raise max_response_megabytes if events are that large. If neither"
+        " helps, report it to the service's support.",
     ),
     "AE-EMPTY-PAGES": Case(
         Kind.CONTRACT,

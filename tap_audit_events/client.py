@@ -37,9 +37,11 @@ from tap_audit_events.windows import Window
 MOST_EMPTY_PAGES: Final = 1000
 MOST_NEW_TOKENS: Final = 3
 """How often one request is sent with another token: its file may be read while it is written."""
-LARGEST_BODY_BYTES: Final = 256 * 1024 * 1024
+LARGEST_ERROR_BYTES: Final = 64 * 1024
+"""Of an answer that is no page: what it says is shown in part, and the rest is not read."""
 FAILED_AHEAD_SHARE: Final = 0.05
 """Of the requests sent ahead; where more get no answer, none is sent ahead."""
+MEGABYTE: Final = 1_000_000
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 
 
@@ -216,6 +218,8 @@ class Client:
             request = ahead.request if ahead else self._request(query)
             response = line.adapter.send(request, timeout=(timeout, timeout), **self._environment)
             line.carried_by = response.raw.connection
+            if response.status_code != HTTPStatus.OK:
+                return response, _start_of(response)
             return response, self._read(response)
         except (exceptions.RequestException, HTTPError, UnicodeError, OSError) as error:
             if ahead:
@@ -285,22 +289,21 @@ class Client:
         """The body, in large pieces: `response.content` would read it 10 kB at a time.
 
         Raises:
-            ContractError: it is larger than `LARGEST_BODY_BYTES`, unpacked.
+            ContractError: it is larger than `max_response_megabytes`, unpacked.
         """
+        most = self._settings.max_response_megabytes * MEGABYTE
         length = response.headers.get("Content-Length", "")
-        is_packed = "Content-Encoding" in response.headers
-        is_small = length.isdecimal() and len(length) <= 18 and int(length) <= LARGEST_BODY_BYTES
-        if is_small and not is_packed:
+        is_told = length.isdecimal() and len(length) <= 18
+        if is_told and int(length) <= most and "Content-Encoding" not in response.headers:
             body: bytes = response.raw.read()  # twice as fast as in pieces
             return body
         pieces, size = [], 0
         while piece := response.raw.read(_PIECE_BYTES, decode_content=True):
             pieces.append(piece)
             size += len(piece)
-            if size > LARGEST_BODY_BYTES:
-                raise service_error(
-                    "AE-TOO-LARGE", details=f"more than {LARGEST_BODY_BYTES:,} bytes"
-                )
+            if size > most:
+                response.close()
+                raise service_error("AE-TOO-LARGE", details=f"more than {most:,} bytes")
         return b"".join(pieces)
 
     def _put_off(
@@ -323,6 +326,20 @@ class Client:
             self._gate.hold(turn, seconds)
         else:
             self._gate.pause(seconds)
+
+
+def _start_of(response: requests.Response) -> bytes:
+    """What an answer that is no page begins with; if there is more, the connection is closed."""
+    pieces: list[bytes] = []
+    size = 0
+    while size <= LARGEST_ERROR_BYTES:
+        piece = response.raw.read(LARGEST_ERROR_BYTES, decode_content=True)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)
+        size += len(piece)
+    response.close()
+    return b"".join(pieces)[:LARGEST_ERROR_BYTES]
 
 
 @contextmanager

@@ -111,6 +111,15 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = th.PropertiesList(
         " broken connection or an answer that is no JSON. 0 for never.",
     ),
     th.Property(
+        "max_response_megabytes",
+        th.IntegerType(minimum=1, maximum=2000),
+        default=256,
+        title="Largest response",
+        description="Millions of bytes of an answer, unpacked, beyond which it is an error, 1 to"
+        " 2000. A page of 1,000 large events has a few; each request in flight may take as many"
+        " of memory.",
+    ),
+    th.Property(
         "user_agent",
         th.StringType,
         default=_default_user_agent(),

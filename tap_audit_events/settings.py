@@ -34,6 +34,7 @@ class Settings:
     lookback_seconds: int
     request_timeout_seconds: float
     max_retries: int
+    max_response_megabytes: int
     user_agent: str
 
 
@@ -273,5 +274,6 @@ _READERS: Final[dict[str, Callable[[Any], Any]]] = {
     "lookback_seconds": _integer(0),
     "request_timeout_seconds": _seconds(3600),
     "max_retries": _integer(0),
+    "max_response_megabytes": _integer(1, 2000),
     "user_agent": _user_agent,
 }

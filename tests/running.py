@@ -105,13 +105,20 @@ def run(
     state: object = None,
     catalog: object = None,
     environment: Mapping[str, str] | None = None,
+    most_kilobytes: int | None = None,
 ) -> Run:
-    """Run the tap to its end; a document that is a text is written as it is, else as JSON."""
+    """Run the tap to its end; a document that is a text is written as it is, else as JSON.
+
+    `most_kilobytes` bounds the addresses that the process may use.
+    """
+    limited: list[str] = []
+    if most_kilobytes:
+        limited = ["sh", "-c", f'ulimit -v {most_kilobytes} && exec "$@"', "sh"]
     with tempfile.TemporaryDirectory() as folder:
         given = {"--config": settings, "--state": state, "--catalog": catalog}
         files = _written(Path(folder), given)
         done = subprocess.run(
-            [sys.executable, "-m", "tap_audit_events", *files, *arguments],
+            [*limited, sys.executable, "-m", "tap_audit_events", *files, *arguments],
             env={**os.environ, "HOME": folder, **(environment or {})},
             cwd=folder,
             stdin=subprocess.DEVNULL,

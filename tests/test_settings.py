@@ -80,6 +80,8 @@ BAD = [
     ("request_timeout_seconds", 1e300, "at most 3600"),
     ("request_timeout_seconds", float("nan"), "must be a number of seconds"),
     ("max_retries", -1, "is -1: it must be 0 or more"),
+    ("max_response_megabytes", 0, "is 0: it must be 1 to 2000"),
+    ("max_response_megabytes", 2001, "is 2001: it must be 1 to 2000"),
     ("user_agent", "", "is empty"),
     ("user_agent", "a\r\nX-Other: b", "must be printable ASCII on one line"),
 ]

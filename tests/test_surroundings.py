@@ -399,10 +399,42 @@ def test_an_answer_larger_than_any_page_is_an_error(
     answering: Any, settings: dict[str, Any]
 ) -> None:
     """A small packed body that unpacks without end does not fill the memory."""
-    bomb = gzip.compress(b" " * (client.LARGEST_BODY_BYTES + 1), compresslevel=1)
+    bomb = gzip.compress(b" " * (3 * 1_000_000 + 1), compresslevel=1)
     answering.answers = [(200, {"Content-Encoding": "gzip"}, bomb)]
-    done = run(settings | {"base_url": answering.base_url})
+    done = run(settings | {"base_url": answering.base_url, "max_response_megabytes": 3})
     assert only_error(done).startswith("AE-TOO-LARGE: ")
+    assert "more than 3,000,000 bytes" in done.log
+
+
+@pytest.mark.parametrize("headers", [{}, {"Content-Encoding": "gzip"}])
+def test_an_answer_as_large_as_allowed_is_read(
+    headers: dict[str, str], answering: Any, settings: dict[str, Any]
+) -> None:
+    """The bound counts unpacked bytes, and is one of the settings."""
+    page = json.dumps({"auditEvents": TEN_EVENTS}).encode().ljust(1_000_000)
+    packed = gzip.compress(page) if headers else page
+    answering.answers = [(200, headers, packed)]
+    given = settings | {"base_url": answering.base_url, "max_response_megabytes": 1}
+    assert run(given).raise_for_exit_code().ids == TEN_IDS
+
+
+def test_a_bomb_fills_no_memory(answering: Any, settings: dict[str, Any]) -> None:
+    """What a packed answer would grow to is not held, in a page or in an error."""
+    bomb = 100 * gzip.compress(10_000_000 * b" ", compresslevel=1)
+    for status, code in ((200, "AE-TOO-LARGE"), (403, "AE-403")):
+        answering.answers = [(status, {"Content-Encoding": "gzip"}, bomb)]
+        given = settings | {"base_url": answering.base_url, "max_response_megabytes": 20}
+        done = run(given, most_kilobytes=800_000)
+        assert only_error(done).startswith(f"{code}: ")
+
+
+def test_of_a_large_error_only_the_start_is_read(answering: Any, settings: dict[str, Any]) -> None:
+    """It is told as usual, and the connection is closed on the rest."""
+    answering.answers = [(403, {}, b"Nope. " + b"x" * 5_000_000)]
+    line = only_error(run(settings | {"base_url": answering.base_url}))
+    assert line.startswith("AE-403: ")
+    assert "Nope. xxx" in line
+    assert len(line) < 1000
 
 
 def test_retry_after_counts_from_the_services_own_clock(
