@@ -60,6 +60,9 @@ class Export:
         concurrency: the most requests at a time; with 1 nothing is cut.
         pages_ahead: the most pages that may wait to be taken.
         restarting: is told from where a window is started again.
+
+    Attributes:
+        windows: how many there have been.
     """
 
     def __init__(
@@ -80,6 +83,7 @@ class Export:
         self._restarting = restarting
         self._overall = Density(_OVERALL)
         self._newest: Instant | None = None
+        self.windows = 0
         self._readings = deque([self._reading(window.start, Density(_LOCALLY))])
         self._useful = self._wasted = 0.0
         self._under_way = self._held_pages = self._held_bytes = self._newest_bytes = 0
@@ -278,6 +282,7 @@ class Export:
         return behind
 
     def _reading(self, start: Instant | None, density: Density) -> Reading:
+        self.windows += 1
         reading = Reading(start, replace(density))
         self._begin_again(reading)
         return reading

@@ -106,15 +106,16 @@ class Report:
             window,
         )
 
-    def done(self) -> None:
-        """The range has been read to its end."""
+    def done(self, windows: int) -> None:
+        """The range has been read to its end, in so many windows."""
         delivery, gate = self._delivery, self._gate
         late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
         self._logger.info(
             "Done: %d events delivered%s; %d of them late%s; %d dropped as delivered before;"
-            " %d requests, %d of them retries; %.1f s waited for retries; bookmark %s%s",
+            " %d requests in %d windows, %d of them retries; %.1f s waited for retries;"
+            " bookmark %s%s",
             delivery.delivered, "" if delivery.delivered else ", nothing new", delivery.late, late,
-            delivery.repeats, gate.requests, gate.retries, gate.waited_seconds,
+            delivery.repeats, gate.requests, windows, gate.retries, gate.waited_seconds,
             self._bookmark(), self._behind(),
         )  # fmt: skip
 

@@ -115,7 +115,8 @@ class AuditEventsStream(Stream):
             return
         gate = tap.new_gate()
         report = self._report = self._new_report(window, gate)
-        workers = tap.new_workers(self._export(window, gate, report))
+        export = self._export(window, gate, report)
+        workers = tap.new_workers(export)
         try:
             for asked, page, in_order in workers.pages(report.tick):
                 delivery.begin(page, asked, in_order=in_order)
@@ -128,7 +129,7 @@ class AuditEventsStream(Stream):
             gate.close()
         delivery.watermark.settle()
         self._keep_bookmark()
-        report.done()
+        report.done(export.windows)
 
     def _new_report(self, window: Window, gate: Gate) -> Report:
         return Report(

@@ -209,7 +209,7 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
     """A run is not held for hours; what came before is in STATE."""
     service.add(THREE_EVENTS)
     service.add_faults([Fault(kind="status", code=429, retry_after="901", when="2")])
-    done = sync(page_size=2)
+    done = sync(page_size=2, concurrency=1)
     line = only_error(done)
     assert line.startswith("AE-RETRY-AFTER: ")
     assert "Retry-After of 901 seconds" in line
@@ -258,7 +258,7 @@ def test_what_came_before_an_error_is_delivered(service: Service, sync: Sync) ->
     """Records before it are written and in STATE, which is last; the next run goes on there."""
     service.add(THREE_EVENTS)
     service.add_faults([Fault(kind="status", code=403, when="3")])
-    done = sync(page_size=1)
+    done = sync(page_size=1, concurrency=1)
     only_error(done)
     assert done.ids == ["0", "1"]
     assert done.messages[-1]["type"] == "STATE"
@@ -290,7 +290,7 @@ def test_a_cursor_that_comes_again_is_an_error(
     service.add_faults([Fault(kind="same-cursor", back=back, when="4-")])
     if empty:
         service.add_faults([Fault(kind="empty", when="3-")])
-    done = sync(page_size=1)
+    done = sync(page_size=1, concurrency=1)
     assert only_error(done).startswith("AE-CURSOR-REPEATED: ")
     assert len(service.requests) < 10
     assert done.ids[:2] == ["0", "1"]

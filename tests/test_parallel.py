@@ -109,6 +109,8 @@ def test_uneven_events_come_in_order_and_once(
     assert was_parallel(service)
     assert len(service.requests) <= 1.25 * len(events) / PAGE_SIZE + 3
     assert 1 < service.most_at_a_time <= concurrency
+    windows = sum("cursor" not in request.params for request in service.requests)
+    assert f" {len(service.requests)} requests in {windows} windows, 0 of them retries" in done.log
 
 
 def test_one_at_a_time_sends_one_at_a_time(service: CountingService, sync: Sync) -> None:
@@ -120,6 +122,7 @@ def test_one_at_a_time_sends_one_at_a_time(service: CountingService, sync: Sync)
     assert len(service.requests) == 10
     assert ["cursor" in request.params for request in service.requests] == [False] + [True] * 9
     assert service.most_at_a_time == 1
+    assert " 10 requests in 1 windows" in done.log
 
 
 def starts_late(seen: SeenRequest) -> bool:

@@ -71,7 +71,7 @@ def test_a_run_ends_with_what_it_did(service: Service, sync: Sync) -> None:
     line = summary(sync(state=state).raise_for_exit_code().log)
     expected = (
         r"Done: 1 events delivered; 1 of them late, the latest by 60 s; 2 dropped as delivered"
-        r" before; 2 requests, 1 of them retries; (\d\.\d) s waited for retries;"
+        r" before; 2 requests in 1 windows, 1 of them retries; (\d\.\d) s waited for retries;"
         rf" bookmark {times[2]}, 0:10:\d\d behind now"
     )
     found = re.fullmatch(expected, line)
