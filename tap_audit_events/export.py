@@ -30,12 +30,12 @@ PROMISED_PAGES: Final = 24
 WINDOW_PAGES: Final = 7
 """Pages that a window is cut for: few, so that the one in front is soon read to its end."""
 
-PAGES_AHEAD: Final = 12
-BYTES_AHEAD: Final = 64 * 1024 * 1024
-"""What may have been read and not be taken yet: pages for each request in flight; bytes."""
+FAR_WINDOWS: Final = 2
+"""So many are cut far away instead: what comes from there promises pages between."""
 
-FAR_SHARE: Final = 2 / 3
-"""The share of it that any window may fill; the rest is for those that are waited for first."""
+PAGES_AHEAD: Final = 12
+BYTES_AHEAD: Final = 48 * 1024 * 1024
+"""What may have been read and not be taken yet: pages for each request in flight; bytes."""
 
 _LOCALLY, _OVERALL = 0.5, 0.98
 """What a density keeps: of a night or a burst a page or two, of the range a hundred."""
@@ -213,16 +213,35 @@ class Export:
         """The first window whose next page may be asked for."""
         if self._under_way and not self._may_cut:
             return None
-        for place, reading in enumerate(self._in_reach()):
-            if not reading.is_asked and (self._has_room(place) or self._is_waited_for(reading)):
+        for reading, pages_before in self._in_places():
+            if not reading.is_asked and (
+                self._has_room(pages_before) or self._is_waited_for(reading)
+            ):
                 return reading
         return None
 
-    def _has_room(self, place: int) -> bool:
-        """Whether one more page may be held for the window at this place of those to be read."""
-        share = 1.0 if place < self._concurrency / 2 else FAR_SHARE
-        has_pages = self._held_pages < self._pages_ahead * share
-        return has_pages and self._held_bytes < BYTES_AHEAD * share
+    def _in_places(self) -> Iterator[tuple[Reading, float]]:
+        """The windows in reach, each with how many pages will have to be held before its next."""
+        pages = 0.0
+        in_reach = set(map(id, self._in_reach()))
+        for reading in self._readings:
+            pages += len(reading.waiting)
+            if id(reading) in in_reach:
+                yield reading, pages
+                pages += max(1.0, self._pages_left(reading))
+
+    def _has_room(self, pages_before: float) -> bool:
+        """Whether a page may be held that so many come before.
+
+        One that lies farther ahead would take the room of those that are waited for first.
+        """
+        has_pages = self._held_pages < self._pages_ahead and self._held_bytes < BYTES_AHEAD
+        return has_pages and pages_before < self._room
+
+    @property
+    def _room(self) -> float:
+        """How many pages may be held, if they are as large as the newest."""
+        return min(self._pages_ahead, BYTES_AHEAD / max(1, self._newest_bytes))
 
     def _is_waited_for(self, reading: Reading) -> bool:
         return reading is self._readings[0] and not reading.waiting
@@ -231,12 +250,13 @@ class Export:
         """A new window behind the next pages of one that is large; None where none should be."""
         if not self._may_cut or not self._can_spare_one:
             return None
-        left = [(reading, self._pages_left(reading)) for reading in self._in_reach()]
-        pages = min(WINDOW_PAGES, max(1.0, sum(each for _, each in left) / self._concurrency))
-        for place, (reading, pages_left) in enumerate(left):
-            if not self._has_room(place):
+        most = WINDOW_PAGES if self.windows > FAR_WINDOWS else PROMISED_PAGES
+        pages_left = sum(map(self._pages_left, self._in_reach()))
+        pages = max(1.0, min(most, pages_left / self._concurrency, self._room / 4))
+        for reading, pages_before in self._in_places():
+            if not self._has_room(pages_before + pages):
                 return None
-            if pages_left > 1.5 * pages + 0.5:
+            if self._pages_left(reading) > 1.5 * pages + 0.5:
                 return self._cut(reading, pages)
         return None
 
