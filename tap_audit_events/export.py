@@ -125,7 +125,8 @@ class Export:
         self._take_in(reading, exported)
         if not page.is_next_asked:
             return False
-        if reading.is_read or not (self._may_cut or reading.is_alone):
+        is_in_reach = any(each is reading for each in self._in_reach())
+        if not is_in_reach or not (self._may_cut or reading.is_alone):
             self._wasted += 1
             self._begin_again(reading)
             return False

@@ -173,7 +173,7 @@ def test_eight_at_a_time_are_six_and_a_half_times_as_fast() -> None:
 def test_what_is_read_ahead_is_bounded_in_pages() -> None:
     """Where pages are taken slowly, so many wait for each request at a time, and no more."""
     for concurrency in (2, 4, 8):
-        play = Play(evenly(10_000), page_size=20, concurrency=concurrency)
+        play = Play(evenly(10_000), page_size=20, concurrency=concurrency, page_bytes=1000)
         play.reply_seconds = lambda: 0.0
         play.takes = lambda: False
         played = play.run()
@@ -235,7 +235,9 @@ def test_behind_a_fault_nothing_is_asked_any_more() -> None:
     ((number, fault),) = failed
     assert isinstance(played.error, ServiceError)
     assert played.delivered == list(range(fault.position))
-    assert max(request.position for request in played.requests[number + 7 :]) < fault.position
+    under_way = 7 + 1  # with one that was asked for ahead
+    later = played.requests[number + under_way :]
+    assert max(request.position for request in later) < fault.position
 
 
 class NewestCursorOnly:
