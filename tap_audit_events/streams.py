@@ -298,17 +298,17 @@ class AuditEventsStream(Stream):
             ContractError: the event is nested deeper than the SDK can walk.
             SettingsError: a stream map cannot be applied to it.
         """
-        event_id = shown(record["id"])
+        event_id = record["id"]  # the SDK takes out of the record what is not selected
         try:
             super()._write_record_message(record)
         except RecursionError:
-            raise service_error("AE-NESTING", details=f"event {event_id}") from None
+            raise service_error("AE-NESTING", details=f"event {shown(event_id)}") from None
         except (AuditEventsError, MappingError):
             raise
         except Exception as error:
             what = f"{type(error).__name__}: {shown(str(error))}"
             raise SettingsError(
-                [f"stream_maps fails at event {event_id} ({what})"], "AE-STREAM-MAPS"
+                [f"stream_maps fails at event {shown(event_id)} ({what})"], "AE-STREAM-MAPS"
             ) from error
 
 
