@@ -53,6 +53,7 @@ def never() -> bool:
 class _Ahead(NamedTuple):
     """A request that was sent before the page before it was looked at."""
 
+    window: Window
     query: str
     request: requests.PreparedRequest
     turn: Turn
@@ -151,7 +152,7 @@ class Client:
                         raise service_error("AE-EMPTY-PAGES", details=f"{empty_pages} in a row")
                     paginator.advance(envelope)  # type: ignore[arg-type]  # see there
         finally:
-            self._forget_ahead()
+            self._forget_ahead(window)
 
     def fetch(
         self, window: Window, cursor: str | None, asks_ahead: Callable[[], bool] = never
@@ -249,7 +250,7 @@ class Client:
         if not line.adapter.send_ahead(line.carried_by, request, self._environment["proxies"]):
             self._gate.end(turn)
             return False
-        line.ahead = _Ahead(query, request, turn)
+        line.ahead = _Ahead(window, query, request, turn)
         line.sent_ahead += 1
         return True
 
@@ -261,12 +262,18 @@ class Client:
         self._forget_ahead()
         return None
 
-    def _forget_ahead(self) -> None:
-        """Close the connection that waits for an answer nobody needs."""
+    def _forget_ahead(self, window: Window | None = None) -> None:
+        """Close the connection that waits for an answer nobody needs.
+
+        Args:
+            window: the very one that it would be of. Iterators over others may end in this thread
+                too, whenever Python frees them.
+        """
         line: _Line | None = getattr(self._of_thread, "line", None)
-        if line and (ahead := line.take_ahead()):
+        if line and line.ahead and (window is None or line.ahead.window is window):
+            self._gate.end(line.ahead.turn)
+            line.ahead = None
             line.carried_by.close()
-            self._gate.end(ahead.turn)
 
     @property
     def _line(self) -> _Line:

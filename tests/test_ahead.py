@@ -114,6 +114,18 @@ def test_what_nobody_takes_is_forgotten(base_url: str) -> None:
     assert ask.gate.turn_at_once() is not None, "a request counts as under way for ever"
 
 
+def test_what_ends_beside_it_disturbs_no_request_ahead(base_url: str) -> None:
+    """Iterators that nobody uses any more end in whichever thread frees them."""
+    ask = asking(base_url, concurrency=2)
+    pages = ask.pages()
+    other = ask.client.envelopes(Window(None, EVERYTHING.end), lambda: False)
+    seen = [next(other), next(pages)]
+    other.close()  # type: ignore[attr-defined]
+    assert ids_of([seen[1], *pages]) == TEN_IDS
+    assert ask.gate.requests == 1 + 4
+    assert [ask.gate.turn_at_once() is None for _ in range(3)] == [False, False, True]
+
+
 def test_another_request_of_the_same_thread_takes_no_answer_of_the_first(base_url: str) -> None:
     """Two windows read in turns by one thread each get their own pages."""
     ask = asking(base_url, concurrency=2)
