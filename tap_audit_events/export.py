@@ -253,12 +253,13 @@ class Export:
             return None
         most = WINDOW_PAGES if self.windows > FAR_WINDOWS else PROMISED_PAGES
         pages_left = sum(map(self._pages_left, self._in_reach()))
-        pages = max(1.0, min(most, pages_left / self._concurrency, self._room / 4))
-        for reading, pages_before in self._in_places():
-            if not self._has_room(pages_before + pages):
-                return None
-            if self._pages_left(reading) > 1.5 * pages + 0.5:
-                return self._cut(reading, pages)
+        largest = min(most, pages_left / self._concurrency, self._room / 4)
+        for pages in (max(1.0, largest / share) for share in (1, 2, 4)):
+            for reading, pages_before in self._in_places():
+                if not self._has_room(pages_before + pages):
+                    break
+                if self._pages_left(reading) > 1.5 * pages + 0.5:
+                    return self._cut(reading, pages)
         return None
 
     @property
