@@ -40,4 +40,5 @@ def test_an_hour_of_trouble_leaves_nothing_behind(tmp_path: Path) -> None:
     assert set(soak.sink.ids.values()) == {1}
     assert after.threads <= before.threads
     assert after.files <= before.files + 1
-    assert after.kilobytes <= before.kilobytes * 1.1 + 50
+    # Each token that there was stays masked; ids of the lookback and free lists of Python vary.
+    assert after.kilobytes <= before.kilobytes + 100 + 2 * soak.tokens
