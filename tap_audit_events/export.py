@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from math import inf, sqrt
+from math import floor, sqrt
+from operator import itemgetter
 from typing import Final
 
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
 from tap_audit_events.reading import Exported, Reading, read_window
-from tap_audit_events.timestamps import Instant, later, seconds_between, whole_second
-from tap_audit_events.windows import Density, Window
+from tap_audit_events.rhythm import Level, Rhythm, Stretch
+from tap_audit_events.timestamps import Instant, later, whole_second
+from tap_audit_events.windows import Window
 
 PagesAheadOf = Callable[[Callable[[], bool], Window], Iterator[Page]]
 """The same; the first argument tells whether a page may be asked for before the one before it was
@@ -30,15 +31,18 @@ PROMISED_PAGES: Final = 24
 WINDOW_PAGES: Final = 7
 """Pages that a window is cut for: few, so that the one in front is soon read to its end."""
 
-FAR_WINDOWS: Final = 2
+TWO_REQUESTS: Final = 1.05
+"""Pages that will hardly be read with one request; with two at a time, if one is free for it."""
+
+FAR_WINDOWS: Final = 3
 """So many are cut far away instead: what comes from there promises pages between."""
 
 PAGES_AHEAD: Final = 12
 BYTES_AHEAD: Final = 48 * 1024 * 1024
 """What may have been read and not be taken yet: pages for each request in flight; bytes."""
 
-_LOCALLY, _OVERALL = 0.5, 0.98
-"""What a density keeps: of a night or a burst a page or two, of the range a hundred."""
+PAGES_LATELY: Final = 5
+"""Pages of a window that tell whether more or less comes there than usual."""
 
 
 class Export:
@@ -81,10 +85,10 @@ class Export:
         self._concurrency = concurrency
         self._pages_ahead = pages_ahead or PAGES_AHEAD * concurrency
         self._restarting = restarting
-        self._overall = Density(_OVERALL)
+        self._rhythm = Rhythm()
         self._newest: Instant | None = None
         self.windows = 0
-        self._readings = deque([self._reading(window.start, Density(_LOCALLY))])
+        self._readings = deque([self._reading(window.start)])
         self._useful = self._wasted = 0.0
         self._under_way = self._held_pages = self._held_bytes = self._newest_bytes = 0
         self._may_cut = concurrency > 1
@@ -222,22 +226,20 @@ class Export:
         return None
 
     def _in_places(self) -> Iterator[tuple[Reading, float]]:
-        """The windows in reach, each with how many pages will have to be held before its next."""
+        """The windows in reach, each with how many pages are still to be read before its next."""
         pages = 0.0
-        in_reach = set(map(id, self._in_reach()))
-        for reading in self._readings:
-            pages += len(reading.waiting)
-            if id(reading) in in_reach:
-                yield reading, pages
-                pages += max(1.0, self._pages_left(reading))
+        for reading in self._in_reach():
+            yield reading, pages
+            pages += max(1.0, self._pages_left(reading))
 
     def _has_room(self, pages_before: float) -> bool:
-        """Whether a page may be held that so many come before.
+        """Whether a page may be held until so many that come before have been read too.
 
-        One that lies farther ahead would take the room of those that are waited for first.
+        Else it would take the room of those that are waited for first.
         """
-        has_pages = self._held_pages < self._pages_ahead and self._held_bytes < BYTES_AHEAD
-        return has_pages and pages_before < self._room
+        waiting = self._held_pages - self._under_way
+        is_full = self._held_pages >= self._pages_ahead or self._held_bytes >= BYTES_AHEAD
+        return not is_full and waiting + pages_before < self._room
 
     @property
     def _room(self) -> float:
@@ -252,60 +254,72 @@ class Export:
         if not self._may_cut or not self._can_spare_one:
             return None
         most = WINDOW_PAGES if self.windows > FAR_WINDOWS else PROMISED_PAGES
-        pages_left = sum(map(self._pages_left, self._in_reach()))
-        largest = min(most, pages_left / self._concurrency, self._room / 4)
-        for pages in (max(1.0, largest / share) for share in (1, 2, 4)):
-            for reading, pages_before in self._in_places():
-                if not self._has_room(pages_before + pages):
-                    break
-                if self._pages_left(reading) > 1.5 * pages + 0.5:
+        places = [(each, before, self._pages_left(each)) for each, before in self._in_places()]
+        largest = min(most, sum(left for _, _, left in places) / self._concurrency, self._room / 4)
+        for pages in (max(1.0, largest / share) for share in (1, 2)):
+            for reading, before, left in places:
+                if left > 1.5 * pages + 0.5 and self._has_room(before + pages):
                     return self._cut(reading, pages)
+        for reading, before, left in sorted(places, key=itemgetter(2), reverse=True):
+            if left > TWO_REQUESTS and self._has_room(before + left / 2):
+                return self._cut(reading, left / 2)
         return None
 
     @property
     def _can_spare_one(self) -> bool:
         """Whether one more window may cost a request, where each that is open does so too."""
-        expected = min(self._useful + self._pages_promised(), PROMISED_PAGES)
+        useful = self._useful
+        is_open = not self._readings[-1].is_at_end
+        needed = floor(useful) + 1 if is_open else useful  # what is open brings one more page
+        expected = min(useful + self._pages_promised(), PROMISED_PAGES)
         likely = SPARE_SHARE * expected - 1  # one is kept back: fewer may come
-        spare = SPARE_REQUESTS + max(SPARE_SHARE * self._useful, likely) - self._wasted
+        sure = SPARE_SHARE * needed + needed - useful
+        spare = SPARE_REQUESTS + max(sure, likely) - self._wasted
         return sum(1 for reading in self._readings if not reading.is_read) + 1 <= spare
 
     def _pages_promised(self) -> float:
         """Pages that should lie between what was read and the newest event, less what is chance."""
         events = self._page_size * sum(
-            self._pages_left(reading, self._newest, at_most=self._overall.per_second)
+            self._pages_left(reading, self._newest, at_most_usual=True)
             for reading in self._in_reach()
         )
         return max(0.0, events - 3 * sqrt(events)) / self._page_size
 
     def _pages_left(
-        self, reading: Reading, end: Instant | None = None, at_most: float = inf
+        self, reading: Reading, end: Instant | None = None, *, at_most_usual: bool = False
     ) -> float:
         """How many pages a window may still have, up to an instant."""
         until = min(reading.until or self._window.end, end or self._window.end)
         if reading.position is None or until <= reading.position:
             return 0.0
-        per_second = min(reading.density.per_second, at_most)
-        return seconds_between(reading.position, until) * per_second / self._page_size
+        usual = self._rhythm.expected(reading.position, until)
+        events = self._level(reading).to_come(usual)
+        return (min(events, usual) if at_most_usual else events) / self._page_size
+
+    def _level(self, reading: Reading) -> Level:
+        if reading.level is None:
+            reading.level = Level.of(reading.lately, self._rhythm)
+        return reading.level
 
     def _cut(self, reading: Reading, pages: float) -> Reading | None:
         if reading.position is None:
             return None
         events = pages * self._page_size
         events -= min(2 * sqrt(events), events / 2)  # by chance there will hardly be more then
-        seconds = events / max(reading.density.per_second, self._overall.per_second)
+        usual = self._level(reading).usual_for(events)
+        seconds = self._rhythm.seconds_for(reading.position, usual)
         start = later(whole_second(reading.position), seconds=2 + int(seconds))
         if start >= (reading.until or self._window.end):
             return None
-        behind = self._reading(start, reading.density)
+        behind = self._reading(start, reading.lately)
         behind.until, reading.until = reading.until, start
         reading.asks_ahead = False
         self._readings.insert(self._readings.index(reading) + 1, behind)
         return behind
 
-    def _reading(self, start: Instant | None, density: Density) -> Reading:
+    def _reading(self, start: Instant | None, lately: Iterable[Stretch] = ()) -> Reading:
         self.windows += 1
-        reading = Reading(start, replace(density))
+        reading = Reading(start, deque(lately, PAGES_LATELY))
         self._begin_again(reading)
         return reading
 
@@ -329,8 +343,11 @@ class Export:
 
     def _learn(self, reading: Reading, instants: Sequence[Instant]) -> None:
         oldest, newest = min(instants), max(instants)
-        reading.density.learn(len(instants), seconds_between(reading.reached or oldest, newest))
-        self._overall.learn(len(instants), seconds_between(reading.position or oldest, newest))
+        if self._may_cut:
+            stretch = Stretch(reading.position or oldest, newest, len(instants))
+            self._rhythm.learn(stretch, instants)
+            reading.lately.append(stretch)
+            reading.level = None
         reading.reached = max(reading.reached or newest, newest)
         self._newest = max(self._newest or newest, newest)
 

@@ -16,7 +16,7 @@ LONGEST_BACKOFF_SECONDS: Final = 60.0
 GOOD_RUN: Final = 20
 """Good replies in a row after which a little more is tried."""
 
-FIRST_GOOD_RUN: Final = 3
+FIRST_GOOD_RUN: Final = 1
 """The same as long as the service has refused nothing: as soon as an export can use it."""
 
 LONGEST_GOOD_RUN: Final = 320

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
+from tap_audit_events.rhythm import Level, Stretch
 from tap_audit_events.timestamps import Instant
-from tap_audit_events.windows import Density, Window
+from tap_audit_events.windows import Window
 
 PagesOf = Callable[[Window], Iterator[Page]]
 """Reads the pages of one window in order, and raises CursorRefusedError where it cannot go on."""
@@ -36,7 +37,8 @@ class Reading:
 
     Attributes:
         start: where it was asked from, None for the oldest event.
-        density: of the pages read here last.
+        lately: what the newest pages here held, or those before where it was cut off.
+        level: what that says about more to come, None where nobody has asked yet.
         pages: asks for the next page each time it is advanced, by one thread at a time.
         until: where the next window starts, None where this one goes on to the end.
         reached: the newest instant read.
@@ -49,8 +51,9 @@ class Reading:
     """
 
     start: Instant | None
-    density: Density
+    lately: deque[Stretch]
     pages: Generator[Exported, None, None] = field(init=False)
+    level: Level | None = None
     until: Instant | None = None
     reached: Instant | None = None
     waiting: deque[Exported] = field(default_factory=deque)

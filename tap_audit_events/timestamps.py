@@ -31,6 +31,8 @@ _UTC_FORMS = re.compile(  # dates and hours, of which there are few, are looked 
 _DATE_AND_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3])")
 _HOURS, _MINUTES, _LEAP_SECOND = 24, 60, 60
 _WHOLE = len(EARLIEST)
+_FIRST = datetime.fromisoformat(EARLIEST)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 def parse_instant(text: str) -> Instant:
@@ -112,10 +114,14 @@ def later(instant: Instant, *, seconds: int) -> Instant:
     return Instant(moved.isoformat() + fraction)
 
 
+def microseconds(instant: Instant) -> int:
+    """The whole microseconds since the year 1 began, on a Monday."""
+    return (datetime.fromisoformat(instant[: _WHOLE + 7]) - _FIRST) // _MICROSECOND
+
+
 def seconds_between(earlier: Instant, later: Instant) -> float:
     """The seconds from one instant to another, to the microsecond, for people to read."""
-    start, end = (datetime.fromisoformat(each[: _WHOLE + 7]) for each in (earlier, later))
-    return (end - start).total_seconds()
+    return (microseconds(later) - microseconds(earlier)) / 1e6
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -15,9 +15,6 @@ from tap_audit_events.timestamps import (
     whole_second,
 )
 
-_SHORTEST_SECONDS = 1e-6
-"""What the events of a single instant are taken to last."""
-
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -64,29 +61,6 @@ class Window:
     def __str__(self) -> str:
         start = "the oldest event" if self.start is None else brief(self.start)
         return f"{start} to {brief(self.until or self.end)}"
-
-
-@dataclass(slots=True)
-class Density:
-    """How many events there are in a while, judged by the newest pages.
-
-    Attributes:
-        keeps: how much of what a page said counts still when the next has come, below 1.
-    """
-
-    keeps: float
-    events: float = 0.0
-    seconds: float = 0.0
-
-    @property
-    def per_second(self) -> float:
-        """Events a second; very many where all of them lie in one instant."""
-        return self.events / max(self.seconds, _SHORTEST_SECONDS)
-
-    def learn(self, events: int, seconds: float) -> None:
-        """Take in a page: how many events lie in how many seconds."""
-        self.events = self.events * self.keeps + events
-        self.seconds = self.seconds * self.keeps + seconds
 
 
 def run_window(

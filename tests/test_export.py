@@ -128,9 +128,8 @@ def test_an_empty_tail_is_cheap() -> None:
     for pages in (2, 3, 5, 10, 40):
         played = Play(drawn(old_tail, pages * 50, seed=pages)).run()
         all_delivered(played, pages * 50)
-        last = max(request.position for request in played.requests if request.number)
-        behind = [request for request in played.requests if request.position > last]
-        assert len(behind) <= SPARE_REQUESTS + 1
+        behind = [request for request in played.requests if request.position == pages * 50]
+        assert len(behind) <= SPARE_REQUESTS
 
 
 def test_a_window_that_turns_out_large_is_cut_again() -> None:
@@ -271,7 +270,7 @@ def test_a_refused_cursor_in_parallel_leads_to_one_at_a_time() -> None:
     all_delivered(played, 5000)
     assert max(played.under_way) == 8
     last_beside_others = max(i for i, count in enumerate(played.under_way) if count > 1)
-    assert len(played.under_way) - last_beside_others > 40
+    assert len(played.under_way) - last_beside_others > 20  # the pages of that second
 
 
 def test_a_cursor_that_is_refused_for_good_ends_the_run() -> None:
