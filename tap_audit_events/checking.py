@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from tap_audit_events.client import Client, about
 from tap_audit_events.errors import ServiceError
-from tap_audit_events.events import Page, read_page
+from tap_audit_events.events import read_page
 from tap_audit_events.export import Export
 from tap_audit_events.pacing import http_date
+from tap_audit_events.reading import Pages
 from tap_audit_events.timestamps import Instant, brief, instant_of
 from tap_audit_events.windows import Window, run_window
 
@@ -92,7 +92,7 @@ class Check:
             self._settings, self._tap.new_session, gate=gate, logger=self._logger, order=order
         )
 
-        def one_page(asks_ahead: object, asked: Window) -> Iterator[Page]:
+        def one_page(asks_ahead: object, asked: Window) -> Pages:
             del asks_ahead
             with about(asked):
                 page = read_page(client.fetch(asked, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -129,7 +129,7 @@ class Client:
 
     def envelopes(
         self, window: Window, asks_ahead: Callable[[], bool] = never
-    ) -> Iterator[Envelope]:
+    ) -> Generator[Envelope, None, None]:
         """Every page of a window, in the service's order; the last is the one without a cursor.
 
         Args:
@@ -144,13 +144,14 @@ class Client:
         paginator, empty_pages = NextCursorPaginator(), 0
         try:
             while not paginator.finished:
-                envelope = self.fetch(window, paginator.current_value, asks_ahead)
-                yield envelope
-                empty_pages = 0 if envelope.texts else empty_pages + 1
+                answer = [self.fetch(window, paginator.current_value, asks_ahead)]
+                empty_pages = 0 if answer[0].texts else empty_pages + 1
+                end = answer[0].without_events
+                yield answer.pop()  # all of it: it must not be kept here until the next is wanted
                 with about(window):
                     if empty_pages > MOST_EMPTY_PAGES:
                         raise service_error("AE-EMPTY-PAGES", details=f"{empty_pages} in a row")
-                    paginator.advance(envelope)  # type: ignore[arg-type]  # see there
+                    paginator.advance(end)  # type: ignore[arg-type]  # see there
         finally:
             self._forget_ahead(window)
 

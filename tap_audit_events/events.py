@@ -71,6 +71,11 @@ class Envelope:
     next_cursor: str | None
     is_next_asked: bool = False
 
+    @property
+    def without_events(self) -> Envelope:
+        """What it says about the next page, which is little and can be kept."""
+        return Envelope(b"", [], self.next_cursor, self.is_next_asked)
+
 
 @dataclass(frozen=True, slots=True)
 class Page:

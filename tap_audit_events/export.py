@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from math import floor, sqrt
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
-from tap_audit_events.reading import Exported, Reading, read_window
+from tap_audit_events.reading import Exported, Pages, Reading, read_window
 from tap_audit_events.rhythm import Level, Rhythm, Stretch
 from tap_audit_events.timestamps import Instant, later, whole_second
 from tap_audit_events.windows import Window
 
-PagesAheadOf = Callable[[Callable[[], bool], Window], Iterator[Page]]
+PagesAheadOf: TypeAlias = Callable[[Callable[[], bool], Window], Pages]
 """The same; the first argument tells whether a page may be asked for before the one before it was
 looked at. Such a page says so, and has to be advanced again at once."""
 
@@ -204,7 +204,7 @@ class Export:
         reading.is_asked = True
         self._under_way += 1
         self._held_pages += 1
-        reading.asks_ahead = self._is_sure_to_go_on(reading)
+        reading.asks_ahead.is_given = self._is_sure_to_go_on(reading)
 
     def _is_sure_to_go_on(self, reading: Reading) -> bool:
         """Whether its page after the next will be asked for anyway, before any other."""
@@ -313,7 +313,7 @@ class Export:
             return None
         behind = self._reading(start, reading.lately)
         behind.until, reading.until = reading.until, start
-        reading.asks_ahead = False
+        reading.asks_ahead.is_given = False
         self._readings.insert(self._readings.index(reading) + 1, behind)
         return behind
 
@@ -326,7 +326,7 @@ class Export:
     def _begin_again(self, reading: Reading) -> None:
         """Have the pages that are still to be asked for asked for from where it has come to."""
         asked = Window(reading.position, self._window.end)
-        pages_of = partial(self._pages_of, lambda: reading.asks_ahead)
+        pages_of = partial(self._pages_of, reading.asks_ahead)
         reading.pages = read_window(asked, pages_of, self._restarting)
 
     # What came

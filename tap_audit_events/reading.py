@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
@@ -13,7 +15,9 @@ from tap_audit_events.rhythm import Level, Stretch
 from tap_audit_events.timestamps import Instant
 from tap_audit_events.windows import Window
 
-PagesOf = Callable[[Window], Iterator[Page]]
+Pages: TypeAlias = Generator[Page, None, None]
+
+PagesOf: TypeAlias = Callable[[Window], Pages]
 """Reads the pages of one window in order, and raises CursorRefusedError where it cannot go on."""
 
 
@@ -31,6 +35,17 @@ class Exported(NamedTuple):
     in_order: bool
 
 
+@dataclass(slots=True)
+class Permission:
+    """Something that may be done or not, for whoever only asks for that."""
+
+    is_given: bool = False
+
+    def __call__(self) -> bool:
+        """Whether it may be done now."""
+        return self.is_given
+
+
 @dataclass(eq=False, slots=True)
 class Reading:
     """A window on its way: what was read of it, and what is still to be asked for.
@@ -44,7 +59,8 @@ class Reading:
         reached: the newest instant read.
         waiting: pages that were read and not taken.
         is_asked: whether a request is on its way.
-        asks_ahead: whether the next may be sent before its answer is looked at.
+        asks_ahead: whether the next may be sent before its answer is looked at. What asks for the
+            pages is given this and not the window: the two would keep each other, with a page.
         is_at_end: whether its last page has come.
         is_alone: whether it is read on while no other is, and from where it had come to.
         error: what ended it early.
@@ -58,7 +74,7 @@ class Reading:
     reached: Instant | None = None
     waiting: deque[Exported] = field(default_factory=deque)
     is_asked: bool = False
-    asks_ahead: bool = False
+    asks_ahead: Permission = field(default_factory=Permission)
     is_at_end: bool = False
     is_alone: bool = False
     error: Exception | None = None
@@ -78,18 +94,27 @@ class Reading:
 def read_window(
     window: Window, pages_of: PagesOf, restarting: Callable[[Window], object]
 ) -> Generator[Exported, None, None]:
+    """Read a window, which is started again behind what was read where a cursor is refused.
+
+    A page is not kept once it was handed out.
+    """
     asked, reached = window, _Position()
     while True:
         position = _Position()
+        exported = partial(_exported, window, position)
         try:
-            for page in pages_of(asked):
-                yield Exported(window, page, position.advance(page.instants))
+            with closing(pages_of(asked)) as pages:
+                yield from map(exported, pages)
         except CursorRefusedError as error:
             asked = _rest(window, position, reached, error)
             reached = position
             restarting(asked)
         else:
             return
+
+
+def _exported(window: Window, position: _Position, page: Page) -> Exported:
+    return Exported(window, page, position.advance(page.instants))
 
 
 class _Position:

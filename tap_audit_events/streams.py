@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -31,9 +32,10 @@ from tap_audit_events.errors import (
     service_error,
     shown,
 )
-from tap_audit_events.events import Page, read_page
+from tap_audit_events.events import Envelope, Page, read_page
 from tap_audit_events.export import Export
 from tap_audit_events.gate import Gate
+from tap_audit_events.reading import Pages
 from tap_audit_events.report import Report, bookmark_shown
 from tap_audit_events.schema import SCHEMA
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
@@ -156,15 +158,17 @@ class AuditEventsStream(Stream):
             restarting=report.restarting,
         )
 
-    def _pages_of(
-        self, client: Client, asks_ahead: Callable[[], bool], window: Window
-    ) -> Iterator[Page]:
+    def _pages_of(self, client: Client, asks_ahead: Callable[[], bool], window: Window) -> Pages:
         """The pages of a window, each asked for when it is asked for here, or just before."""
-        for envelope in client.envelopes(window, asks_ahead):
+
+        def read(envelope: Envelope) -> Page:
             page = read_page(envelope)
             if page.malformed:
                 page.malformed.where = f"in {window}"
-            yield page
+            return page
+
+        with closing(client.envelopes(window, asks_ahead)) as envelopes:
+            yield from map(read, envelopes)
 
     # What a run begins with
 

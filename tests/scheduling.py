@@ -2,13 +2,13 @@
 
 import heapq
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from tap_audit_events.events import Page
 from tap_audit_events.export import Export
-from tap_audit_events.reading import Exported, Reading
+from tap_audit_events.reading import Exported, Pages, Reading
 from tap_audit_events.timestamps import Instant, next_whole_second, whole_second
 from tap_audit_events.windows import Window
 
@@ -180,7 +180,7 @@ class Play:
         del window
         self.played.restarts += 1
 
-    def _pages_of(self, asks_ahead: Callable[[], bool], window: Window) -> Iterator[Page]:
+    def _pages_of(self, asks_ahead: Callable[[], bool], window: Window) -> Pages:
         start = whole_second(window.start) if window.start else instant(0)
         position = bisect_left(self.instants, start)
         end = bisect_right(self.instants, next_whole_second(window.end))

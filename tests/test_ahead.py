@@ -4,8 +4,9 @@ import http.server
 import json
 import logging
 import socketserver
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +40,9 @@ class Ask:
     client: Client
     gate: Gate
 
-    def pages(self, asks_ahead: Callable[[], bool] = lambda: True) -> Iterator[Envelope]:
+    def pages(
+        self, asks_ahead: Callable[[], bool] = lambda: True
+    ) -> Generator[Envelope, None, None]:
         return self.client.envelopes(EVERYTHING, asks_ahead)
 
 
@@ -103,12 +106,20 @@ def test_nothing_is_sent_ahead_unasked(service: Service, base_url: str) -> None:
     assert len(ids_of(list(pages))) == 7
 
 
+def test_a_page_is_not_kept_by_whoever_asked_for_it(base_url: str) -> None:
+    """It is large, and may wait for long until the one behind it is wanted."""
+    pages = asking(base_url).pages()
+    page = next(pages)
+    assert sys.getrefcount(page) == 2  # the name here, and the argument
+    assert len(ids_of([page, *pages])) == len(TEN_IDS)
+
+
 def test_what_nobody_takes_is_forgotten(base_url: str) -> None:
     """The answer to a request sent ahead never becomes that of another."""
     ask = asking(base_url)
     pages = ask.pages()
     assert next(pages).is_next_asked
-    pages.close()  # type: ignore[attr-defined]
+    pages.close()
     assert ids_of(list(ask.pages())) == TEN_IDS
     assert ask.gate.requests == 2 + 4
     assert ask.gate.turn_at_once() is not None, "a request counts as under way for ever"
@@ -120,7 +131,7 @@ def test_what_ends_beside_it_disturbs_no_request_ahead(base_url: str) -> None:
     pages = ask.pages()
     other = ask.client.envelopes(Window(None, EVERYTHING.end), lambda: False)
     seen = [next(other), next(pages)]
-    other.close()  # type: ignore[attr-defined]
+    other.close()
     assert ids_of([seen[1], *pages]) == TEN_IDS
     assert ask.gate.requests == 1 + 4
     assert [ask.gate.turn_at_once() is None for _ in range(3)] == [False, False, True]

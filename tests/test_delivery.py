@@ -1,7 +1,7 @@
 """Pages in, records out: complete and once, for any pages, runs and repeats by the service."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tap_audit_events.delivery import Delivery
 from tap_audit_events.errors import CursorRefusedError
 from tap_audit_events.events import Page
-from tap_audit_events.reading import read_window
+from tap_audit_events.reading import Pages, read_window
 from tap_audit_events.state import from_bookmark, to_bookmark
 from tap_audit_events.timestamps import EARLIEST, Instant, text_of
 from tap_audit_events.watermark import Watermark
@@ -186,7 +186,7 @@ class Refusing:
         self.events, self.page_size, self.lifetime = events, page_size, lifetime
         self.asked: list[Window] = []
 
-    def pages(self, window: Window) -> Iterator[Page]:
+    def pages(self, window: Window) -> Pages:
         self.asked.append(window)
         start = window.start or EARLIEST
         found = [event for event in self.events if start[:19] <= event[1] <= window.end]
@@ -230,7 +230,7 @@ def test_a_restart_that_reaches_more_ties_goes_on() -> None:
     lifetimes = iter([1, 2, 4, 99])
     service = Refusing(events, page_size=2, lifetime=0)
 
-    def pages(window: Window) -> Iterator[Page]:
+    def pages(window: Window) -> Pages:
         service.lifetime = next(lifetimes)
         return service.pages(window)
 
@@ -244,7 +244,7 @@ def test_a_restart_that_reaches_more_ties_goes_on() -> None:
 def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
     """There is nothing to start again from."""
 
-    def pages(window: Window) -> Iterator[Page]:
+    def pages(window: Window) -> Pages:
         del window
         yield a_page([])
         raise CursorRefusedError("AE-CURSOR-REFUSED")
@@ -257,7 +257,7 @@ def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
 def test_order_is_judged_over_all_pages_of_a_window(pages: list[list[int]]) -> None:
     """From the first event that is older than one before it, pages are out of order."""
     made = [a_page([(f"{n}-{k}", at(t)) for k, t in enumerate(p)]) for n, p in enumerate(pages)]
-    exported = list(read_window(EVERYTHING, lambda _: iter(made), lambda _: None))
+    exported = list(read_window(EVERYTHING, lambda _: (page for page in made), lambda _: None))
     times: list[int] = []
     for (_, _, in_order), page in zip(exported, pages, strict=True):
         newest = max(times, default=0)

@@ -1,5 +1,6 @@
 """Requests ahead, pages in order: what is asked for, what is handed out, and how long it takes."""
 
+import gc
 import random
 from collections.abc import Sequence
 
@@ -8,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors import CursorRefusedError, ServiceError, service_error
+from tap_audit_events.events import Page
 from tap_audit_events.export import BYTES_AHEAD, PAGES_AHEAD, SPARE_REQUESTS, SPARE_SHARE
+from tap_audit_events.reading import Reading
 from tap_audit_events.timestamps import Instant
 from tap_audit_events.windows import Window
 from tests.scheduling import (
@@ -155,6 +158,25 @@ def test_a_burst_is_no_window_of_hundreds_of_pages() -> None:
 
 
 # How much at a time, and how soon
+
+
+def test_a_window_that_was_read_is_gone() -> None:
+    """Nothing keeps it, or its last page, until Python looks for what nobody uses."""
+    gc.collect()
+    gc.disable()
+    try:
+        before = living(Reading)
+        play = Play(evenly(20_000), page_size=20)
+        all_delivered(play.run(), 20_000)
+        assert len({request.start for request in play.played.requests}) > 100
+        assert living(Reading) == before
+        assert living(Page) <= 1  # the one that was taken last
+    finally:
+        gc.enable()
+
+
+def living(kind: type) -> int:
+    return sum(type(each) is kind for each in gc.get_objects())
 
 
 def test_eight_at_a_time_are_six_and_a_half_times_as_fast() -> None:
