@@ -103,5 +103,7 @@ def near_runs(figures: Figures) -> list[Runs]:
 
 
 def memory_runs(figures: Figures) -> list[Runs]:
-    """Those that show how memory grows with the events, and everybody else's."""
-    return runs_of(figures, "near-short") + near_runs(figures)
+    """Everybody's, and those that show how memory grows with the events, near and far."""
+    far = [(scenario, "tap-8") for scenario in ("far", "far-long", "far-full")]
+    rows = runs_of(figures, "near-short") + near_runs(figures)
+    return rows + [row for row in far if figures.measured(*row)]

@@ -68,8 +68,11 @@ def _bar(name: str, value: float, shown: str, more: str = "") -> Bar:
 def _peaks(figures: Figures) -> Iterator[Bar]:
     for scenario, name in memory_runs(figures):
         peak = figures.peak_mib(scenario, name)
-        events = f"; {figures.scenario(scenario).events:,} events"
-        yield _bar(name, peak, f"{peak:.0f}", events)
+        measured = figures.scenario(scenario)
+        more = f"; {measured.events:,} events"
+        if measured.latency_seconds:
+            more += f", {measured.latency_seconds * 1000:.0f} ms a reply"
+        yield _bar(name, peak, f"{peak:.0f}", more)
 
 
 def write(results: Results) -> None:

@@ -49,6 +49,7 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
         Scenario("near-long", events(1_000_000), 0.0, FAST),
         Scenario("far", events(50_000), FAR_SECONDS, ("bare", "tap-4", "tap-8", *SLOW)),
         Scenario("far-long", events(200_000), FAR_SECONDS, ("tap-1", "tap-4", "tap-8")),
+        Scenario("far-full", events(1_000_000), FAR_SECONDS, ("tap-8",)),
         Scenario("quiet", events(50_000), 0.0, ("tap-4", "dlt", "airbyte", "usual")),
     ]
 

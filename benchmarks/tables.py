@@ -115,14 +115,15 @@ def _in_flight_row(figures: Figures, scenario: str, name: str) -> list[str]:
 
 def memory_table(figures: Figures) -> str:
     rows = [
-        [label(name), f"{figures.scenario(scenario).events:,}", _peak(figures, scenario, name)]
+        [
+            label(name),
+            f"{figures.scenario(scenario).latency_seconds * 1000:.0f}",
+            f"{figures.scenario(scenario).events:,}",
+            f"{figures.peak_mib(scenario, name):.0f}",
+        ]
         for scenario, name in memory_runs(figures)
     ]
-    return _table("peak memory|events|MiB", rows)
-
-
-def _peak(figures: Figures, scenario: str, name: str) -> str:
-    return f"{figures.peak_mib(scenario, name):.0f}"
+    return _table("peak memory|ms a reply|events|MiB", rows)
 
 
 def start_up_table(figures: Figures) -> str:
