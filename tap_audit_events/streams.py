@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
 from math import inf
@@ -19,7 +19,7 @@ from singer_sdk.exceptions import (
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import SameRecordTransform
 from singer_sdk.metrics import Counter
-from singer_sdk.singerlib import StateMessage
+from singer_sdk.singerlib import RecordMessage, StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
 from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
@@ -38,6 +38,7 @@ from tap_audit_events.gate import Gate
 from tap_audit_events.reading import Pages
 from tap_audit_events.report import Report, bookmark_shown
 from tap_audit_events.schema import SCHEMA
+from tap_audit_events.selection import Path, deselected, leave_out
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
 from tap_audit_events.timestamps import instant_of
 from tap_audit_events.watermark import Watermark
@@ -65,6 +66,7 @@ class AuditEventsStream(Stream):
         self.replication_key = REPLICATION_KEY
         self.logger.addFilter(_without_alarm_for_expected_errors)
         self._delivery = Delivery(Watermark())
+        self._left_out: list[Path] | None = None
         self._report: Report | None = None
 
     @property
@@ -79,6 +81,7 @@ class AuditEventsStream(Stream):
             SettingsError: it asks for another replication method or key than there is.
         """
         super().apply_catalog(catalog)
+        self._left_out = None
         if self.replication_key and self.replication_key != REPLICATION_KEY:
             raise SettingsError(
                 [f"The catalog's replication_key of {STREAM} must be {REPLICATION_KEY}"],
@@ -294,6 +297,20 @@ class AuditEventsStream(Stream):
     def _write_state_message(self) -> None:
         """Write STATE, also an unchanged one: it is always the last line."""
         self._tap.write_message(StateMessage(value=self.tap_state))
+
+    def _generate_record_messages(
+        self, record: dict[str, Any]
+    ) -> Generator[RecordMessage, None, None]:
+        """The RECORD of each stream map, without what is not selected."""
+        if self._left_out is None:
+            self._left_out = deselected(self.mask)
+        leave_out(record, self._left_out)
+        for stream_map in self.stream_maps:
+            mapped = stream_map.transform(record)
+            if mapped is not None:
+                yield RecordMessage(
+                    stream=stream_map.stream_alias, record=mapped, time_extracted=self._tap.now()
+                )
 
     def _write_record_message(self, record: dict[str, Any]) -> None:
         """Write RECORD lines.

@@ -28,7 +28,7 @@ LAYERS = [
     {"declared", "token_file"},
     {"events"},
     {"windows", "pacing", "rhythm"},
-    {"schema"},
+    {"schema", "selection"},
     {"errors", "timestamps"},
     {"cases", "redaction"},
     {"__init__"},
@@ -48,6 +48,7 @@ PURE = {
     "export",
     "reading",
     "unknown",
+    "selection",
 }
 NOT_IN_PURE = {"requests", "urllib3", "singer_sdk", "socket", "time", "threading", "backoff"}
 
