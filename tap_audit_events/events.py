@@ -18,6 +18,11 @@ from tap_audit_events.timestamps import Instant, parse_instant, utc_instants, ut
 
 _REPLACEMENT = rb"\ufffd"
 _HINT_OF_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_SUSPECT = re.compile(
+    rb"\\(?:u(?:0000|[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])"  # NUL, a high one without a low one
+    rb"|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F]))"  # a low one without a high one
+    rb"|\\u[dD])"  # an escaped backslash before what only looks like one
+)
 _ESCAPE = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair, kept
     rb"|(\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))"  # NUL or a lone surrogate
@@ -260,18 +265,20 @@ def _storable(body: bytes) -> bytes:
 def _is_utf8_and_plain(text: bytes) -> bool:
     """Whether it is valid and nothing in it hints at what no loader can store.
 
-    Both are looked for piece by piece, for a whole page does not fit into a processor's cache.
+    Both are looked for piece by piece, for a whole page does not fit into a processor's cache. A
+    hint may be an emoji of a service that escapes all but ASCII: then it is looked at closer.
     """
-    view, start = memoryview(text), 0
+    view, start, is_hinted = memoryview(text), 0, False
     try:
         while start < len(text):
             end = start + _PIECE
-            if _HINT_OF_UNSTORABLE.search(text, start, end + _LONGEST_HINT):
-                return False
+            is_hinted = is_hinted or bool(
+                _HINT_OF_UNSTORABLE.search(text, start, end + _LONGEST_HINT)
+            )
             start += codecs.utf_8_decode(view[start:end], "strict", end >= len(text))[1]
     except UnicodeDecodeError:
         return False
-    return True
+    return not (is_hinted and _SUSPECT.search(text))
 
 
 def _mended_utf8(text: bytes) -> bytes:

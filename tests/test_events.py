@@ -147,6 +147,29 @@ def test_unstorable_characters_are_replaced_one_by_one(pieces: list[str]) -> Non
     assert only_record(an_envelope(event))["entity"]["name"] == expected
 
 
+escapes = st.sampled_from(
+    [rb"\ud83d", rb"\uDe00", rb"\\", rb"\u0000", b"ud83d", b"uDE00", b"u0000", rb"\n", rb"\"", b"a"]
+)
+
+
+@given(st.lists(escapes, max_size=12).map(b"".join))
+def test_escapes_are_judged_as_json_has_them(escaped: bytes) -> None:
+    """Behind an escaped backslash there is no escape, and two in a row may be one character."""
+    event = _encode(an_event()).replace(b'"Research"', b'"%b"' % escaped, 1)
+    joined = json.loads(b'"%b"' % escaped)
+    expected = "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in joined)
+    record = only_record(an_envelope(event))
+    assert record["action"]["details"]["fields"]["name"] == expected
+
+
+@pytest.mark.parametrize("start", [0, *range(65_500, 65_540)])
+def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
+    """A service may escape all but ASCII: such pages are as quick as others."""
+    name = b'"%b%b"' % (b"a" * start, rb"\ud83d\ude00" * 3)
+    body = an_envelope(_encode(an_event()).replace(b'"Research"', name, 1))
+    assert split_page(body).body is body
+
+
 def test_a_cursor_is_kept_as_it_came_where_the_page_had_to_be_changed() -> None:
     """A cursor is opaque, also beside an event that no loader can store."""
     event = json.dumps(an_event(entity={"name": "\0"})).encode()

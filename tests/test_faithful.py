@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from tap_audit_events.errors import ContractError
 from tap_audit_events.sandbox import Service
+from tap_audit_events.streams import AuditEventsStream
+from tap_audit_events.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
+from tests.running import settings_for
 
 ODD_EVENT = rb"""
 { "id" : "odd \u00e9\ud83d\ude00", "occurredAt"	: "2024-05-06T09:08:09.1200+02:00",
@@ -49,19 +53,30 @@ def test_the_output_is_utf8_with_one_message_a_line(service: Service, sync: Sync
 
 
 def test_nesting_is_kept_as_deep_as_it_can_be_read(service: Service, sync: Sync) -> None:
-    """Deep nesting passes; deeper than a stream map can walk is an error that names the event."""
-    for depth, name in ((100, "deep"), (900, "too deep")):
-        details = b'{"a":' * depth + b"1" + b"}" * depth
-        text = json.dumps(an_event(id=name, at=f"2024-05-06T07:08:{depth // 100:02}Z"))
-        service.add_raw([text.encode().replace(b'{"fields": {"name": "Research"}}', details)])
-    assert sync().raise_for_exit_code().ids == ["deep", "too deep"]
-    done = sync(stream_maps={"audit_events": {"also": "id"}})
-    assert done.exit_code == 1
-    assert done.ids == ["deep"]
-    (error,) = done.errors
-    assert "nested deeper than can be read" in error
-    assert "too deep" in error
-    assert done.messages[-1]["type"] == "STATE"
+    """By both lanes."""
+    details = b'{"a":' * 900 + b"1" + b"}" * 900
+    text = json.dumps(an_event(id="deep")).encode()
+    service.add_raw([text.replace(b'{"fields": {"name": "Research"}}', details)])
+    for stream_map in ({}, {"also": "id"}):
+        (record,) = sync(stream_maps={"audit_events": stream_map}).raise_for_exit_code().records
+        inner, depth = record["action"]["details"], 0
+        while inner != 1:
+            inner, depth = inner["a"], depth + 1
+        assert depth == 900
+
+
+def test_nesting_too_deep_to_be_written_is_an_error_that_names_the_event(
+    service: Service,
+) -> None:
+    """What could be read may be too deep for whoever writes it."""
+    tap = TapAuditEvents(config=settings_for(service, "http://127.0.0.1:1"))
+    (stream,) = tap.streams.values()
+    assert isinstance(stream, AuditEventsStream)
+    nested: dict[str, Any] = {}
+    for _ in range(100_000):
+        nested = {"a": nested}
+    with pytest.raises(ContractError, match=r"nested deeper .* \(event 'deep'\)"):
+        stream._write_record_message({"id": "deep", "details": nested})
 
 
 @pytest.mark.parametrize("precision", ["", ".1", ".120", ".123456789012"])
