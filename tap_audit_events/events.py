@@ -167,8 +167,9 @@ def _read_columns(envelope: Envelope) -> Page:
         ids, times = _columns(keys)
         instants = utc_instants(times)
         if instants is None:
-            instants = list(map(_instant, times))
-            texts = [_in_utc_form(text, time) for text, time in zip(texts, times, strict=True)]
+            forms = list(map(_utc_form, times))
+            instants = list(map(parse_instant, forms))
+            texts = list(map(_with_time, texts, times, forms))
     except (msgspec.ValidationError, ValueError):
         ids, instants, texts, malformed = _up_to_malformed(texts)
     return Page(
@@ -212,17 +213,23 @@ def _columns(keys: Sequence[_Keys]) -> tuple[list[str], list[str]]:
     return ids, list(map(attrgetter("occurredAt"), keys))
 
 
-def _instant(time: str) -> Instant:
+def _utc_form(time: str) -> str:
     try:
-        return parse_instant(time)
+        return utc_text(time)
     except ValueError as error:
         raise ValueError(f"occurredAt {error}") from None
 
 
-def _in_utc_form(text: Text, time: str) -> Text:
-    """The event with its time in UTC form; the same text where it has that form."""
-    form = utc_text(time)
-    return text if form == time else encode(read_record(text) | {"occurredAt": form})
+def _with_time(text: Text, time: str, form: str) -> Text:
+    """The event with its time in another form; the same text where it has that form."""
+    if form == time:
+        return text
+    there, wanted = b'"%b"' % time.encode(), b'"%b"' % form.encode()
+    if (was := bytes(text)).count(there) == 1:
+        changed = was.replace(there, wanted)
+        if _read_keys(changed).occurredAt == form:
+            return changed
+    return encode(read_record(text) | {"occurredAt": form})
 
 
 def _up_to_malformed(
@@ -236,12 +243,13 @@ def _up_to_malformed(
     for position, text in enumerate(texts):
         try:
             (event_id,), (time,) = _columns([_read_keys(text)])
-            instants.append(_instant(time))
+            form = _utc_form(time)
         except (msgspec.ValidationError, ValueError) as error:
             malformed = _malformed(position, text, error)
             break
         ids.append(event_id)
-        usable.append(_in_utc_form(text, time))
+        instants.append(parse_instant(form))
+        usable.append(_with_time(text, time, form))
     return ids, instants, usable, malformed
 
 

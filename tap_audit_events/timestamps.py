@@ -31,6 +31,7 @@ _UTC_FORMS = re.compile(  # dates and hours, of which there are few, are looked 
 _DATE_AND_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3])")
 _HOURS, _MINUTES, _LEAP_SECOND = 24, 60, 60
 _WHOLE = len(EARLIEST)
+_NO_OFFSET = ("+00:00", "-00:00")
 _FIRST = datetime.fromisoformat(EARLIEST)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -126,7 +127,8 @@ def seconds_between(earlier: Instant, later: Instant) -> float:
 
 def _split(text: str) -> tuple[str, str]:
     """The whole second in UTC, as text without offset, and the digits of the fraction."""
-    match = _UTC_FORM.fullmatch(text)
+    in_utc = f"{text[:-6]}Z" if text[-6:] in _NO_OFFSET else text
+    match = _UTC_FORM.fullmatch(in_utc)
     if match and _is_date(match[1]):
         return text[:_WHOLE], (match[2] or ".")[1:]
     match = _DATE_TIME.fullmatch(text)

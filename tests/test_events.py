@@ -162,6 +162,29 @@ def test_escapes_are_judged_as_json_has_them(escaped: bytes) -> None:
     assert record["action"]["details"]["fields"]["name"] == expected
 
 
+@pytest.mark.parametrize(
+    "also",
+    [
+        b'"2026-01-01T00:00:00.10+00:00"',
+        b'{"occurredAt": "2026-01-01T00:00:00.10+00:00"}',
+        rb'"\"2026-01-01T00:00:00.10+00:00\""',
+    ],
+)
+@pytest.mark.parametrize(
+    "sent", [b"2026-01-01T00:00:00.10+00:00", rb"2026-01-01T00:00:00.10\u002b00:00"]
+)
+def test_only_the_time_of_the_event_is_rewritten(sent: bytes, also: bytes) -> None:
+    """The same text elsewhere in the event stays, however the time itself is written."""
+    text = b'{"entity": %b, "occurredAt": "%b", "id": "a", "n": 1.50}' % (also, sent)
+    page = read_page(an_envelope(text))
+    expected = (
+        b'{"entity": %b, "occurredAt": "2026-01-01T00:00:00.10Z", "id": "a", "n": 1.50}' % also
+    )
+    assert json.loads(bytes(page.texts[0])) == json.loads(expected)
+    assert b"1.50" in bytes(page.texts[0])
+    assert page.instants == ["2026-01-01T00:00:00.1"]
+
+
 @pytest.mark.parametrize("start", [0, *range(65_500, 65_540)])
 def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
     """A service may escape all but ASCII: such pages are as quick as others."""

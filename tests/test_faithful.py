@@ -44,12 +44,13 @@ def test_an_odd_event_leaves_as_it_came(service: Service, sync: Sync) -> None:
 
 def test_the_output_is_utf8_with_one_message_a_line(service: Service, sync: Sync) -> None:
     """Whatever the process believes about its locale."""
-    service.add_raw([ODD_EVENT])
+    service.add_raw([ODD_EVENT.replace(b"two", "zw\u00f6lf \U0001f600".encode())])
     done = sync(environment={"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     lines = done.raise_for_exit_code().stdout.decode("utf-8").split("\n")
     assert lines[-1] == ""
     assert [json.loads(line)["type"] for line in lines[:-1]] == ["SCHEMA", "RECORD", "STATE"]
-    assert "odd é😀" in lines[1]
+    assert "zwölf 😀" in lines[1]
+    assert json.loads(lines[1])["record"]["id"] == "odd é😀"
 
 
 def test_nesting_is_kept_as_deep_as_it_can_be_read(service: Service, sync: Sync) -> None:
