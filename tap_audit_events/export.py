@@ -25,17 +25,14 @@ SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 3
 """Requests beyond those of one after the other: at most this share of them, and so many."""
 
-PROMISED_PAGES: Final = 24
-"""Pages that count for that share before they came, where events behind them have come."""
-
 WINDOW_PAGES: Final = 7
 """Pages that a window is cut for: few, so that the one in front is soon read to its end."""
 
 TWO_REQUESTS: Final = 1.05
 """Pages that will hardly be read with one request; with two at a time, if one is free for it."""
 
-FAR_WINDOWS: Final = 3
-"""So many are cut far away instead: what comes from there promises pages between."""
+FAR_WINDOWS, FAR_PAGES = 3, 24
+"""The first few are cut for more: what comes from far away tells hours that nothing else does."""
 
 PAGES_AHEAD: Final = 12
 BYTES_AHEAD: Final = 48 * 1024 * 1024
@@ -86,7 +83,6 @@ class Export:
         self._pages_ahead = pages_ahead or PAGES_AHEAD * concurrency
         self._restarting = restarting
         self._rhythm = Rhythm()
-        self._newest: Instant | None = None
         self.windows = 0
         self._readings = deque([self._reading(window.start)])
         self._useful = self._wasted = 0.0
@@ -253,7 +249,7 @@ class Export:
         """A new window behind the next pages of one that is large; None where none should be."""
         if not self._may_cut or not self._can_spare_one:
             return None
-        most = WINDOW_PAGES if self.windows > FAR_WINDOWS else PROMISED_PAGES
+        most = WINDOW_PAGES if self.windows > FAR_WINDOWS else FAR_PAGES
         places = [(each, before, self._pages_left(each)) for each, before in self._in_places()]
         largest = min(most, sum(left for _, _, left in places) / self._concurrency, self._room / 4)
         for pages in (max(1.0, largest / share) for share in (1, 2)):
@@ -268,33 +264,19 @@ class Export:
     @property
     def _can_spare_one(self) -> bool:
         """Whether one more window may cost a request, where each that is open does so too."""
-        useful = self._useful
         is_open = not self._readings[-1].is_at_end
-        needed = floor(useful) + 1 if is_open else useful  # what is open brings one more page
-        expected = min(useful + self._pages_promised(), PROMISED_PAGES)
-        likely = SPARE_SHARE * expected - 1  # one is kept back: fewer may come
-        sure = SPARE_SHARE * needed + needed - useful
-        spare = SPARE_REQUESTS + max(sure, likely) - self._wasted
-        return sum(1 for reading in self._readings if not reading.is_read) + 1 <= spare
+        needed = floor(self._useful) + 1 if is_open else self._useful  # it brings one page more
+        allowed = needed * (1 + SPARE_SHARE) + SPARE_REQUESTS
+        windows = sum(not reading.is_read for reading in self._readings)
+        return self._useful + self._wasted + windows + 1 <= allowed
 
-    def _pages_promised(self) -> float:
-        """Pages that should lie between what was read and the newest event, less what is chance."""
-        events = self._page_size * sum(
-            self._pages_left(reading, self._newest, at_most_usual=True)
-            for reading in self._in_reach()
-        )
-        return max(0.0, events - 3 * sqrt(events)) / self._page_size
-
-    def _pages_left(
-        self, reading: Reading, end: Instant | None = None, *, at_most_usual: bool = False
-    ) -> float:
-        """How many pages a window may still have, up to an instant."""
-        until = min(reading.until or self._window.end, end or self._window.end)
+    def _pages_left(self, reading: Reading) -> float:
+        """How many pages a window may still have."""
+        until = reading.until or self._window.end
         if reading.position is None or until <= reading.position:
             return 0.0
         usual = self._rhythm.expected(reading.position, until)
-        events = self._level(reading).to_come(usual)
-        return (min(events, usual) if at_most_usual else events) / self._page_size
+        return self._level(reading).to_come(usual) / self._page_size
 
     def _level(self, reading: Reading) -> Level:
         if reading.level is None:
@@ -309,7 +291,7 @@ class Export:
         usual = self._level(reading).usual_for(events)
         seconds = self._rhythm.seconds_for(reading.position, usual)
         start = later(whole_second(reading.position), seconds=2 + int(seconds))
-        if start >= (reading.until or self._window.end):
+        if not reading.position < start < (reading.until or self._window.end):
             return None
         behind = self._reading(start, reading.lately)
         behind.until, reading.until = reading.until, start
@@ -349,7 +331,6 @@ class Export:
             reading.lately.append(stretch)
             reading.level = None
         reading.reached = max(reading.reached or newest, newest)
-        self._newest = max(self._newest or newest, newest)
 
     def _end_with(self, reading: Reading) -> None:
         """Read on from here one page after the other: what comes out of order may come late."""

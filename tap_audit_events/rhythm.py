@@ -68,7 +68,7 @@ class Rhythm:
     def expected(self, start: Instant, end: Instant) -> float:
         """How many events should lie between two instants; none if nothing was learned."""
         (week, into), (last_week, last_into) = map(self._place, (start, end))
-        return (last_week - week) * self._cumulated[-1] + last_into - into
+        return max(0.0, (last_week - week) * self._cumulated[-1] + last_into - into)
 
     def seconds_for(self, start: Instant, events: float) -> float:
         """How long it should take from an instant on until so many events have come.
@@ -77,7 +77,7 @@ class Rhythm:
         """
         _, into = self._place(start)
         weeks, left = divmod(into + events, self._cumulated[-1])
-        hour = bisect_right(self._cumulated, left) - 1
+        hour = min(bisect_right(self._cumulated, left), _WEEK) - 1
         end = hour * _HOUR + (left - self._cumulated[hour]) / self._rates_now()[hour]
         return (weeks * _WEEK * _HOUR + end - microseconds(start) % (_WEEK * _HOUR)) / 1e6
 

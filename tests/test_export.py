@@ -5,14 +5,14 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors import CursorRefusedError, ServiceError, service_error
 from tap_audit_events.events import Page
 from tap_audit_events.export import BYTES_AHEAD, PAGES_AHEAD, SPARE_REQUESTS, SPARE_SHARE
 from tap_audit_events.reading import Reading
-from tap_audit_events.timestamps import Instant
+from tap_audit_events.timestamps import LATEST, Instant
 from tap_audit_events.windows import Window
 from tests.scheduling import (
     EVER,
@@ -109,6 +109,42 @@ def test_requests_stay_few_over_uneven_data(shape: Shape) -> None:
         played = Play(drawn(shape, count, seed), page_size=20).run()
         all_delivered(played, count)
         assert len(played.requests) <= 1.25 * pages + 3, (shape.__name__, seed)
+
+
+blocks = st.tuples(
+    st.floats(0, RANGE_SECONDS / 2), st.sampled_from([0.2, 720, 36_000]), st.integers(1, 500)
+)
+
+
+@given(
+    st.lists(blocks, min_size=1, max_size=4), st.sampled_from([20, 50, 100]), concurrencies, seeds
+)
+@example([(2253.997, 3600, 105), (149046.572, 36_000, 495)], 100, 8, 7)
+@example([(328292.67, 0.2, 65), (14643.76, 36_000, 184), (594.77, 720, 1)], 50, 8, 1)
+def test_requests_stay_few_whatever_lies_between(
+    runs: list[tuple[float, float, int]], page_size: int, concurrency: int, seed: int
+) -> None:
+    """Blocks of events with nothing between them, and replies in any order."""
+    instants = sorted(
+        instant(start + seconds * number / count)
+        for start, seconds, count in runs
+        for number in range(count)
+    )
+    rng = random.Random(seed)
+    play = Play(instants, page_size=page_size, concurrency=concurrency)
+    play.reply_seconds = lambda: rng.choice([0.1, 1.0, 20.0])
+    played = play.run()
+    all_delivered(played, len(instants))
+    assert len(played.requests) <= most_requests(len(instants), page_size)
+
+
+def test_nothing_is_cut_where_time_ends() -> None:
+    """No window is cut that starts where the one before it does."""
+    end = Window(None, Instant("9999-12-31T23:59:59.99"))
+    for count in (1000, 5000):
+        played = Play([LATEST] * count, page_size=50, window=end).run()
+        all_delivered(played, count)
+        assert len(played.requests) <= most_requests(count, 50)
 
 
 @given(shapes, st.integers(0, 300), page_sizes, seeds)

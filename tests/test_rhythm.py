@@ -144,7 +144,7 @@ def test_what_is_usual_is_found_from_what_is_to_come(
 ) -> None:
     """One way and back."""
     level = Level(came, usual)
-    assert level.to_come(level.usual_for(events)) == pytest.approx(events, abs=1e-3)
+    assert level.to_come(level.usual_for(events)) == pytest.approx(events, rel=1e-6, abs=1e-3)
 
 
 def test_a_stretch_is_measured_by_the_rhythm() -> None:
