@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
+from pathlib import Path
 
 from tap_audit_events.redaction import guard_log, guard_stderr
 
@@ -15,6 +17,7 @@ def main() -> None:
     """Run the tap; what is wrong before it can say so itself is one line, too."""
     guard_stderr()
     guard_log()
+    atexit.register(_abandon_stderr_that_is_gone)
     for name in _LEVELS:
         level = os.environ.get(name, "")
         if level and level.upper() not in logging.getLevelNamesMapping():
@@ -28,6 +31,19 @@ def main() -> None:
         TapAuditEvents.cli()
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _abandon_stderr_that_is_gone() -> None:
+    """A terminal may have gone, with a line half written: a good run would end with exit code 120.
+
+    Python tries again to write it at the very end. Then it goes nowhere.
+    """
+    try:
+        if sys.__stderr__ is not None:
+            sys.__stderr__.flush()
+    except OSError:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), 2)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ _UTC_FORM = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z"
 )
 _UTC_FORMS = re.compile(  # dates and hours, of which there are few, are looked at by themselves
-    r"(?:.{13}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]++)?+Z(?:\n|\Z))*+"
+    r"^.{13}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z$", re.MULTILINE
 )
 _DATE_AND_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3])")
 _HOURS, _MINUTES, _LEAP_SECOND = 24, 60, 60
@@ -68,9 +68,9 @@ def utc_instants(texts: Sequence[str]) -> list[Instant] | None:
     None where one is not, or is no time at all: then each has to be looked at.
     """
     lines, hours = "\n".join(texts), {text[:13] for text in texts}
-    if not _UTC_FORMS.fullmatch(lines) or not all(map(_is_date_and_hour, hours)):
+    if lines.count("\n") >= max(1, len(texts)):  # a line break inside of a text
         return None
-    if lines.count("\n") >= len(texts):  # a line break inside of a text
+    if len(_UTC_FORMS.findall(lines)) < len(texts) or not all(map(_is_date_and_hour, hours)):
         return None
     instants = [
         text[:-1] if text[-2] != "0" or "." not in text else text[:-1].rstrip("0").removesuffix(".")

@@ -277,7 +277,8 @@ def watch(
     (folder / "config.json").write_text(json.dumps(settings))
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("MELTANO_")}
+    left_out = ("MELTANO_", "PYTHONUNBUFFERED")  # who runs it has stderr buffered
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(left_out)}
     with subprocess.Popen(
         [sys.executable, "-m", "tap_audit_events", "--config", "config.json"],
         env=kept | {"TERM": "xterm"} | environment,
