@@ -58,6 +58,8 @@ def others_may_read(status: os.stat_result) -> bool:
 
 
 def _bytes(path: Path) -> bytes:
+    if "\0" in str(path):
+        raise ValueError("is no path: it holds a NUL character")
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError("is no regular file: it could not be read again")
     with path.open("rb") as file:

@@ -117,7 +117,7 @@ def test_a_file_without_a_token_is_one_line(
         ("/nowhere/at/all", "'/nowhere/at/all' cannot be read: No such file or directory"),
         ("/", "'/' is no regular file"),
         ("/dev/zero", "'/dev/zero' is no regular file"),
-        ("/x\nERROR | y\x00", r"'/x\nERROR | y\x00' embedded null byte"),
+        ("/x\nERROR | y\x00", r"'/x\nERROR | y\x00' is no path: it holds a NUL character"),
         ("", "is empty: set it to the path"),
         (5, "must be a text: the path"),
     ],
