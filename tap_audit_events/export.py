@@ -46,7 +46,7 @@ class Export:
     """Which request to send next, and which page comes next: no thread, no clock, no network.
 
     The first request asks for the whole range. Where it has more than one page, a window is cut
-    off behind the next few pages, by the density learned so far, and asked for at the same time;
+    off behind the next few pages, by how many events are foreseen, and asked for at the same time;
     behind that another, and so on. Each window is asked to the end of the range and read only as
     far as the next one starts: so none is empty but behind the last event, wherever the cut lies,
     and a window that turns out large is cut again.
@@ -214,19 +214,20 @@ class Export:
         """The first window whose next page may be asked for."""
         if self._under_way and not self._may_cut:
             return None
-        for reading, pages_before in self._in_places():
+        for reading, pages_before, _ in self._in_places():
             if not reading.is_asked and (
                 self._has_room(pages_before) or self._is_waited_for(reading)
             ):
                 return reading
         return None
 
-    def _in_places(self) -> Iterator[tuple[Reading, float]]:
-        """The windows in reach, each with how many pages are still to be read before its next."""
-        pages = 0.0
+    def _in_places(self) -> Iterator[tuple[Reading, float, float]]:
+        """The windows in reach, with how many pages will be read before, and in them."""
+        before = 0.0
         for reading in self._in_reach():
-            yield reading, pages
-            pages += max(1.0, self._pages_left(reading))
+            left = self._pages_left(reading)
+            yield reading, before, left
+            before += max(1.0, left)
 
     def _has_room(self, pages_before: float) -> bool:
         """Whether a page may be held until so many that come before have been read too.
@@ -250,7 +251,7 @@ class Export:
         if not self._may_cut or not self._can_spare_one:
             return None
         most = WINDOW_PAGES if self.windows > FAR_WINDOWS else FAR_PAGES
-        places = [(each, before, self._pages_left(each)) for each, before in self._in_places()]
+        places = list(self._in_places())
         largest = min(most, sum(left for _, _, left in places) / self._concurrency, self._room / 4)
         for pages in (max(1.0, largest / share) for share in (1, 2)):
             for reading, before, left in places:

@@ -196,6 +196,17 @@ def test_a_burst_is_no_window_of_hundreds_of_pages() -> None:
 # How much at a time, and how soon
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_office_hours_are_foreseen(seed: int) -> None:
+    """Nights between them cost neither windows of nothing nor windows that hold up others."""
+    rng = random.Random(seed)
+    hours = [rng.randrange(30) * 86400 + 8 * 3600 + rng.random() * 36_000 for _ in range(20_000)]
+    played = Play(sorted(map(instant, hours)), page_size=100).run()
+    all_delivered(played, 20_000)
+    assert played.seconds <= 200 / 6
+    assert len(played.requests) <= 230
+
+
 def test_a_window_that_was_read_is_gone() -> None:
     """Nothing keeps it, or its last page, until Python looks for what nobody uses."""
     gc.collect()

@@ -186,3 +186,12 @@ def test_the_very_first_request_may_be_refused() -> None:
     assert pace.limit == 2
     assert pace.seconds_to_wait(0.5) == pytest.approx(2.5 * 1.1 - 0.5)
     assert pace.seconds_to_wait(2.8) == 0
+
+
+def test_until_a_request_is_refused_each_good_reply_lets_one_more_start() -> None:
+    """So that an export has as many under way as it can use."""
+    pace = Pace(8)
+    for limit in (5, 6, 7, 8, 8):
+        pace.start(0)
+        pace.end(good=True)
+        assert pace.limit == limit
