@@ -241,6 +241,14 @@ def test_a_restart_that_reaches_more_ties_goes_on() -> None:
     assert seen == [event_id for event_id, _ in events]
 
 
+def test_a_page_is_not_kept_once_it_was_handed_out() -> None:
+    """It is large, and may wait for long until the next is wanted."""
+    pages = read_window(EVERYTHING, lambda _: (a_page([]) for _ in range(2)), lambda _: None)
+    exported = next(pages)
+    assert sys.getrefcount(exported.page) == 2  # what came, and the argument
+    assert len(list(pages)) == 1
+
+
 def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
     """There is nothing to start again from."""
 
