@@ -244,8 +244,9 @@ def test_a_restart_that_reaches_more_ties_goes_on() -> None:
 def test_a_page_is_not_kept_once_it_was_handed_out() -> None:
     """It is large, and may wait for long until the next is wanted."""
     pages = read_window(EVERYTHING, lambda _: (a_page([]) for _ in range(2)), lambda _: None)
-    exported = next(pages)
-    assert sys.getrefcount(exported.page) == 2  # what came, and the argument
+    page = next(pages).page
+    holders = sys.getrefcount(page)
+    assert holders == 2  # the name above, and the argument
     assert len(list(pages)) == 1
 
 
