@@ -109,6 +109,9 @@ def _protocol(transports: _Transports) -> type[asyncio.Protocol]:
             self, transport: asyncio.Transport
         ) -> None:
             transports[transport.get_extra_info("peername")[:2]] = transport
+            # Else the body of a small answer may wait for the acknowledgement of its headers.
+            taken = transport.get_extra_info("socket")
+            taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             super().connection_made(transport)
 
     return NotingProtocol

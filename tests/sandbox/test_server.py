@@ -2,7 +2,9 @@
 
 import logging
 import socket
+import statistics
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -80,6 +82,16 @@ def test_it_answers_many_at_once(sandbox: Sandbox) -> None:
     numbers = [seen.number for seen in client.service.requests]
     assert numbers == list(range(1, 81))
     assert client.service.violations == []
+
+
+def test_a_small_answer_comes_at_once(sandbox: Sandbox) -> None:
+    """Its body does not wait for a delayed acknowledgement of its headers, some 40 ms each."""
+    client, seconds = sandbox(an_event()), []
+    for _ in range(31):
+        began = time.perf_counter()
+        client.get(pageSize=1)
+        seconds.append(time.perf_counter() - began)
+    assert statistics.median(seconds) < 0.02
 
 
 def test_it_leaves_the_logging_alone(sandbox: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
