@@ -22,7 +22,7 @@ from urllib3.exceptions import (
 from tap_audit_events.auth import AccessTokenAuthenticator
 from tap_audit_events.connections import AheadAdapter
 from tap_audit_events.errors import RetryableError, ServiceError, service_error
-from tap_audit_events.events import Envelope, likely_cursor, split_page
+from tap_audit_events.events import Envelope, likely_cursor, likely_newest, split_page
 from tap_audit_events.failures import failure, no_answer
 from tap_audit_events.gate import Gate, Turn
 from tap_audit_events.pacing import (
@@ -32,7 +32,8 @@ from tap_audit_events.pacing import (
 )
 from tap_audit_events.pagination import NextCursorPaginator
 from tap_audit_events.settings import Settings
-from tap_audit_events.windows import Window
+from tap_audit_events.timestamps import Instant
+from tap_audit_events.windows import AsksAhead, Window
 
 MOST_EMPTY_PAGES: Final = 1000
 MOST_NEW_TOKENS: Final = 3
@@ -45,8 +46,9 @@ MEGABYTE: Final = 1_000_000
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 
 
-def never() -> bool:
+def never(newest: Instant | None) -> bool:
     """No."""
+    del newest
     return False
 
 
@@ -128,7 +130,7 @@ class Client:
         )
 
     def envelopes(
-        self, window: Window, asks_ahead: Callable[[], bool] = never
+        self, window: Window, asks_ahead: AsksAhead = never
     ) -> Generator[Envelope, None, None]:
         """Every page of a window, in the service's order; the last is the one without a cursor.
 
@@ -155,9 +157,7 @@ class Client:
         finally:
             self._forget_ahead(window)
 
-    def fetch(
-        self, window: Window, cursor: str | None, asks_ahead: Callable[[], bool] = never
-    ) -> Envelope:
+    def fetch(self, window: Window, cursor: str | None, asks_ahead: AsksAhead = never) -> Envelope:
         """One page of a window, asked for again as often as `max_retries` allows.
 
         Where it `asks_ahead`, the next page may be on its way already; to be of use, it has to be
@@ -175,7 +175,8 @@ class Client:
                     with self._gate.turn(self._turn_of_ahead(query)) as turn:
                         body = self._ask(query, has_cursor=cursor is not None)
                         turn.is_good = True
-                    is_next_asked = asks_ahead() and self._send_ahead(window, body)
+                    may_ask = asks_ahead(likely_newest(body))
+                    is_next_asked = may_ask and self._send_ahead(window, body)
                     return split_page(body, is_next_asked=is_next_asked)
             except RetryableError as error:
                 if retries >= self._settings.max_retries:

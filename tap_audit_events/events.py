@@ -35,6 +35,9 @@ _LONGEST_HINT = 6
 _PIECE = 1 << 16
 _LAST_CURSOR = re.compile(rb'[,{\s]"nextCursor"\s*:\s*"([ !#-\[\]-~]+)"\s*\}\s*\Z')
 _LONGEST_CURSOR = 4096
+_TIME_KEY = b'"occurredAt"'
+_TIME_BEHIND_KEY = re.compile(rb'\s*:\s*"([!#-\[\]-~]+)"')
+_LONGEST_EVENT = 1 << 16
 _LINE_BREAKS_TO_SPACES = bytes.maketrans(b"\n\r", b"  ")
 
 Text: TypeAlias = msgspec.Raw | bytes
@@ -113,6 +116,20 @@ def likely_cursor(body: bytes) -> str | None:
     """
     match = _LAST_CURSOR.search(body, max(0, len(body) - _LONGEST_CURSOR))
     return match[1].decode() if match else None
+
+
+def likely_newest(body: bytes) -> Instant | None:
+    """The time of the last event of a body, which has not been read otherwise.
+
+    It is right where that event holds no other `occurredAt` behind its own; None where no time
+    stands near the end.
+    """
+    key = body.rfind(_TIME_KEY, max(0, len(body) - _LONGEST_EVENT))
+    match = _TIME_BEHIND_KEY.match(body, key + len(_TIME_KEY)) if key >= 0 else None
+    try:
+        return parse_instant(match[1].decode()) if match else None
+    except ValueError:
+        return None
 
 
 def split_page(body: bytes, *, is_next_asked: bool = False) -> Envelope:

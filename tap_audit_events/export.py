@@ -15,11 +15,11 @@ from tap_audit_events.events import Page
 from tap_audit_events.reading import Exported, Pages, Reading, read_window
 from tap_audit_events.rhythm import Level, Rhythm, Stretch
 from tap_audit_events.timestamps import Instant, later, whole_second
-from tap_audit_events.windows import Window
+from tap_audit_events.windows import AsksAhead, Window
 
-PagesAheadOf: TypeAlias = Callable[[Callable[[], bool], Window], Pages]
-"""The same; the first argument tells whether a page may be asked for before the one before it was
-looked at. Such a page says so, and has to be advanced again at once."""
+PagesAheadOf: TypeAlias = Callable[[AsksAhead, Window], Pages]
+"""The same; a page after which the next was asked for ahead says so, and has to be advanced again
+at once."""
 
 SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 3
@@ -88,6 +88,7 @@ class Export:
         self._useful = self._wasted = 0.0
         self._under_way = self._held_pages = self._held_bytes = self._newest_bytes = 0
         self._may_cut = concurrency > 1
+        self._newest_is_told = True
 
     @property
     def is_done(self) -> bool:
@@ -200,15 +201,18 @@ class Export:
         reading.is_asked = True
         self._under_way += 1
         self._held_pages += 1
-        reading.asks_ahead.is_given = self._is_sure_to_go_on(reading)
+        self._tell_who_asks_ahead()
 
-    def _is_sure_to_go_on(self, reading: Reading) -> bool:
-        """Whether its page after the next will be asked for anyway, before any other."""
+    def _tell_who_asks_ahead(self) -> None:
+        """Tell each window whether its next page but one will be asked for before any other."""
         pages = self._held_pages + self._under_way
         size = self._held_bytes + self._under_way * self._newest_bytes
-        if reading.until is not None or pages > self._pages_ahead or size >= BYTES_AHEAD:
-            return False
-        return all(each.is_asked for each in self._in_reach())
+        is_next = pages <= self._pages_ahead and size < BYTES_AHEAD
+        for reading, before, _ in self._in_places():
+            is_next = is_next and reading.is_asked and self._has_room(before)
+            is_told = reading.until is None or self._newest_is_told
+            reading.asks_ahead.is_given = is_next and is_told
+            reading.asks_ahead.until = reading.until
 
     def _to_go_on(self) -> Reading | None:
         """The first window whose next page may be asked for."""
@@ -296,7 +300,7 @@ class Export:
             return None
         behind = self._reading(start, reading.lately)
         behind.until, reading.until = reading.until, start
-        reading.asks_ahead.is_given = False
+        reading.asks_ahead.until = start
         self._readings.insert(self._readings.index(reading) + 1, behind)
         return behind
 
@@ -332,6 +336,7 @@ class Export:
             reading.lately.append(stretch)
             reading.level = None
         reading.reached = max(reading.reached or newest, newest)
+        self._newest_is_told &= reading.asks_ahead.newest == newest
 
     def _end_with(self, reading: Reading) -> None:
         """Read on from here one page after the other: what comes out of order may come late."""

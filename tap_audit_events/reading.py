@@ -37,13 +37,23 @@ class Exported(NamedTuple):
 
 @dataclass(slots=True)
 class Permission:
-    """Something that may be done or not, for whoever only asks for that."""
+    """Whether a page may be asked for before the one before it was looked at.
+
+    Attributes:
+        is_given: whether that page, if it is wanted, is the next to be asked for.
+        until: where the next window starts: behind it nothing is wanted.
+        newest: what seemed to be the newest instant of the page that came last.
+    """
 
     is_given: bool = False
+    until: Instant | None = None
+    newest: Instant | None = None
 
-    def __call__(self) -> bool:
-        """Whether it may be done now."""
-        return self.is_given
+    def __call__(self, newest: Instant | None) -> bool:
+        """Whether it may be asked for, where this seems to be the newest instant before it."""
+        self.newest = newest
+        is_wanted = self.until is None or (newest is not None and newest < self.until)
+        return self.is_given and is_wanted
 
 
 @dataclass(eq=False, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from functools import partial
 from math import inf
@@ -42,7 +42,7 @@ from tap_audit_events.selection import Path, deselected, leave_out
 from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
 from tap_audit_events.timestamps import instant_of
 from tap_audit_events.watermark import Watermark
-from tap_audit_events.windows import Window, run_window
+from tap_audit_events.windows import AsksAhead, Window, run_window
 
 if TYPE_CHECKING:
     from singer_sdk.singerlib import Catalog
@@ -161,7 +161,7 @@ class AuditEventsStream(Stream):
             restarting=report.restarting,
         )
 
-    def _pages_of(self, client: Client, asks_ahead: Callable[[], bool], window: Window) -> Pages:
+    def _pages_of(self, client: Client, asks_ahead: AsksAhead, window: Window) -> Pages:
         """The pages of a window, each asked for when it is asked for here, or just before."""
 
         def read(envelope: Envelope) -> Page:

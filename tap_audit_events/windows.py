@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from tap_audit_events.timestamps import (
     EARLIEST,
@@ -14,6 +15,10 @@ from tap_audit_events.timestamps import (
     text_of,
     whole_second,
 )
+
+AsksAhead: TypeAlias = Callable[[Instant | None], bool]
+"""Whether the page after one that has just come may be asked for before that one is looked at; it
+is told what seems to be the newest instant in it, None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tap_audit_events.events import Page
 from tap_audit_events.export import Export
 from tap_audit_events.reading import Exported, Pages, Reading
 from tap_audit_events.timestamps import Instant, next_whole_second, whole_second
-from tap_audit_events.windows import Window
+from tap_audit_events.windows import AsksAhead, Window
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001 - an instant has no offset
 RANGE_SECONDS = 30 * 86400
@@ -180,7 +180,7 @@ class Play:
         del window
         self.played.restarts += 1
 
-    def _pages_of(self, asks_ahead: Callable[[], bool], window: Window) -> Pages:
+    def _pages_of(self, asks_ahead: AsksAhead, window: Window) -> Pages:
         start = whole_second(window.start) if window.start else instant(0)
         position = bisect_left(self.instants, start)
         end = bisect_right(self.instants, next_whole_second(window.end))
@@ -194,7 +194,8 @@ class Play:
             positions = range(position, min(position + self.page_size, end))
             position, number = positions.stop, number + 1
             is_last = position >= end
-            is_next_asked = not is_last and asks_ahead() and self.can_ask_ahead()
+            newest = self.instants[positions[-1]] if positions else None
+            is_next_asked = asks_ahead(newest) and not is_last and self.can_ask_ahead()
             try:
                 yield self._page(self.arranged(positions), is_last, is_next_asked)
             except GeneratorExit:

@@ -6,7 +6,7 @@ import logging
 import socketserver
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,7 @@ from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.settings import read_settings
 from tap_audit_events.tap import TapAuditEvents
 from tap_audit_events.timestamps import Instant
-from tap_audit_events.windows import Window
+from tap_audit_events.windows import AsksAhead, Window
 from tests.builders import ORGANIZATION_ID, an_event
 from tests.running import run, settings_for
 from tests.test_requests import TEN_EVENTS
@@ -40,9 +40,7 @@ class Ask:
     client: Client
     gate: Gate
 
-    def pages(
-        self, asks_ahead: Callable[[], bool] = lambda: True
-    ) -> Generator[Envelope, None, None]:
+    def pages(self, asks_ahead: AsksAhead = lambda _: True) -> Generator[Envelope, None, None]:
         return self.client.envelopes(EVERYTHING, asks_ahead)
 
 
@@ -100,7 +98,7 @@ def test_the_next_page_is_on_its_way_before_one_is_looked_at(base_url: str) -> N
 def test_nothing_is_sent_ahead_unasked(service: Service, base_url: str) -> None:
     """Where the next page may not be wanted, it is asked for when it is."""
     ask = asking(base_url)
-    pages = ask.pages(lambda: False)
+    pages = ask.pages(lambda _: False)
     assert not next(pages).is_next_asked
     assert len(service.requests) == ask.gate.requests == 1
     assert len(ids_of(list(pages))) == 7
@@ -129,7 +127,7 @@ def test_what_ends_beside_it_disturbs_no_request_ahead(base_url: str) -> None:
     """Iterators that nobody uses any more end in whichever thread frees them."""
     ask = asking(base_url, concurrency=2)
     pages = ask.pages()
-    other = ask.client.envelopes(Window(None, EVERYTHING.end), lambda: False)
+    other = ask.client.envelopes(Window(None, EVERYTHING.end), lambda _: False)
     seen = [next(other), next(pages)]
     other.close()
     assert ids_of([seen[1], *pages]) == TEN_IDS
