@@ -236,11 +236,12 @@ class Export:
     def _has_room(self, pages_before: float) -> bool:
         """Whether a page may be held until so many that come before have been read too.
 
-        Else it would take the room of those that are waited for first.
+        Else it would take the room of those that are waited for first. At most half of the room is
+        kept for them: how many they are is only foreseen.
         """
         waiting = self._held_pages - self._under_way
         is_full = self._held_pages >= self._pages_ahead or self._held_bytes >= BYTES_AHEAD
-        return not is_full and waiting + pages_before < self._room
+        return not is_full and waiting + min(pages_before, self._room / 2) < self._room
 
     @property
     def _room(self) -> float:
