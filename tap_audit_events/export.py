@@ -301,7 +301,6 @@ class Export:
             return None
         behind = self._reading(start, reading.lately)
         behind.until, reading.until = reading.until, start
-        reading.asks_ahead.until = start
         self._readings.insert(self._readings.index(reading) + 1, behind)
         return behind
 
@@ -337,7 +336,7 @@ class Export:
             reading.lately.append(stretch)
             reading.level = None
         reading.reached = max(reading.reached or newest, newest)
-        self._newest_is_told &= reading.asks_ahead.newest == newest
+        self._newest_is_told &= (reading.asks_ahead.newest or newest) >= newest
 
     def _end_with(self, reading: Reading) -> None:
         """Read on from here one page after the other: what comes out of order may come late."""

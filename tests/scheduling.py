@@ -95,6 +95,7 @@ class Play:
     reply_seconds: Callable[[], float] = lambda: 1.0
     takes: Callable[[], bool] = lambda: True
     can_ask_ahead: Callable[[], bool] = lambda: True
+    told: Callable[[Instant], Instant | None] = lambda newest: newest
 
     def __post_init__(self) -> None:
         self.played = Played()
@@ -194,7 +195,7 @@ class Play:
             positions = range(position, min(position + self.page_size, end))
             position, number = positions.stop, number + 1
             is_last = position >= end
-            newest = self.instants[positions[-1]] if positions else None
+            newest = self.told(self.instants[positions[-1]]) if positions else None
             is_next_asked = asks_ahead(newest) and not is_last and self.can_ask_ahead()
             try:
                 yield self._page(self.arranged(positions), is_last, is_next_asked)

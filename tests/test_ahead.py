@@ -9,6 +9,7 @@ import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -18,12 +19,12 @@ from hypothesis import strategies as st
 from tap_audit_events.client import Client
 from tap_audit_events.connections import AheadAdapter
 from tap_audit_events.errors import ServiceError
-from tap_audit_events.events import Envelope, likely_cursor, split_page
+from tap_audit_events.events import Envelope, likely_cursor, likely_newest, split_page
 from tap_audit_events.gate import Gate
 from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.settings import read_settings
 from tap_audit_events.tap import TapAuditEvents
-from tap_audit_events.timestamps import Instant
+from tap_audit_events.timestamps import Instant, parse_instant
 from tap_audit_events.windows import AsksAhead, Window
 from tests.builders import ORGANIZATION_ID, an_event
 from tests.running import run, settings_for
@@ -294,6 +295,40 @@ def test_a_usual_cursor_is_found(space: bytes) -> None:
     cursor = b"R+DrHv8xSI7L+/ &%2B=0F+nlldCjCec=="
     body = b'{"auditEvents":[],%b"nextCursor":%b"%b"%b}%b' % (space, space, cursor, space, space)
     assert likely_cursor(body) == cursor.decode()
+
+
+@given(
+    times=st.lists(st.datetimes(), max_size=3),
+    more=st.dictionaries(st.text(max_size=3), st.text(max_size=5), max_size=2),
+    is_last=st.booleans(),
+    spaces=st.sampled_from([None, 1]),
+)
+def test_the_last_events_time_is_the_likely_newest(
+    times: list[datetime], more: dict[str, str], is_last: bool, spaces: int | None
+) -> None:
+    """Wherever it stands in the event, and however the page is laid out."""
+    own = [{"occurredAt": f"{time.isoformat()}Z"} for time in times]
+    events = [more | each if is_last else each | more for each in own]
+    body = json.dumps({"auditEvents": events, "nextCursor": "abc"}, indent=spaces).encode()
+    newest = parse_instant(own[-1]["occurredAt"]) if own else None
+    assert likely_newest(body) == newest
+
+
+@pytest.mark.parametrize(
+    ("end", "newest"),
+    [
+        ('"occurredAt":"2026-01-01T02:00:00.50+02:00","x":{}', "2026-01-01T00:00:00.5"),
+        ('"occurredAt":"yesterday"', None),
+        ('"occurredAt":null', None),
+        ('"occurredAt":"2026-01-01T00:00:00Z","x":"occurredAt"', None),
+        ('"occurredAt":"2026-01-01T00:00:00Z","x":"%s"' % ("y" * 70_000), None),
+        ('"occurredAt":"2026-01-01T00:00:00Z","x":{"occurredAt":"2025-01-01T00:00:00Z"}',
+         "2025-01-01T00:00:00"),
+    ],
+)  # fmt: skip
+def test_a_likely_newest_is_only_what_stands_last(end: str, newest: str | None) -> None:
+    """It is a guess, and none where that is no time."""
+    assert likely_newest(b'{"auditEvents":[{%b}],"nextCursor":"a"}' % end.encode()) == newest
 
 
 def test_socks_proxies_keep_their_own_connections() -> None:

@@ -2,7 +2,7 @@
 
 import gc
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import example, given
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tap_audit_events.errors import CursorRefusedError, ServiceError, service_error
 from tap_audit_events.events import Page
 from tap_audit_events.export import BYTES_AHEAD, PAGES_AHEAD, SPARE_REQUESTS, SPARE_SHARE
-from tap_audit_events.reading import Reading
-from tap_audit_events.timestamps import LATEST, Instant
+from tap_audit_events.reading import Permission, Reading
+from tap_audit_events.timestamps import EARLIEST, LATEST, Instant
 from tap_audit_events.windows import Window
 from tests.scheduling import (
     EVER,
@@ -236,6 +236,58 @@ def test_eight_at_a_time_are_six_and_a_half_times_as_fast() -> None:
         all_delivered(parallel, 200 * 100)
         assert sequential.seconds >= times * parallel.seconds
         assert max(parallel.under_way) == concurrency
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_room_is_kept_for_pages_that_are_waited_for(seed: int) -> None:
+    """Where there is ever more to read, windows ahead do not fill it while others wait for it."""
+    rng = random.Random(seed)
+    times = [RANGE_SECONDS * rng.random() ** 0.25 for _ in range(20_000)]
+    played = Play(sorted(map(instant, times)), page_size=100).run()
+    all_delivered(played, 20_000)
+    assert played.seconds <= 200 / 6
+
+
+class Asks:
+    """Counts the pages that are asked for ahead."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> bool:
+        self.count += 1
+        return True
+
+
+def test_pages_of_cut_windows_are_asked_for_ahead() -> None:
+    """Nearly all but the first of each, and none that is not wanted."""
+    asks = Asks()
+    played = Play(evenly(20_000), page_size=100, can_ask_ahead=asks).run()
+    all_delivered(played, 20_000)
+    windows = len({request.start for request in played.requests})
+    assert asks.count >= 0.9 * (len(played.requests) - windows)
+    without = Play(evenly(20_000), page_size=100, can_ask_ahead=lambda: False).run()
+    assert len(played.requests) <= len(without.requests) + 3
+
+
+def test_a_page_is_wanted_up_to_where_the_next_window_starts() -> None:
+    """What lies there is read by that one; in the last window every page is wanted."""
+    until = instant(7)
+    cut, last = Permission(is_given=True, until=until), Permission(is_given=True)
+    assert [cut(instant(second)) for second in (6, 7, 8)] == [True, False, False]
+    assert [cut(None), last(None), last(until)] == [False, True, True]
+    assert not Permission(until=until)(instant(6))
+
+
+@pytest.mark.parametrize("told", [lambda _: EARLIEST, lambda _: None])
+def test_a_time_that_is_not_the_newest_asks_for_nothing_ahead(
+    told: Callable[[Instant], Instant | None],
+) -> None:
+    """As where events hold older ones: the first page shows it, so nothing is asked for in vain."""
+    played = Play(evenly(20_000), page_size=100, told=told).run()
+    all_delivered(played, 20_000)
+    plainly = Play(evenly(20_000), page_size=100, can_ask_ahead=lambda: False).run()
+    assert played.requests == plainly.requests
 
 
 def test_what_is_read_ahead_is_bounded_in_pages() -> None:
