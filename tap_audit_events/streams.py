@@ -154,24 +154,12 @@ class AuditEventsStream(Stream):
         is_probe = self.ABORT_AT_RECORD_COUNT is not None
         return Export(
             window,
-            partial(self._pages_of, client),
+            partial(pages_of, client),
             page_size=settings.page_size,
             concurrency=1 if is_probe else settings.concurrency,
             pages_ahead=1 if is_probe else None,
             restarting=report.restarting,
         )
-
-    def _pages_of(self, client: Client, asks_ahead: AsksAhead, window: Window) -> Pages:
-        """The pages of a window, each asked for when it is asked for here, or just before."""
-
-        def read(envelope: Envelope) -> Page:
-            page = read_page(envelope)
-            if page.malformed:
-                page.malformed.where = f"in {window}"
-            return page
-
-        with closing(client.envelopes(window, asks_ahead)) as envelopes:
-            yield from map(read, envelopes)
 
     # What a run begins with
 
@@ -331,6 +319,22 @@ class AuditEventsStream(Stream):
             raise SettingsError(
                 [f"stream_maps fails at event {shown(event_id)} ({what})"], "AE-STREAM-MAPS"
             ) from error
+
+
+def pages_of(client: Client, asks_ahead: AsksAhead, window: Window) -> Pages:
+    """The pages of a window, each asked for when it is asked for here, or just before.
+
+    A page is not kept once it was handed out.
+    """
+
+    def read(envelope: Envelope) -> Page:
+        page = read_page(envelope)
+        if page.malformed:
+            page.malformed.where = f"in {window}"
+        return page
+
+    with closing(client.envelopes(window, asks_ahead)) as envelopes:
+        yield from map(read, envelopes)
 
 
 def _without_alarm_for_expected_errors(record: logging.LogRecord) -> bool:

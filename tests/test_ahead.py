@@ -23,6 +23,7 @@ from tap_audit_events.events import Envelope, likely_cursor, likely_newest, spli
 from tap_audit_events.gate import Gate
 from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.settings import read_settings
+from tap_audit_events.streams import pages_of
 from tap_audit_events.tap import TapAuditEvents
 from tap_audit_events.timestamps import Instant, parse_instant
 from tap_audit_events.windows import AsksAhead, Window
@@ -111,6 +112,14 @@ def test_a_page_is_not_kept_by_whoever_asked_for_it(base_url: str) -> None:
     page = next(pages)
     assert sys.getrefcount(page) == 2  # the name here, and the argument
     assert len(ids_of([page, *pages])) == len(TEN_IDS)
+
+
+def test_a_page_is_not_kept_by_whoever_read_it(base_url: str) -> None:
+    """Neither its bytes nor its columns."""
+    pages = pages_of(asking(base_url).client, lambda _: True, EVERYTHING)
+    page = next(pages)
+    assert sys.getrefcount(page) == 2  # the name here, and the argument
+    assert [*page.ids, *(event_id for each in pages for event_id in each.ids)] == TEN_IDS
 
 
 def test_what_nobody_takes_is_forgotten(base_url: str) -> None:
