@@ -25,10 +25,8 @@ _DATE_TIME = re.compile(
 _UTC_FORM = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z"
 )
-_UTC_FORMS = re.compile(  # dates and hours, of which there are few, are looked at by themselves
-    r"^.{13}:[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?Z$", re.MULTILINE
-)
-_DATE_AND_HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3])")
+_UTC_SHAPE = re.compile(r"0000-00-00T00:00:00(?:\.0+)?Z")
+_DIGITS_TO_ZEROS = str.maketrans("123456789", "0" * 9)
 _HOURS, _MINUTES, _LEAP_SECOND = 24, 60, 60
 _WHOLE = len(EARLIEST)
 _NO_OFFSET = ("+00:00", "-00:00")
@@ -67,14 +65,15 @@ def utc_instants(texts: Sequence[str]) -> list[Instant] | None:
 
     None where one is not, or is no time at all: then each has to be looked at.
     """
-    lines, hours = "\n".join(texts), {text[:13] for text in texts}
-    if lines.count("\n") >= max(1, len(texts)):  # a line break inside of a text
-        return None
-    if len(_UTC_FORMS.findall(lines)) < len(texts) or not all(map(_is_date_and_hour, hours)):
+    lines = "\n".join(texts)
+    shapes = set(lines.translate(_DIGITS_TO_ZEROS).split("\n"))  # of which there are few
+    if not all(map(_UTC_SHAPE.fullmatch, shapes)) or not _all_exist(texts):
+        return None if texts else []
+    if "T24" in lines:  # which Python takes for midnight from 3.14 on
         return None
     instants = [
-        text[:-1] if text[-2] != "0" or "." not in text else text[:-1].rstrip("0").removesuffix(".")
-        for text in texts
+        time if time[-1] != "0" or "." not in time else time.rstrip("0").removesuffix(".")
+        for time in lines[:-1].split("Z\n")
     ]
     return cast("list[Instant]", instants)  # a call of Instant for each would double the time
 
@@ -166,10 +165,11 @@ def _offset(match: re.Match[str]) -> timedelta:
     return -offset if match[6] == "-" else offset
 
 
-@lru_cache(maxsize=1024)
-def _is_date_and_hour(text: str) -> bool:
-    match = _DATE_AND_HOUR.fullmatch(text)
-    return match is not None and _is_date(match[1])
+def _all_exist(texts: Sequence[str]) -> bool:
+    try:
+        return all(map(datetime.fromisoformat, texts))
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=1024)

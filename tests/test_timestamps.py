@@ -147,6 +147,11 @@ def test_what_is_no_instant_is_refused(text: str) -> None:
         assert utc_instants(texts) is None
 
 
+def test_no_times_have_no_instants() -> None:
+    """As on a page without events."""
+    assert utc_instants([]) == []
+
+
 def test_a_datetime_becomes_its_instant() -> None:
     """The clock's reading is an instant of its own zone."""
     moment = datetime(2026, 1, 2, 3, 4, 5, 60000, tzinfo=timezone(timedelta(hours=2)))
