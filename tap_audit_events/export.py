@@ -149,6 +149,8 @@ class Export:
         if page.is_last:
             reading.is_at_end = True
             self._drop_after(reading)
+        if page.malformed or not exported.in_order:
+            self._tell_who_asks_ahead()
 
     def failed(self, reading: Reading, error: Exception) -> None:
         """Take in what kept the page from coming: it is raised when its turn has come.
@@ -165,6 +167,7 @@ class Export:
             self._may_cut = False
         else:
             reading.error = error
+        self._tell_who_asks_ahead()
 
     def next_page(self) -> Exported | None:
         """The next page in order; None where it has not come, or all were taken.
@@ -208,10 +211,13 @@ class Export:
         pages = self._held_pages + self._under_way
         size = self._held_bytes + self._under_way * self._newest_bytes
         is_next = pages <= self._pages_ahead and size < BYTES_AHEAD
+        for reading in self._readings:
+            reading.asks_ahead.is_given = False
         for reading, before, _ in self._in_places():
             is_next = is_next and reading.is_asked and self._has_room(before)
             is_told = reading.until is None or self._newest_is_told
-            reading.asks_ahead.is_given = is_next and is_told
+            may_go_on = self._may_cut or reading.is_alone
+            reading.asks_ahead.is_given = is_next and is_told and may_go_on
             reading.asks_ahead.until = reading.until
 
     def _to_go_on(self) -> Reading | None:
@@ -353,5 +359,6 @@ class Export:
 
     def _drop(self, reading: Reading) -> None:
         self._wasted += reading.is_asked
+        reading.asks_ahead.is_given = False
         self._held_pages -= len(reading.waiting)
         self._held_bytes -= sum(exported.page.size for exported in reading.waiting)
