@@ -88,7 +88,7 @@ class Export:
         self._useful = self._wasted = 0.0
         self._under_way = self._held_pages = self._held_bytes = self._newest_bytes = 0
         self._may_cut = concurrency > 1
-        self._newest_is_told = True
+        self._newest_is_told = True  # by the last event of a page, before that is looked at
 
     @property
     def is_done(self) -> bool:
