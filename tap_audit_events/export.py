@@ -149,7 +149,7 @@ class Export:
         if page.is_last:
             reading.is_at_end = True
             self._drop_after(reading)
-        if page.malformed or not exported.in_order:
+        if page.malformed:
             self._tell_who_asks_ahead()
 
     def failed(self, reading: Reading, error: Exception) -> None:

@@ -3,6 +3,7 @@
 import gc
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
@@ -362,6 +363,26 @@ def test_behind_a_fault_nothing_is_asked_any_more(place: int) -> None:
     assert len(set(behind)) == len(behind), "a window behind was read on"
 
 
+def test_behind_a_malformed_page_nothing_is_asked_for_ahead() -> None:
+    """As behind any other fault; what was under way by then still comes."""
+    may_ask: list[bool] = []
+
+    class Broken(Play):
+        def _page(self, positions: Sequence[int], is_last: bool, is_next_asked: bool) -> Page:
+            page = super()._page(positions, is_last, is_next_asked)
+            readings = list(self._export._readings)
+            broken = [place for place, reading in enumerate(readings) if reading.error]
+            if broken:
+                behind = readings[broken[0] + 1 :]
+                may_ask.extend(reading.asks_ahead.is_given for reading in behind)
+                return page
+            return replace(page, malformed=fault_from(0)) if positions[0] > 1000 else page
+
+    played = Broken(evenly(10_000)).run()
+    assert isinstance(played.error, ServiceError)
+    assert set(may_ask) == {False}
+
+
 class NewestCursorOnly:
     """A service that refuses every cursor but the one it gave last."""
 
@@ -448,3 +469,24 @@ def test_disorder_leads_to_one_at_a_time() -> None:
     (sent_by_then,) = seen_at
     assert set(played.under_way[sent_by_then:]) == {1}
     assert played.disordered > 50
+
+
+@pytest.mark.parametrize("place", [1000, 3000, 5000])
+def test_nothing_is_asked_for_ahead_beside_disorder(place: int) -> None:
+    """Neither in the windows that are left, nor in those before, which are read by themselves."""
+    under_way: list[Reading] = []
+    may_ask: list[bool] = []
+
+    def arranged(positions: range) -> Sequence[int]:
+        if place not in positions or under_way:
+            return positions
+        under_way.extend(play._export._readings)
+        return positions[::-1]
+
+    def fails(_: Request) -> None:
+        may_ask.extend(each.asks_ahead.is_given for each in under_way if not each.is_alone)
+
+    play = Play(evenly(10_000), arranged=arranged, fails=fails)
+    played = play.run()
+    assert sorted(played.delivered) == list(range(10_000))
+    assert set(may_ask) == {False}
