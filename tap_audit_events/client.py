@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from logging import Logger
@@ -55,7 +54,6 @@ def never(newest: Instant | None) -> bool:
 class _Ahead(NamedTuple):
     """A request that was sent before the page before it was looked at."""
 
-    window: Window
     query: str
     request: requests.PreparedRequest
     turn: Turn
@@ -63,7 +61,7 @@ class _Ahead(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """A request that needs only its parameters, and what carries it; each thread has one.
+    """A request that needs only its parameters, and what carries it, one at a time.
 
     `Session.send` would prepare each request anew, keep cookies, and look where redirects lead.
 
@@ -87,7 +85,7 @@ class _Line:
 
 
 class Client:
-    """Reads pages of audit events (interface.md 4.1); each thread has a connection of its own.
+    """Reads pages of audit events (interface.md 4.1); whoever reads has a connection of its own.
 
     Args:
         settings: where to ask, as whom, and how patiently.
@@ -116,7 +114,7 @@ class Client:
         self._new_session = new_session
         self._gate = gate
         self._logger = logger
-        self._of_thread = threading.local()
+        self._free_lines: list[_Line] = []
         self._authenticator = AccessTokenAuthenticator(
             token=settings.access_token,
             base_url=settings.base_url,
@@ -144,55 +142,67 @@ class Client:
                 end.
         """
         paginator, empty_pages = NextCursorPaginator(), 0
+        line = None
         try:
-            while not paginator.finished:
-                answer = [self.fetch(window, paginator.current_value, asks_ahead)]
-                empty_pages = 0 if answer[0].texts else empty_pages + 1
-                end = answer[0].without_events
-                yield answer.pop()  # all of it: it must not be kept here until the next is wanted
-                with about(window):
+            with about(window):
+                while not paginator.finished:
+                    line = line or self._line()
+                    answer = [self._fetch(line, window, paginator.current_value, asks_ahead)]
+                    if line.ahead is None:
+                        self._set_free(line)
+                        line = None
+                    empty_pages = 0 if answer[0].texts else empty_pages + 1
+                    end = answer[0].without_events
+                    yield answer.pop()  # it must not be kept here until the next is wanted
                     if empty_pages > MOST_EMPTY_PAGES:
                         raise service_error("AE-EMPTY-PAGES", details=f"{empty_pages} in a row")
                     paginator.advance(end)  # type: ignore[arg-type]  # see there
         finally:
-            self._forget_ahead(window)
+            if line:
+                self._set_free(line)
 
-    def fetch(self, window: Window, cursor: str | None, asks_ahead: AsksAhead = never) -> Envelope:
+    def fetch(self, window: Window, cursor: str | None) -> Envelope:
         """One page of a window, asked for again as often as `max_retries` allows.
-
-        Where it `asks_ahead`, the next page may be on its way already; to be of use, it has to be
-        fetched next, by the same thread.
 
         Raises:
             ServiceError: what the last answer was, or what kept it from coming.
         """
+        with about(window):
+            line = self._line()
+            try:
+                return self._fetch(line, window, cursor, never)
+            finally:
+                self._set_free(line)
+
+    def _fetch(
+        self, line: _Line, window: Window, cursor: str | None, asks_ahead: AsksAhead
+    ) -> Envelope:
         backoffs = backoff.expo(max_value=LONGEST_BACKOFF_SECONDS)
         next(backoffs)
         query, retries = self._query(window, cursor), 0
         while True:
             try:
-                with about(window):
-                    with self._gate.turn(self._turn_of_ahead(query)) as turn:
-                        body = self._ask(query, has_cursor=cursor is not None)
-                        turn.is_good = True
-                    may_ask = asks_ahead(likely_newest(body))
-                    is_next_asked = may_ask and self._send_ahead(window, body)
-                    return split_page(body, is_next_asked=is_next_asked)
+                with self._gate.turn(self._turn_of_ahead(line, query)) as turn:
+                    body = self._ask(line, query, has_cursor=cursor is not None)
+                    turn.is_good = True
+                may_ask = asks_ahead(likely_newest(body))
+                is_next_asked = may_ask and self._send_ahead(line, window, body)
+                return split_page(body, is_next_asked=is_next_asked)
             except RetryableError as error:
                 if retries >= self._settings.max_retries:
                     raise _used_up(error, retries) from None
                 retries += 1
                 self._put_off(turn, error, backoff.full_jitter(next(backoffs)), retries)
 
-    def _ask(self, query: str, *, has_cursor: bool) -> bytes:
+    def _ask(self, line: _Line, query: str, *, has_cursor: bool) -> bytes:
         """The body of an answer that is a page."""
-        response, body = self._send(query)
+        response, body = self._send(line, query)
         for _ in range(MOST_NEW_TOKENS):
             is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
             if not is_refused or not self._authenticator.has_another_token(response):
                 break
             self._gate.sent_again()
-            response, body = self._send(query)
+            response, body = self._send(line, query)
         self.date = response.headers.get("Date")
         if response.status_code != HTTPStatus.OK:
             raise failure(response, body, has_cursor=has_cursor)
@@ -211,14 +221,12 @@ class Client:
         given = {name: value for name, value in parameters.items() if value is not None}
         return urlencode(given, quote_via=quote, safe="")
 
-    def _send(self, query: str) -> tuple[requests.Response, bytes]:
+    def _send(self, line: _Line, query: str) -> tuple[requests.Response, bytes]:
         """Send one request and read the whole answer, whatever its status."""
         timeout = self._settings.request_timeout_seconds
-        ahead = None
+        ahead = line.take_ahead()
         try:
-            line = self._line
-            ahead = line.take_ahead()
-            request = ahead.request if ahead else self._request(query)
+            request = ahead.request if ahead else self._request(line, query)
             response = line.adapter.send(request, timeout=(timeout, timeout), **self._environment)
             line.carried_by = response.raw.connection
             if response.status_code != HTTPStatus.OK:
@@ -226,20 +234,20 @@ class Client:
             return response, self._read(response)
         except (exceptions.RequestException, HTTPError, UnicodeError, OSError) as error:
             if ahead:
-                self._line.failed_ahead += 1
+                line.failed_ahead += 1
             raise no_answer(error) from None
 
-    def _request(self, query: str) -> requests.PreparedRequest:
-        request = self._line.request.copy()
+    def _request(self, line: _Line, query: str) -> requests.PreparedRequest:
+        request = line.request.copy()
         request.url = f"{request.url}?{query}"
         self._authenticator(request)
         return request
 
     # What is sent ahead
 
-    def _send_ahead(self, window: Window, body: bytes) -> bool:
+    def _send_ahead(self, line: _Line, window: Window, body: bytes) -> bool:
         """Ask for the page behind a body that was not looked at; say whether it was asked for."""
-        line, cursor = self._line, likely_cursor(body)
+        cursor = likely_cursor(body)
         if cursor is None or not isinstance(line.adapter, AheadAdapter):
             return False
         if line.failed_ahead > line.sent_ahead * FAILED_AHEAD_SHARE:
@@ -248,51 +256,51 @@ class Client:
         if turn is None:
             return False
         query = self._query(window, cursor)
-        request = self._request(query)
+        request = self._request(line, query)
         if not line.adapter.send_ahead(line.carried_by, request, self._environment["proxies"]):
             self._gate.end(turn)
             return False
-        line.ahead = _Ahead(window, query, request, turn)
+        line.ahead = _Ahead(query, request, turn)
         line.sent_ahead += 1
         return True
 
-    def _turn_of_ahead(self, query: str) -> Turn | None:
+    def _turn_of_ahead(self, line: _Line, query: str) -> Turn | None:
         """The turn of a request if it was sent ahead; what was sent instead is forgotten."""
-        line: _Line | None = getattr(self._of_thread, "line", None)
-        if line and line.ahead and line.ahead.query == query:
+        if line.ahead and line.ahead.query == query:
             return line.ahead.turn
-        self._forget_ahead()
+        self._forget_ahead(line)
         return None
 
-    def _forget_ahead(self, window: Window | None = None) -> None:
-        """Close the connection that waits for an answer nobody needs.
-
-        Args:
-            window: the very one that it would be of. Iterators over others may end in this thread
-                too, whenever Python frees them.
-        """
-        line: _Line | None = getattr(self._of_thread, "line", None)
-        if line and line.ahead and (window is None or line.ahead.window is window):
-            self._gate.end(line.ahead.turn)
-            line.ahead = None
+    def _forget_ahead(self, line: _Line) -> None:
+        """Close the connection that waits for an answer nobody needs."""
+        if ahead := line.take_ahead():
+            self._gate.end(ahead.turn)
             line.carried_by.close()
 
-    @property
     def _line(self) -> _Line:
-        """The line of the thread that asks for it."""
-        if not hasattr(self._of_thread, "line"):
-            session = self._new_session()
-            request = requests.Request(
-                "GET",
-                self._url,
-                headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
-                auth=lambda request: request,  # keeps out what .netrc says
-            )
-            self._of_thread.line = _Line(
-                session.prepare_request(request), session.get_adapter(self._url)
-            )
-        line: _Line = self._of_thread.line
-        return line
+        """A line for whoever asks for it, until it is set free.
+
+        Raises:
+            ServiceError: no request can be made for that address.
+        """
+        with suppress(IndexError):
+            return self._free_lines.pop()
+        session = self._new_session()
+        request = requests.Request(
+            "GET",
+            self._url,
+            headers={"User-Agent": self._settings.user_agent, "Accept": "application/json"},
+            auth=lambda request: request,  # keeps out what .netrc says
+        )
+        try:
+            return _Line(session.prepare_request(request), session.get_adapter(self._url))
+        except (exceptions.RequestException, UnicodeError) as error:
+            raise no_answer(error) from None
+
+    def _set_free(self, line: _Line) -> None:
+        """Let others have it; nothing is under way on it any more."""
+        self._forget_ahead(line)
+        self._free_lines.append(line)
 
     def _read(self, response: requests.Response) -> bytes:
         """The body, in large pieces: `response.content` would read it 10 kB at a time.
