@@ -106,13 +106,18 @@ class AuditEventsStream(Stream):
             StoppedError: a signal asked to stop.
         """
         del context
-        for delivery in self._pages():
-            for record in delivery.records():
-                self._tap.stop.check()
-                yield record
+        with closing(self._pages()) as pages:
+            for delivery in pages:
+                for record in delivery.records():
+                    self._tap.stop.check()
+                    yield record
 
-    def _pages(self) -> Iterator[Delivery]:
-        """Each page of this run's range in hand, to be written; STATE follows where it is due."""
+    def _pages(self, *, apart: bool = False) -> Generator[Delivery, None, None]:
+        """Each page of this run's range in hand, to be written; STATE follows where it is due.
+
+        Args:
+            apart: whether this is not the main thread, and may wait for the service.
+        """
         tap = self._tap
         delivery = self._delivery = Delivery(self._read_watermark())
         window = self._run_window(delivery.watermark)
@@ -121,15 +126,18 @@ class AuditEventsStream(Stream):
         gate = tap.new_gate()
         report = self._report = self._new_report(window, gate)
         export = self._export(window, gate, report)
-        workers = tap.new_workers(export)
+        workers = tap.new_workers(export, may_wait=apart)
+        idle = _nothing if apart else report.tick
         try:
-            for asked, page, in_order in workers.pages(report.tick):
-                delivery.begin(page, asked, in_order=in_order)
-                yield delivery
-                delivery.take_in()
-                report.page(page)
-                if tap.message_writer.state_is_due:
-                    self._write_checkpoint()
+            for asked, page, in_order in workers.pages(idle):
+                with tap.stop.in_hand:
+                    tap.stop.check()
+                    delivery.begin(page, asked, in_order=in_order)
+                    yield delivery
+                    delivery.take_in()
+                    report.page(page)
+                    if tap.message_writer.state_is_due:
+                        self._write_checkpoint()
         finally:
             gate.close()
         delivery.watermark.settle()
@@ -269,12 +277,21 @@ class AuditEventsStream(Stream):
     def _write_pages(self) -> None:
         """The verbatim lane: events leave as the bytes they came in, a page at a time."""
         with self.get_record_counter() as counter, self.get_sync_timer():
-            for delivery in self._pages():
+            self._tap.run_apart(partial(self._write_each_page, counter), self._tick)
+        self._write_state_message()
+
+    def _write_each_page(self, counter: Counter) -> None:
+        with closing(self._pages(apart=True)) as pages:
+            for delivery in pages:
                 texts = delivery.texts()
                 self._tap.message_writer.write_records(self.name, texts, self._tap.now())
                 delivery.all_written()
                 counter.increment(len(texts))
-        self._write_state_message()
+
+    def _tick(self) -> None:
+        """Time has gone by, and no page came."""
+        if self._report is not None:
+            self._report.tick()
 
     def _write_starting_replication_value(self, context: object) -> None:
         """The bookmark is read from the state as it is; the SDK would compare it inexactly."""
@@ -335,6 +352,10 @@ def pages_of(client: Client, asks_ahead: AsksAhead, window: Window) -> Pages:
 
     with closing(client.envelopes(window, asks_ahead)) as envelopes:
         yield from map(read, envelopes)
+
+
+def _nothing() -> None:
+    """The main thread looks around where another one delivers."""
 
 
 def _without_alarm_for_expected_errors(record: logging.LogRecord) -> bool:

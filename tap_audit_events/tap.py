@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -112,11 +112,17 @@ class TapAuditEvents(Tap):
 
         return Gate(self.settings.concurrency)
 
-    def new_workers(self, export: Export) -> Workers:
+    def new_workers(self, export: Export, *, may_wait: bool = False) -> Workers:
         """Those who send the requests."""
         from tap_audit_events.workers import Workers
 
-        return Workers(export, self.stop, self.settings.concurrency)
+        return Workers(export, self.stop, self.settings.concurrency, may_wait=may_wait)
+
+    def run_apart(self, work: Callable[[], object], idle: Callable[[], object]) -> None:
+        """Do work that may wait for the service, in another thread."""
+        from tap_audit_events.apart import run_apart
+
+        run_apart(work, self.stop, idle)
 
     def new_session(self) -> requests.Session:
         """A connection to the service."""

@@ -20,7 +20,7 @@ LAYERS = [
     {"__main__"},
     {"tap"},
     {"streams", "checking"},
-    {"workers", "report"},
+    {"workers", "report", "apart"},
     {"client", "export", "delivery", "state", "messages", "stopping", "progress", "bar"},
     {"reading", "failures"},
     {"watermark", "unknown"},

@@ -287,7 +287,12 @@ class SimulatedTap(TapAuditEvents):
     def new_gate(self) -> Gate:
         return InlineGate(self.settings.concurrency, self.world)
 
-    def new_workers(self, export: Export) -> Workers:
+    def run_apart(self, work: Callable[[], object], idle: Callable[[], object]) -> None:
+        del idle
+        work()
+
+    def new_workers(self, export: Export, *, may_wait: bool = False) -> Workers:
+        del may_wait
         return InlineWorkers(export, self.stop, self.settings.concurrency, self.world.random)
 
     def new_session(self) -> requests.Session:
