@@ -21,9 +21,10 @@ from urllib3.exceptions import (
 from tap_audit_events.auth import AccessTokenAuthenticator
 from tap_audit_events.connections import AheadAdapter
 from tap_audit_events.errors import RetryableError, ServiceError, service_error
-from tap_audit_events.events import Envelope, likely_cursor, likely_newest, split_page
+from tap_audit_events.events import Envelope, split_page
 from tap_audit_events.failures import failure, no_answer
 from tap_audit_events.gate import Gate, Turn
+from tap_audit_events.likely import likely_cursor, likely_newest
 from tap_audit_events.pacing import (
     LONGEST_BACKOFF_SECONDS,
     LONGEST_RETRY_AFTER_SECONDS,

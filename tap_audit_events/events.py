@@ -18,6 +18,9 @@ from tap_audit_events.timestamps import Instant, parse_instant, utc_instants, ut
 
 _REPLACEMENT = rb"\ufffd"
 _HINT_OF_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
+_U = ord("u")
+_FEW_ESCAPES = 2000
+"""So many are looked at one by one, which is quicker than to search a page that has no more."""
 _SUSPECT = re.compile(
     rb"\\(?:u(?:0000|[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])"  # NUL, a high one without a low one
     rb"|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F]))"  # a low one without a high one
@@ -31,13 +34,7 @@ _ESCAPE = re.compile(
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LONGEST_INTEGER = 4000
 """Digits of an integer that Python and msgspec read without a limit of theirs."""
-_LONGEST_HINT = 6
 _PIECE = 1 << 16
-_LAST_CURSOR = re.compile(rb'[,{\s]"nextCursor"\s*:\s*"([ !#-\[\]-~]+)"\s*\}\s*\Z')
-_LONGEST_CURSOR = 4096
-_TIME_KEY = b'"occurredAt"'
-_TIME_BEHIND_KEY = re.compile(rb'\s*:\s*"([!#-\[\]-~]+)"')
-_LONGEST_EVENT = 1 << 16
 _LINE_BREAKS_TO_SPACES = bytes.maketrans(b"\n\r", b"  ")
 
 Text: TypeAlias = msgspec.Raw | bytes
@@ -107,29 +104,6 @@ class Page:
     is_last: bool = True
     size: int = 0
     is_next_asked: bool = False
-
-
-def likely_cursor(body: bytes) -> str | None:
-    """The cursor where it stands at the end of a body, which has not been read otherwise.
-
-    It is the one that `split_page` finds wherever the body is JSON and names `nextCursor` once.
-    """
-    match = _LAST_CURSOR.search(body, max(0, len(body) - _LONGEST_CURSOR))
-    return match[1].decode() if match else None
-
-
-def likely_newest(body: bytes) -> Instant | None:
-    """The time of the last event of a body, which has not been read otherwise.
-
-    It is right where that event holds no other `occurredAt` behind its own; None where no time
-    stands near the end.
-    """
-    key = body.rfind(_TIME_KEY, max(0, len(body) - _LONGEST_EVENT))
-    match = _TIME_BEHIND_KEY.match(body, key + len(_TIME_KEY)) if key >= 0 else None
-    try:
-        return parse_instant(match[1].decode()) if match else None
-    except ValueError:
-        return None
 
 
 def split_page(body: bytes, *, is_next_asked: bool = False) -> Envelope:
@@ -288,22 +262,37 @@ def _storable(body: bytes) -> bytes:
 
 
 def _is_utf8_and_plain(text: bytes) -> bool:
-    """Whether it is valid and nothing in it hints at what no loader can store.
+    """Whether it is valid and nothing in it is what no loader can store.
 
-    Both are looked for piece by piece, for a whole page does not fit into a processor's cache. A
-    hint may be an emoji of a service that escapes all but ASCII: then it is looked at closer.
+    A hint at that may be an emoji of a service that escapes all but ASCII: then it is looked at
+    closer.
     """
-    view, start, is_hinted = memoryview(text), 0, False
+    return _is_utf8(text) and not (_holds_hint(text) and _SUSPECT.search(text))
+
+
+def _is_utf8(text: bytes) -> bool:
+    """Piece by piece, for a whole page does not fit into a processor's cache."""
+    view, start = memoryview(text), 0
     try:
         while start < len(text):
             end = start + _PIECE
-            is_hinted = is_hinted or bool(
-                _HINT_OF_UNSTORABLE.search(text, start, end + _LONGEST_HINT)
-            )
             start += codecs.utf_8_decode(view[start:end], "strict", end >= len(text))[1]
     except UnicodeDecodeError:
         return False
-    return not (is_hinted and _SUSPECT.search(text))
+    return True
+
+
+def _holds_hint(text: bytes) -> bool:
+    """Whether an escape in it begins like one of NUL or of a surrogate."""
+    find, end = text.find, len(text) - 1
+    at = find(b"\\", 0, end)
+    for _ in range(_FEW_ESCAPES):
+        if at < 0:
+            return False
+        if text[at + 1] == _U and _HINT_OF_UNSTORABLE.match(text, at):
+            return True
+        at = find(b"\\", at + 2, end)
+    return at >= 0 and _HINT_OF_UNSTORABLE.search(text, at) is not None
 
 
 def _mended_utf8(text: bytes) -> bytes:

@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from tap_audit_events.client import Client
 from tap_audit_events.connections import AheadAdapter
 from tap_audit_events.errors import ServiceError
-from tap_audit_events.events import Envelope, likely_cursor, likely_newest, split_page
+from tap_audit_events.events import Envelope, split_page
 from tap_audit_events.gate import Gate
+from tap_audit_events.likely import likely_cursor, likely_newest
 from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.settings import read_settings
 from tap_audit_events.streams import pages_of

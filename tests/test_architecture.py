@@ -26,7 +26,7 @@ LAYERS = [
     {"watermark", "unknown"},
     {"settings", "documents", "pagination", "auth", "environment", "gate", "connections"},
     {"declared", "token_file"},
-    {"events"},
+    {"events", "likely"},
     {"windows", "pacing", "rhythm"},
     {"schema", "selection"},
     {"errors", "timestamps"},

@@ -185,6 +185,18 @@ def test_only_the_time_of_the_event_is_rewritten(sent: bytes, also: bytes) -> No
     assert page.instants == ["2026-01-01T00:00:00.1"]
 
 
+@pytest.mark.parametrize("others", [0, 1, 1999, 2000, 2001, 9000])
+@pytest.mark.parametrize("other", [rb"\n", rb"\\", rb"\u00e9"])
+def test_what_no_loader_can_store_is_found_behind_any_number_of_escapes(
+    other: bytes, others: int
+) -> None:
+    """Each of the few is looked at; behind them the rest is searched."""
+    name = b'"%b%b"' % (other * others, rb"\u0000 \ud800")
+    body = an_envelope(_encode(an_event()).replace(b'"Research"', name, 1))
+    left = only_record(body)["action"]["details"]["fields"]["name"]
+    assert left == json.loads(b'"%b"' % other) * others + "\ufffd \ufffd"
+
+
 @pytest.mark.parametrize("start", [0, *range(65_500, 65_540)])
 def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
     """A service may escape all but ASCII: such pages are as quick as others."""
