@@ -76,7 +76,9 @@ class Delivery:
         if len(fresh) < len(page.ids):
             self.repeats += len(page.ids) - len(fresh)
             self.watermark.recognize(page.ids, page.instants)
-        if window.holds_all(page.instants):
+        if page.oldest is None or page.newest is None:
+            return fresh
+        if window.holds(page.oldest) and window.holds(page.newest):
             return fresh
         self.outside += sum(not window.asks(page.instants[position]) for position in fresh)
         return [position for position in fresh if window.holds(page.instants[position])]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -82,7 +83,7 @@ class Envelope:
         return Envelope(b"", [], self.next_cursor, self.is_next_asked)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Page:
     """The events of one response as three columns of equal length, in the service's order.
 
@@ -104,6 +105,26 @@ class Page:
     is_last: bool = True
     size: int = 0
     is_next_asked: bool = False
+
+    @cached_property
+    def ascending(self) -> list[Instant]:
+        """The events' times, the oldest first."""
+        return sorted(self.instants)
+
+    @cached_property
+    def is_ascending(self) -> bool:
+        """Whether the events came in that order."""
+        return self.ascending == list(self.instants)
+
+    @property
+    def oldest(self) -> Instant | None:
+        """The first instant of its events, None where it has none."""
+        return self.ascending[0] if self.ascending else None
+
+    @property
+    def newest(self) -> Instant | None:
+        """The last instant of its events, None where it has none."""
+        return self.ascending[-1] if self.ascending else None
 
 
 def split_page(body: bytes, *, is_next_asked: bool = False) -> Envelope:

@@ -141,8 +141,8 @@ class Export:
         self._held_bytes += page.size
         self._newest_bytes = page.size
         reading.error = page.malformed
-        if page.instants:
-            self._learn(reading, page.instants)
+        if page.oldest is not None and page.newest is not None:
+            self._learn(reading, page.instants, page.oldest, page.newest)
         if not exported.in_order:
             reading.is_alone = True
             self._end_with(reading)
@@ -213,7 +213,7 @@ class Export:
         is_next = pages <= self._pages_ahead and size < BYTES_AHEAD
         for reading in self._readings:
             reading.asks_ahead.is_given = False
-        for reading, before, _ in self._in_places():
+        for reading, before in self._in_places():
             is_next = is_next and reading.is_asked and self._has_room(before)
             is_told = reading.until is None or self._newest_is_told
             may_go_on = self._may_cut or reading.is_alone
@@ -224,20 +224,21 @@ class Export:
         """The first window whose next page may be asked for."""
         if self._under_way and not self._may_cut:
             return None
-        for reading, pages_before, _ in self._in_places():
+        for reading, pages_before in self._in_places():
             if not reading.is_asked and (
                 self._has_room(pages_before) or self._is_waited_for(reading)
             ):
                 return reading
         return None
 
-    def _in_places(self) -> Iterator[tuple[Reading, float, float]]:
-        """The windows in reach, with how many pages will be read before, and in them."""
-        before = 0.0
+    def _in_places(self) -> Iterator[tuple[Reading, float]]:
+        """The windows in reach, with how many pages will be read before."""
+        before, last = 0.0, None
         for reading in self._in_reach():
-            left = self._pages_left(reading)
-            yield reading, before, left
-            before += max(1.0, left)
+            if last is not None:
+                before += max(1.0, self._pages_left(last))
+            yield reading, before
+            last = reading
 
     def _has_room(self, pages_before: float) -> bool:
         """Whether a page may be held until so many that come before have been read too.
@@ -262,7 +263,7 @@ class Export:
         if not self._may_cut or not self._can_spare_one:
             return None
         most = WINDOW_PAGES if self.windows > FAR_WINDOWS else FAR_PAGES
-        places = list(self._in_places())
+        places = [(each, before, self._pages_left(each)) for each, before in self._in_places()]
         largest = min(most, sum(left for _, _, left in places) / self._concurrency, self._room / 4)
         for pages in (max(1.0, largest / share) for share in (1, 2)):
             for reading, before, left in places:
@@ -334,8 +335,9 @@ class Export:
         self._useful += useful
         self._wasted += 1 - useful
 
-    def _learn(self, reading: Reading, instants: Sequence[Instant]) -> None:
-        oldest, newest = min(instants), max(instants)
+    def _learn(
+        self, reading: Reading, instants: Sequence[Instant], oldest: Instant, newest: Instant
+    ) -> None:
         if self._may_cut:
             stretch = Stretch(reading.position or oldest, newest, len(instants))
             self._rhythm.learn(stretch, instants)

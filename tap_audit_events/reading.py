@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -124,7 +124,7 @@ def read_window(
 
 
 def _exported(window: Window, position: _Position, page: Page) -> Exported:
-    return Exported(window, page, position.advance(page.instants))
+    return Exported(window, page, position.advance(page))
 
 
 class _Position:
@@ -142,21 +142,18 @@ class _Position:
         self.in_order = True
         self._ties = 0
 
-    def advance(self, instants: Sequence[Instant]) -> bool:
+    def advance(self, page: Page) -> bool:
         """Take in a page; say whether it goes on in ascending order."""
-        if not instants:
+        if page.oldest is None or page.newest is None:
             return True
-        ascending = sorted(instants)
-        in_order = ascending == list(instants) and (
-            self.newest is None or self.newest <= instants[0]
-        )
+        newest = page.newest
+        in_order = page.is_ascending and (self.newest is None or self.newest <= page.oldest)
         self.in_order = self.in_order and in_order
-        newest = ascending[-1]
         if self.in_order:
             self.safe = newest
         if self.newest is None or newest > self.newest:
             self.newest, self._ties = newest, 0
-        self._ties += instants.count(self.newest)
+        self._ties += page.instants.count(self.newest)
         return in_order
 
     def is_beyond(self, other: _Position) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -58,10 +58,6 @@ class Window:
         """Whether a request for the window asks for an instant; the bounds asked are rounded."""
         start = None if self.start is None else whole_second(self.start)
         return Window(start, next_whole_second(self.end)).holds(instant)
-
-    def holds_all(self, instants: Sequence[Instant]) -> bool:
-        """Whether every one of the instants lies in the window."""
-        return not instants or (self.holds(min(instants)) and self.holds(max(instants)))
 
     def __str__(self) -> str:
         start = "the oldest event" if self.start is None else brief(self.start)

@@ -160,13 +160,16 @@ def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
     def page_of(size: int) -> Callable[[], object]:
         ids = [f"new-{number}" for number in range(size)]
         instants = [at(1000 + number // 100) for number in range(size)]
-        watermark = Watermark(at(999), ["old"], lookback_seconds=60)
+        page = Page(ids, instants, [b""] * size)
+        delivery = Delivery(Watermark(at(999), ["old"], lookback_seconds=60))
         window = Window(at(0), at(10**6))
 
         def work() -> None:
-            assert watermark.fresh(ids) == range(size)
-            assert window.holds_all(instants)
-            watermark.deliver(ids, instants)
+            assert page.is_ascending
+            delivery.begin(page, window, in_order=True)
+            delivery.all_written()
+            delivery.take_in()
+            assert delivery.delivered == size
 
         return work
 

@@ -161,7 +161,7 @@ def a_refused_cursor_is_the_end(patch: Patch) -> None:
         position = reading._Position()
         try:
             for page in pages_of(window):
-                yield Exported(window, page, position.advance(page.instants))
+                yield Exported(window, page, position.advance(page))
         except CursorRefusedError:
             yield Exported(window, Page((), (), ()), in_order=True)
 
