@@ -72,7 +72,15 @@ _OURS = {HTTPConnectionPool: _Pool, HTTPSConnectionPool: _SecurePool}
 
 
 class AheadAdapter(HTTPAdapter):
-    """The adapter of `requests`, with connections that send ahead."""
+    """The adapter of `requests` for one address, with connections that send ahead."""
+
+    _pool_of_address: Any = None
+
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> Any:
+        """The pool, which is looked up once: address, certificates and proxy stay the same."""
+        if self._pool_of_address is None:
+            self._pool_of_address = super().get_connection_with_tls_context(*args, **options)
+        return self._pool_of_address
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         """Make the manager of direct connections."""
