@@ -93,7 +93,8 @@ class Delivery:
 
 
 def _pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:
-    """The items at ascending positions; those of a range in one step."""
+    """The items at ascending positions; those of a range in one step, all of them as they are."""
     if isinstance(positions, range):
-        return column[positions.start : positions.stop]
+        is_all = len(positions) == len(column)
+        return column if is_all else column[positions.start : positions.stop]
     return [column[position] for position in positions]

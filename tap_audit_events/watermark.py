@@ -13,6 +13,10 @@ from tap_audit_events.timestamps import EARLIEST, Instant, later, whole_second
 LONGEST_MEMORY: Final = 10_000
 """Ids held at most. Beyond it the oldest are forgotten: a repeat is possible then, a loss never."""
 
+LONGEST_MEMORY_BEFORE: Final = 2_000
+"""With more ids than these, those from before the lookback are forgotten: no run reads them again,
+and few fit into a processor's cache beside a page."""
+
 SHORTEST_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
 
@@ -30,8 +34,8 @@ class _Chunk(NamedTuple):
 class Watermark:
     """The bookmark, and the ids delivered within the lookback before it.
 
-    As long as there is room, ids from before the lookback are held too, for a service that repeats
-    a page; they do not go into STATE. Work is done a page at a time: a page that repeats nothing
+    Some ids from before the lookback are held too, for a service that repeats a page; they do not
+    go into STATE. Work is done a page at a time: a page that repeats nothing
     costs no step of Python per event.
 
     Args:
@@ -152,13 +156,19 @@ class Watermark:
         if len(self._held) > self._longest_memory and self._read_until < self.ids_from:
             self._held.difference_update(self._read)
             self._read.clear()
-        while (excess := len(self._held) - self._longest_memory) > 0:
-            if not self._chunks:
+        floor = self.ids_from
+        while self._chunks:
+            chunk = self._chunks[0]
+            most = self._longest_memory
+            if chunk.instants[-1] < floor:
+                most = min(most, LONGEST_MEMORY_BEFORE)
+            excess = len(self._held) - most
+            if excess <= 0:
                 return
-            chunk = self._chunks.popleft()
+            self._chunks.popleft()
             self._held.difference_update(chunk.ids[:excess])
             forgotten = chunk.instants[:excess]
-            self.forgot = self.forgot or forgotten[-1] >= self.ids_from
+            self.forgot = self.forgot or forgotten[-1] >= floor
             if rest := chunk.ids[excess:]:
                 self._chunks.appendleft(_Chunk(chunk.instants[excess:], rest))
 

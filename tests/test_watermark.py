@@ -81,6 +81,19 @@ def test_expired_ids_are_dropped_and_those_of_the_running_second_never() -> None
     assert watermark.ids == ["c", "d"]
 
 
+def test_the_last_pages_are_known_again_though_the_lookback_is_over() -> None:
+    """A service may repeat a page; a page from long before is forgotten, and never within it."""
+    watermark = Watermark(lookback_seconds=1)
+    pages = [[(f"{n}-{i}", at(100 * n + i // 20)) for i in range(1000)] for n in range(6)]
+    for page in pages:
+        assert len(deliver(watermark, page)) == 1000
+    assert deliver(watermark, pages[4]) == deliver(watermark, pages[5]) == []
+    assert len(deliver(watermark, pages[0])) == 1000
+    wide = Watermark(lookback_seconds=60)
+    assert [len(deliver(wide, page)) for page in [*pages, *pages]] == [1000] * 6 + [0] * 6
+    assert len(wide.ids) == 6000
+
+
 def test_over_the_cap_the_oldest_are_forgotten_and_it_says_so() -> None:
     """A memory that is full makes repeats possible, never losses."""
     watermark = Watermark(lookback_seconds=60, longest_memory=3)
