@@ -57,6 +57,7 @@ class _Ahead(NamedTuple):
 
     query: str
     request: requests.PreparedRequest
+    adapter: AheadAdapter
     turn: Turn
 
 
@@ -83,6 +84,12 @@ class _Line:
     def take_ahead(self) -> _Ahead | None:
         ahead, self.ahead = self.ahead, None
         return ahead
+
+    def leave(self, response: requests.Response) -> None:
+        """Close the connection, for the rest of an answer is not read."""
+        response.close()
+        if self.carried_by is not None:
+            self.carried_by.close()
 
 
 class Client:
@@ -227,15 +234,20 @@ class Client:
         timeout = self._settings.request_timeout_seconds
         ahead = line.take_ahead()
         try:
-            request = ahead.request if ahead else self._request(line, query)
-            response = line.adapter.send(request, timeout=(timeout, timeout), **self._environment)
-            line.carried_by = response.raw.connection
+            if ahead:
+                response = ahead.adapter.take_answer(line.carried_by, ahead.request, timeout)
+            else:
+                response = line.adapter.send(
+                    self._request(line, query), timeout=(timeout, timeout), **self._environment
+                )
+                line.carried_by = response.raw.connection
             if response.status_code != HTTPStatus.OK:
-                return response, _start_of(response)
-            return response, self._read(response)
+                return response, _start_of(response, line)
+            return response, self._read(response, line)
         except (exceptions.RequestException, HTTPError, UnicodeError, OSError) as error:
             if ahead:
                 line.failed_ahead += 1
+                line.carried_by.close()
             raise no_answer(error) from None
 
     def _request(self, line: _Line, query: str) -> requests.PreparedRequest:
@@ -261,7 +273,7 @@ class Client:
         if not line.adapter.send_ahead(line.carried_by, request, self._environment["proxies"]):
             self._gate.end(turn)
             return False
-        line.ahead = _Ahead(query, request, turn)
+        line.ahead = _Ahead(query, request, line.adapter, turn)
         line.sent_ahead += 1
         return True
 
@@ -303,7 +315,7 @@ class Client:
         self._forget_ahead(line)
         self._free_lines.append(line)
 
-    def _read(self, response: requests.Response) -> bytes:
+    def _read(self, response: requests.Response, line: _Line) -> bytes:
         """The body, in large pieces: `response.content` would read it 10 kB at a time.
 
         Raises:
@@ -320,7 +332,7 @@ class Client:
             pieces.append(piece)
             size += len(piece)
             if size > most:
-                response.close()
+                line.leave(response)
                 raise service_error("AE-TOO-LARGE", details=f"more than {most:,} bytes")
         return b"".join(pieces)
 
@@ -346,7 +358,7 @@ class Client:
             self._gate.pause(seconds)
 
 
-def _start_of(response: requests.Response) -> bytes:
+def _start_of(response: requests.Response, line: _Line) -> bytes:
     """What an answer that is no page begins with; if there is more, the connection is closed."""
     pieces: list[bytes] = []
     size = 0
@@ -356,7 +368,7 @@ def _start_of(response: requests.Response) -> bytes:
             return b"".join(pieces)
         pieces.append(piece)
         size += len(piece)
-    response.close()
+    line.leave(response)
     return b"".join(pieces)[:LARGEST_ERROR_BYTES]
 
 

@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 
-from requests import PreparedRequest
+from requests import PreparedRequest, Response, exceptions
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from requests.structures import CaseInsensitiveDict
+from urllib3 import HTTPConnectionPool, HTTPResponse, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 
 class AheadConnection(HTTPConnection):
-    """Sends a request early; asked to send the same one later, it only takes its answer."""
+    """Sends a request early, and takes its answer later."""
 
     _target: str | None = None
 
@@ -25,7 +26,7 @@ class AheadConnection(HTTPConnection):
 
         Args:
             target: what stands in the request line.
-            headers: as they will be given again.
+            headers: those of the request.
         """
         if self.is_closed or not self.is_connected:
             return False
@@ -39,11 +40,11 @@ class AheadConnection(HTTPConnection):
         self._target = target
         return True
 
-    def request(self, method: str, url: str, *args: Any, **options: Any) -> None:
-        """Send a request, unless it is on its way already."""
-        target, self._target = self._target, None
-        if (method, url) != ("GET", target):
-            super().request(method, url, *args, **options)
+    def take_answer(self, timeout_seconds: float) -> HTTPResponse:
+        """The answer to what was sent ahead; what else is asked for comes after it."""
+        self._target = None
+        self.timeout = timeout_seconds
+        return self.getresponse()
 
     @property
     def is_connected(self) -> bool:
@@ -96,17 +97,39 @@ class AheadAdapter(HTTPAdapter):
     def send_ahead(
         self, connection: object, request: PreparedRequest, proxies: Mapping[str, str] | None
     ) -> bool:
-        """Send a request whose answer `send` takes later; say whether it was sent.
+        """Send a request whose answer `take_answer` takes later; say whether it was sent.
 
         Args:
             connection: what carried the request before, whose answer was read to its end.
             request: a GET without a body; the next one to be sent.
-            proxies: as they will be given again.
+            proxies: those of the request before.
         """
         if not isinstance(connection, AheadConnection):
             return False
         target = self.request_url(request, dict(proxies or {}))
         return connection.send_ahead(target, request.headers)
+
+    def take_answer(
+        self, connection: AheadConnection, request: PreparedRequest, timeout_seconds: float
+    ) -> Response:
+        """The answer to what was sent ahead, as `send` gives it, without cookies.
+
+        The connection has to be closed where the answer is not read to its end.
+
+        Raises:
+            RequestException: none came.
+        """
+        try:
+            raw = connection.take_answer(timeout_seconds)
+        except TimeoutError as error:
+            raise exceptions.ReadTimeout(error, request=request) from error
+        except (OSError, HTTPException, HTTPError) as error:
+            raise exceptions.ConnectionError(error, request=request) from error
+        response = Response()
+        response.request, response.url = request, str(request.url)
+        response.raw, response.status_code = raw, raw.status
+        response.headers = CaseInsensitiveDict(raw.headers)
+        return response
 
 
 def _use_ours(manager: PoolManager) -> None:

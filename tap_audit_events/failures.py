@@ -57,9 +57,8 @@ def _said(body: bytes) -> str:
 def no_answer(error: Exception) -> ServiceError:
     """What kept an answer from coming, or from coming whole."""
     cause = _innermost(error)
-    return service_error(
-        _case_of(error, cause), details=f"{type(cause).__name__}: {shown(str(cause))}"
-    )
+    said = str(cause).removeprefix("None: ")  # urllib3 names the pool, of which it may know none
+    return service_error(_case_of(error, cause), details=f"{type(cause).__name__}: {shown(said)}")
 
 
 def _case_of(error: Exception, cause: BaseException) -> str:

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.client import Client
+from tap_audit_events.client import LARGEST_ERROR_BYTES, Client
 from tap_audit_events.connections import AheadAdapter
 from tap_audit_events.errors import ServiceError
 from tap_audit_events.events import Envelope, split_page
@@ -180,6 +180,21 @@ def test_a_run_is_the_same_in_fewer_round_trips(service: Service, base_url: str)
 
 
 @dataclass
+class Fault:
+    """An answer that is no page.
+
+    Attributes:
+        status: its status.
+        body: what is sent of it.
+        missing: so many bytes more are promised.
+    """
+
+    status: int = 200
+    body: bytes = b""
+    missing: int = 0
+
+
+@dataclass
 class Script:
     """Answers in their order; each request's cursor is noted.
 
@@ -188,9 +203,14 @@ class Script:
         closes: whether each connection is closed after its answer, without a word.
     """
 
-    bodies: list[bytes]
+    bodies: list[bytes | Fault]
     closes: bool = False
     cursors: list[str] = field(default_factory=list)
+    hangs: threading.Event = field(default_factory=threading.Event)
+
+
+HANGS = Fault(missing=1)
+"""Its headers come, and nothing after them."""
 
 
 @contextmanager
@@ -202,12 +222,16 @@ def scripted(script: Script) -> Iterator[str]:
 
         def do_GET(self) -> None:
             script.cursors.append(self.path.partition("cursor=")[2])
-            body = script.bodies.pop(0)
-            self.send_response_only(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-            self.close_connection = script.closes
+            answer = script.bodies.pop(0)
+            answer = answer if isinstance(answer, Fault) else Fault(body=answer)
+            if answer.status:
+                self.send_response_only(answer.status)
+                self.send_header("Content-Length", str(len(answer.body) + answer.missing))
+                self.end_headers()
+                self.wfile.write(answer.body)
+            if answer == HANGS:
+                script.hangs.wait(60)
+            self.close_connection = script.closes or bool(answer.missing) or not answer.status
 
         def log_message(self, *_: object) -> None:
             """Quiet."""
@@ -217,6 +241,7 @@ def scripted(script: Script) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
+    script.hangs.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -232,7 +257,7 @@ def test_connections_that_close_without_a_word_are_noticed(
 ) -> None:
     """After the first request that is lost so, none is sent ahead."""
     monkeypatch.setattr("backoff.full_jitter", lambda _: 0.0)
-    bodies = [a_page(number, f"c{number + 1}") for number in range(30)]
+    bodies: list[bytes | Fault] = [a_page(number, f"c{number + 1}") for number in range(30)]
     with scripted(Script([*bodies, a_page(30, None)], closes=True)) as base_url:
         pages = list(asking(base_url, max_retries=5).pages())
     assert ids_of(pages) == [f"{number}" for number in range(31)]
@@ -247,6 +272,43 @@ def test_a_cursor_read_from_a_broken_page_is_not_followed() -> None:
         ask = asking(base_url, max_retries=1)
         assert ids_of(list(ask.pages())) == ["0", "1"]
     assert script.cursors == ["", "never", "", "c1"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (Fault(500, b"{}"), "AE-500"),
+        (Fault(500, b"x" * 3 * LARGEST_ERROR_BYTES), "AE-500"),
+        (Fault(body=b'{"auditEvents":', missing=9), "AE-CUT"),
+        (Fault(status=0), "AE-CONNECTION"),
+        (HANGS, "AE-TIMEOUT"),
+    ],
+)
+def test_an_answer_to_what_was_sent_ahead_may_fail_like_any_other(
+    fault: Fault, said: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is asked for again; nothing of it is taken for the next answer."""
+    monkeypatch.setattr("backoff.full_jitter", lambda _: 0.0)
+    pages = [a_page(number, f"c{number + 1}") for number in range(3)]
+    with scripted(Script([pages[0], fault, *pages[1:], a_page(3, None)])) as base_url:
+        ask = asking(base_url, max_retries=1, request_timeout_seconds=0.5)
+        assert ids_of(list(ask.pages())) == ["0", "1", "2", "3"]
+    (line,) = [record.message for record in caplog.records if record.name == "ahead"]
+    assert f": {said}: " in line
+    assert "None" not in line
+    assert ask.gate.requests == 5
+
+
+def test_an_answer_that_is_too_large_leaves_nothing_behind() -> None:
+    """Its rest is not taken for the next answer."""
+    large = a_page(1, None)[:-1] + b" " * 2_000_000 + b"}"
+    with scripted(Script([a_page(0, "c1"), large, a_page(7, None)])) as base_url:
+        ask = asking(base_url, max_response_megabytes=1)
+        pages = ask.pages()
+        assert ids_of([next(pages)]) == ["0"]
+        with pytest.raises(ServiceError, match="AE-TOO-LARGE"):
+            next(pages)
+        assert ids_of(list(ask.pages())) == ["7"]
 
 
 def test_a_window_that_ends_with_an_error_leaves_nothing_under_way() -> None:
