@@ -24,6 +24,7 @@ class AccessTokenAuthenticator(BearerTokenAuthenticator):
 
     def __init__(self, *, token: str, base_url: str, token_file: str | None = None) -> None:
         super().__init__(token=token)
+        self._base = f"{base_url}/"
         self._origin = _origin(base_url)
         self._token_file = token_file
         self._lock = threading.Lock()
@@ -34,7 +35,8 @@ class AccessTokenAuthenticator(BearerTokenAuthenticator):
         Raises:
             RefusedError: the request goes elsewhere.
         """
-        if _origin(request.url or "") != self._origin:
+        url = request.url or ""
+        if not url.startswith(self._base) and _origin(url) != self._origin:
             raise service_error("AE-REDIRECT", details="the request is for another scheme or host")
         request.headers.update(self.auth_headers)
         return request

@@ -55,7 +55,7 @@ def never(newest: Instant | None) -> bool:
 class _Ahead(NamedTuple):
     """A request that was sent before the page before it was looked at."""
 
-    query: str
+    cursor: str | None
     request: requests.PreparedRequest
     adapter: AheadAdapter
     turn: Turn
@@ -187,11 +187,11 @@ class Client:
     ) -> Envelope:
         backoffs = backoff.expo(max_value=LONGEST_BACKOFF_SECONDS)
         next(backoffs)
-        query, retries = self._query(window, cursor), 0
+        retries = 0
         while True:
             try:
-                with self._gate.turn(self._turn_of_ahead(line, query)) as turn:
-                    body = self._ask(line, query, has_cursor=cursor is not None)
+                with self._gate.turn(self._turn_of_ahead(line, cursor)) as turn:
+                    body = self._ask(line, window, cursor)
                     turn.is_good = True
                 may_ask = asks_ahead(likely_newest(body))
                 is_next_asked = may_ask and self._send_ahead(line, window, body)
@@ -202,18 +202,18 @@ class Client:
                 retries += 1
                 self._put_off(turn, error, backoff.full_jitter(next(backoffs)), retries)
 
-    def _ask(self, line: _Line, query: str, *, has_cursor: bool) -> bytes:
+    def _ask(self, line: _Line, window: Window, cursor: str | None) -> bytes:
         """The body of an answer that is a page."""
-        response, body = self._send(line, query)
+        response, body = self._send(line, window, cursor)
         for _ in range(MOST_NEW_TOKENS):
             is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
             if not is_refused or not self._authenticator.has_another_token(response):
                 break
             self._gate.sent_again()
-            response, body = self._send(line, query)
+            response, body = self._send(line, window, cursor)
         self.date = response.headers.get("Date")
         if response.status_code != HTTPStatus.OK:
-            raise failure(response, body, has_cursor=has_cursor)
+            raise failure(response, body, has_cursor=cursor is not None)
         return body
 
     def _query(self, window: Window, cursor: str | None) -> str:
@@ -229,7 +229,9 @@ class Client:
         given = {name: value for name, value in parameters.items() if value is not None}
         return urlencode(given, quote_via=quote, safe="")
 
-    def _send(self, line: _Line, query: str) -> tuple[requests.Response, bytes]:
+    def _send(
+        self, line: _Line, window: Window, cursor: str | None
+    ) -> tuple[requests.Response, bytes]:
         """Send one request and read the whole answer, whatever its status."""
         timeout = self._settings.request_timeout_seconds
         ahead = line.take_ahead()
@@ -237,8 +239,9 @@ class Client:
             if ahead:
                 response = ahead.adapter.take_answer(line.carried_by, ahead.request, timeout)
             else:
+                request = self._request(line, window, cursor)
                 response = line.adapter.send(
-                    self._request(line, query), timeout=(timeout, timeout), **self._environment
+                    request, timeout=(timeout, timeout), **self._environment
                 )
                 line.carried_by = response.raw.connection
             if response.status_code != HTTPStatus.OK:
@@ -250,9 +253,9 @@ class Client:
                 line.carried_by.close()
             raise no_answer(error) from None
 
-    def _request(self, line: _Line, query: str) -> requests.PreparedRequest:
+    def _request(self, line: _Line, window: Window, cursor: str | None) -> requests.PreparedRequest:
         request = line.request.copy()
-        request.url = f"{request.url}?{query}"
+        request.url = f"{request.url}?{self._query(window, cursor)}"
         self._authenticator(request)
         return request
 
@@ -268,18 +271,17 @@ class Client:
         turn = self._gate.turn_at_once()
         if turn is None:
             return False
-        query = self._query(window, cursor)
-        request = self._request(line, query)
+        request = self._request(line, window, cursor)
         if not line.adapter.send_ahead(line.carried_by, request, self._environment["proxies"]):
             self._gate.end(turn)
             return False
-        line.ahead = _Ahead(query, request, line.adapter, turn)
+        line.ahead = _Ahead(cursor, request, line.adapter, turn)
         line.sent_ahead += 1
         return True
 
-    def _turn_of_ahead(self, line: _Line, query: str) -> Turn | None:
+    def _turn_of_ahead(self, line: _Line, cursor: str | None) -> Turn | None:
         """The turn of a request if it was sent ahead; what was sent instead is forgotten."""
-        if line.ahead and line.ahead.query == query:
+        if line.ahead and line.ahead.cursor == cursor:
             return line.ahead.turn
         self._forget_ahead(line)
         return None

@@ -12,7 +12,7 @@ from tap_audit_events.schema import SCHEMA
 MOST_NAMES: Final = 20
 """Names of a kind that are said; of more, that there are more."""
 
-SAMPLES: Final = 4
+SAMPLES: Final = 2
 """Events of a page that are looked into, after the first page: to look into all costs too much."""
 
 _NAME_LENGTH: Final = 80

@@ -25,10 +25,11 @@ _CHUNK: Final = 1000
 
 
 class _Chunk(NamedTuple):
-    """Events in the order of time."""
+    """Events in the order of time; their ids once more, to be looked up."""
 
     instants: list[Instant]
     ids: list[str]
+    known: set[str]
 
 
 class Watermark:
@@ -66,14 +67,13 @@ class Watermark:
         self._lookback_seconds = max(lookback_seconds, SHORTEST_LOOKBACK_SECONDS)
         self._longest_memory = longest_memory
         self._chunks: deque[_Chunk] = deque()
-        self._held: set[str] = set()
+        self._held = 0
         self.bookmark = bookmark
         self.forgot = False
         self._newest = bookmark
         self._ids_from = ids_from
         self._read = dict.fromkeys(ids if bookmark is not None else ())
         self._read_until = ids_until or bookmark or EARLIEST
-        self._held.update(self._read)
 
     @property
     def ids(self) -> list[str]:
@@ -100,13 +100,18 @@ class Watermark:
 
     def fresh(self, ids: Sequence[str]) -> Sequence[int]:
         """The positions of the ids that are not held, each id once, in order."""
-        distinct = set(ids)
-        if len(distinct) == len(ids) and self._held.isdisjoint(distinct):
+        distinct, known = set(ids), [chunk.known for chunk in self._chunks]
+        if (
+            len(distinct) == len(ids)
+            and self._read.keys().isdisjoint(distinct)
+            and all(map(distinct.isdisjoint, known))
+        ):
             return range(len(ids))
+        held = set(self._read).union(*known)
         first: dict[str, int] = {}
         for position, event_id in enumerate(ids):
             first.setdefault(event_id, position)
-        return [position for event_id, position in first.items() if event_id not in self._held]
+        return [position for event_id, position in first.items() if event_id not in held]
 
     def recognize(self, ids: Sequence[str], instants: Sequence[Instant]) -> None:
         """Learn the instants of ids that were read from STATE, which holds no times."""
@@ -147,35 +152,35 @@ class Watermark:
         if last and len(last.ids) < _CHUNK and last.instants[-1] <= chunk.instants[0]:
             last.instants.extend(chunk.instants)
             last.ids.extend(chunk.ids)
+            last.known.update(chunk.known)
         else:
             self._chunks.append(chunk)
-        self._held.update(ids)
+        self._held += len(ids)
         return chunk.instants[-1]
 
     def _forget_oldest(self) -> None:
-        if len(self._held) > self._longest_memory and self._read_until < self.ids_from:
-            self._held.difference_update(self._read)
-            self._read.clear()
         floor = self.ids_from
+        if len(self._read) + self._held > self._longest_memory and self._read_until < floor:
+            self._read.clear()
         while self._chunks:
             chunk = self._chunks[0]
             most = self._longest_memory
             if chunk.instants[-1] < floor:
                 most = min(most, LONGEST_MEMORY_BEFORE)
-            excess = len(self._held) - most
+            excess = len(self._read) + self._held - most
             if excess <= 0:
                 return
             self._chunks.popleft()
-            self._held.difference_update(chunk.ids[:excess])
             forgotten = chunk.instants[:excess]
+            self._held -= len(forgotten)
             self.forgot = self.forgot or forgotten[-1] >= floor
             if rest := chunk.ids[excess:]:
-                self._chunks.appendleft(_Chunk(chunk.instants[excess:], rest))
+                self._chunks.appendleft(_Chunk(chunk.instants[excess:], rest, set(rest)))
 
 
 def _in_order(instants: Sequence[Instant], ids: Sequence[str]) -> _Chunk:
     in_order = sorted(instants)
     if in_order == instants:
-        return _Chunk(in_order, list(ids))
+        return _Chunk(in_order, list(ids), set(ids))
     pairs = sorted(zip(instants, ids, strict=True))
-    return _Chunk([at for at, _ in pairs], [event_id for _, event_id in pairs])
+    return _Chunk([at for at, _ in pairs], [event_id for _, event_id in pairs], set(ids))
