@@ -106,7 +106,8 @@ class AheadAdapter(HTTPAdapter):
         """
         if not isinstance(connection, AheadConnection):
             return False
-        target = self.request_url(request, dict(proxies or {}))
+        is_direct = not any((proxies or {}).values())
+        target = request.path_url if is_direct else self.request_url(request, dict(proxies or {}))
         return connection.send_ahead(target, request.headers)
 
     def take_answer(

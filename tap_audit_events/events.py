@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -43,7 +43,7 @@ Text: TypeAlias = msgspec.Raw | bytes
 
 
 class _Keys(msgspec.Struct, gc=False):
-    id: str
+    id: Annotated[str, msgspec.Meta(min_length=1)]
     occurredAt: str  # noqa: N815 - the field's name
 
 
@@ -59,6 +59,7 @@ class _KeysEnvelope(msgspec.Struct, gc=False):
 _read_envelope = msgspec.json.Decoder(_Envelope).decode
 _read_all_keys = msgspec.json.Decoder(_KeysEnvelope).decode
 _read_keys = msgspec.json.Decoder(_Keys).decode
+_id_of, _time_of = attrgetter("id"), attrgetter("occurredAt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ def _read_columns(envelope: Envelope) -> Page:
         texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
     try:
         keys = _read_all_keys(envelope.body).auditEvents
-        ids, times = _columns(keys)
+        ids, times = list(map(_id_of, keys)), list(map(_time_of, keys))
         instants = utc_instants(times)
         if instants is None:
             forms = list(map(_utc_form, times))
@@ -217,14 +218,6 @@ def _read_exact_record(text: Text) -> dict[str, Any]:
         return record
 
 
-def _columns(keys: Sequence[_Keys]) -> tuple[list[str], list[str]]:
-    """The ids and times of events; ValueError where an id is not usable."""
-    ids = list(map(attrgetter("id"), keys))
-    if "" in ids:
-        raise ValueError("id is an empty text")
-    return ids, list(map(attrgetter("occurredAt"), keys))
-
-
 def _utc_form(time: str) -> str:
     try:
         return utc_text(time)
@@ -254,14 +247,14 @@ def _up_to_malformed(
     malformed = None
     for position, text in enumerate(texts):
         try:
-            (event_id,), (time,) = _columns([_read_keys(text)])
-            form = _utc_form(time)
+            keys = _read_keys(text)
+            form = _utc_form(keys.occurredAt)
         except (msgspec.ValidationError, ValueError) as error:
             malformed = _malformed(position, text, error)
             break
-        ids.append(event_id)
+        ids.append(keys.id)
         instants.append(parse_instant(form))
-        usable.append(_with_time(text, time, form))
+        usable.append(_with_time(text, keys.occurredAt, form))
     return ids, instants, usable, malformed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -153,7 +154,7 @@ class _Position:
             self.safe = newest
         if self.newest is None or newest > self.newest:
             self.newest, self._ties = newest, 0
-        self._ties += page.instants.count(self.newest)
+        self._ties += len(page.ascending) - bisect_left(page.ascending, self.newest)
         return in_order
 
     def is_beyond(self, other: _Position) -> bool:
