@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
+from http.client import HTTPException
 from logging import Logger
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
@@ -19,7 +20,7 @@ from urllib3.exceptions import (
 )
 
 from tap_audit_events.auth import AccessTokenAuthenticator
-from tap_audit_events.connections import AheadAdapter
+from tap_audit_events.connections import AheadAdapter, told_bytes
 from tap_audit_events.errors import RetryableError, ServiceError, service_error
 from tap_audit_events.events import Envelope, split_page
 from tap_audit_events.failures import failure, no_answer
@@ -247,7 +248,9 @@ class Client:
             if response.status_code != HTTPStatus.OK:
                 return response, _start_of(response, line)
             return response, self._read(response, line)
-        except (exceptions.RequestException, HTTPError, UnicodeError, OSError) as error:
+        except (
+            exceptions.RequestException, HTTPError, HTTPException, UnicodeError, OSError,
+        ) as error:  # fmt: skip
             if ahead:
                 line.failed_ahead += 1
                 line.carried_by.close()
@@ -324,18 +327,17 @@ class Client:
             ContractError: it is larger than `max_response_megabytes`, unpacked.
         """
         most = self._settings.max_response_megabytes * MEGABYTE
-        length = response.headers.get("Content-Length", "")
-        is_told = length.isdecimal() and len(length) <= 18
-        if is_told and int(length) <= most and "Content-Encoding" not in response.headers:
+        told = told_bytes(response.headers)
+        if told is not None and told <= most:
             body: bytes = response.raw.read()  # twice as fast as in pieces
             return body
-        pieces, size = [], 0
-        while piece := response.raw.read(_PIECE_BYTES, decode_content=True):
+        pieces, size = [], told or 0
+        while size <= most and (piece := response.raw.read(_PIECE_BYTES, decode_content=True)):
             pieces.append(piece)
             size += len(piece)
-            if size > most:
-                line.leave(response)
-                raise service_error("AE-TOO-LARGE", details=f"more than {most:,} bytes")
+        if size > most:
+            line.leave(response)
+            raise service_error("AE-TOO-LARGE", details=f"more than {most:,} bytes")
         return b"".join(pieces)
 
     def _put_off(

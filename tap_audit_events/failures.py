@@ -6,6 +6,7 @@ import json
 import ssl
 from datetime import UTC, datetime
 from http import HTTPStatus
+from http.client import IncompleteRead
 from typing import Any
 
 import requests
@@ -64,7 +65,7 @@ def no_answer(error: Exception) -> ServiceError:
 def _case_of(error: Exception, cause: BaseException) -> str:
     if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError | TimeoutError):
         return "AE-TIMEOUT"
-    if isinstance(error, ProtocolError | DecodeError):
+    if isinstance(error, ProtocolError | IncompleteRead | DecodeError):
         return "AE-CUT"
     if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
         return "AE-CERTIFICATE"

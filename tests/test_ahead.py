@@ -1,5 +1,6 @@
 """Pages that are asked for before the one before them was looked at."""
 
+import gzip
 import http.server
 import json
 import logging
@@ -187,11 +188,13 @@ class Fault:
         status: its status.
         body: what is sent of it.
         missing: so many bytes more are promised.
+        headers: more of them.
     """
 
     status: int = 200
     body: bytes = b""
     missing: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -227,6 +230,8 @@ def scripted(script: Script) -> Iterator[str]:
             if answer.status:
                 self.send_response_only(answer.status)
                 self.send_header("Content-Length", str(len(answer.body) + answer.missing))
+                for name, value in answer.headers.items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(answer.body)
             if answer == HANGS:
@@ -281,6 +286,8 @@ def test_a_cursor_read_from_a_broken_page_is_not_followed() -> None:
         (Fault(500, b"x" * 3 * LARGEST_ERROR_BYTES), "AE-500"),
         (Fault(body=b'{"auditEvents":', missing=9), "AE-CUT"),
         (Fault(status=0), "AE-CONNECTION"),
+        (Fault(), "AE-NO-JSON"),
+        (Fault(body=b"no gzip", headers={"Content-Encoding": "gzip"}), "AE-CUT"),
         (HANGS, "AE-TIMEOUT"),
     ],
 )
@@ -297,6 +304,26 @@ def test_an_answer_to_what_was_sent_ahead_may_fail_like_any_other(
     assert f": {said}: " in line
     assert "None" not in line
     assert ask.gate.requests == 5
+
+
+def test_an_answer_may_be_packed() -> None:
+    """The one to a request sent ahead like any other."""
+    packed = Fault(body=gzip.compress(a_page(1, "c2")), headers={"Content-Encoding": "gzip"})
+    with scripted(Script([a_page(0, "c1"), packed, a_page(2, None)])) as base_url:
+        assert ids_of(list(asking(base_url).pages())) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("status", [302, 403])
+def test_an_answer_that_ends_the_run_may_be_one_to_what_was_sent_ahead(status: int) -> None:
+    """What it says is read as from any other."""
+    refused = Fault(
+        status, b'{"errCode":"no","msg":"Not now","vars":null}', headers={"Location": "/"}
+    )
+    with (
+        scripted(Script([a_page(0, "c1"), refused])) as base_url,
+        pytest.raises(ServiceError, match=r"status 302 to '/'|Not now"),
+    ):
+        list(asking(base_url).pages())
 
 
 def test_an_answer_that_is_too_large_leaves_nothing_behind() -> None:
