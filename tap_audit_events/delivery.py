@@ -71,6 +71,11 @@ class Delivery:
         self.delivered += len(ids)
         self._count_late(instants)
 
+    def let_go(self) -> None:
+        """Keep nothing of the page in hand, whose events were taken in."""
+        self._page, self._positions = Page((), (), ()), ()
+        self._written = self._taken = 0
+
     def _to_deliver(self, page: Page, window: Window) -> Sequence[int]:
         fresh = self.watermark.fresh(page.ids)
         if len(fresh) < len(page.ids):

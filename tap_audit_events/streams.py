@@ -136,6 +136,8 @@ class AuditEventsStream(Stream):
                     yield delivery
                     delivery.take_in()
                     report.page(page)
+                    delivery.let_go()
+                    del page  # the next one then takes its place in memory
                     if tap.message_writer.state_is_due:
                         self._write_checkpoint()
         finally:
@@ -283,10 +285,14 @@ class AuditEventsStream(Stream):
     def _write_each_page(self, counter: Counter) -> None:
         with closing(self._pages(apart=True)) as pages:
             for delivery in pages:
-                texts = delivery.texts()
-                self._tap.message_writer.write_records(self.name, texts, self._tap.now())
-                delivery.all_written()
-                counter.increment(len(texts))
+                counter.increment(self._write_page(delivery))
+
+    def _write_page(self, delivery: Delivery) -> int:
+        """Write the page in hand; say how many records that were."""
+        texts = delivery.texts()
+        self._tap.message_writer.write_records(self.name, texts, self._tap.now())
+        delivery.all_written()
+        return len(texts)
 
     def _tick(self) -> None:
         """Time has gone by, and no page came."""
