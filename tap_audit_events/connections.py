@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from http import HTTPStatus, client
 from http.client import HTTPException
@@ -20,6 +21,7 @@ from urllib3 import (
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
+_LOGGER: Final = logging.getLogger(__name__)
 _LONGEST_LENGTH: Final = 18
 """Digits of a length that is taken for one."""
 
@@ -52,9 +54,11 @@ class AheadConnection(HTTPConnection):
 
     def take_answer(self, timeout_seconds: float) -> client.HTTPResponse:
         """The answer to what was sent ahead, as Python's library has it, which takes less time."""
-        self._target = None
+        target, self._target = self._target, None
         self.sock.settimeout(timeout_seconds)
-        return client.HTTPConnection.getresponse(self)
+        answer = client.HTTPConnection.getresponse(self)
+        _LOGGER.debug("GET %s: status %s, %s bytes", target, answer.status, answer.length)
+        return answer
 
     @property
     def is_connected(self) -> bool:
