@@ -13,13 +13,13 @@ from pathlib import Path
 
 from singer_sdk.singerlib import StateMessage
 
-from tap_audit_events.cases import CASES, Kind
-from tap_audit_events.declared import SETTINGS_SCHEMA
-from tap_audit_events.errors import service_error
-from tap_audit_events.messages import MessageWriter
-from tap_audit_events.state import to_bookmark
-from tap_audit_events.timestamps import parse_instant
-from tap_audit_events.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.errors.catalogue import CASES, Kind
+from tap_audit_events.errors.exceptions import service_error
+from tap_audit_events.events.instants import parse_instant
+from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.singer.messages import MessageWriter
+from tap_audit_events.singer.state import to_bookmark
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from tap_audit_events.redaction import guard_log, guard_stderr
+from tap_audit_events.errors.redaction import guard_log, guard_stderr
 
 _LEVELS = ("TAP_AUDIT_EVENTS_LOGLEVEL", "LOGLEVEL")
 
@@ -26,7 +26,7 @@ def main() -> None:
             )
     try:
         # Imported here, so that Ctrl-C while the SDK is loaded is no traceback.
-        from tap_audit_events.tap import TapAuditEvents  # noqa: PLC0415
+        from tap_audit_events.singer.tap import TapAuditEvents  # noqa: PLC0415
 
         TapAuditEvents.cli()
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tap_audit_events.redaction import LEAST_LENGTH
+from tap_audit_events.errors.redaction import LEAST_LENGTH
 from tap_audit_events.sandbox import Service
 
 STREAM = "audit_events"

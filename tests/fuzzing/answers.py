@@ -11,9 +11,9 @@ from requests.adapters import BaseAdapter, HTTPAdapter
 from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
-from tap_audit_events.client import Client
-from tap_audit_events.gate import Gate
-from tap_audit_events.settings import Settings
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.service.client import Client
+from tap_audit_events.service.rate_limiter import Gate
 from tests.simulation.world import a_response
 
 

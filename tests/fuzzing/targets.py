@@ -19,10 +19,16 @@ from singer_sdk.singerlib import Catalog
 from urllib3.util import parse_url
 
 from tap_audit_events import STREAM
-from tap_audit_events.declared import SETTINGS_SCHEMA
-from tap_audit_events.documents import check_catalog, check_state, read_document, state_warnings
-from tap_audit_events.environment import settings_from_texts
-from tap_audit_events.errors import (
+from tap_audit_events.config.environment import settings_from_texts
+from tap_audit_events.config.input_files import (
+    check_catalog,
+    check_state,
+    read_document,
+    state_warnings,
+)
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.settings import Settings, read_settings, settings_warnings
+from tap_audit_events.errors.exceptions import (
     ContractError,
     RefusedError,
     RetryableError,
@@ -30,19 +36,22 @@ from tap_audit_events.errors import (
     SettingsError,
     shown,
 )
-from tap_audit_events.events import encode, read_page, read_record, split_page
-from tap_audit_events.pacing import LONGEST_RETRY_AFTER_SECONDS, http_date, retry_after_seconds
-from tap_audit_events.redaction import keep_secret
-from tap_audit_events.settings import Settings, read_settings, settings_warnings
-from tap_audit_events.state import from_bookmark, to_bookmark, types_never_asked_for
-from tap_audit_events.timestamps import (
+from tap_audit_events.errors.redaction import keep_secret
+from tap_audit_events.events.instants import (
     Instant,
     parse_instant,
     text_of,
     utc_instants,
     utc_text,
 )
-from tap_audit_events.windows import Window
+from tap_audit_events.events.page import encode, read_page, read_record, split_page
+from tap_audit_events.events.window import Window
+from tap_audit_events.service.adaptive_rate import (
+    LONGEST_RETRY_AFTER_SECONDS,
+    http_date,
+    retry_after_seconds,
+)
+from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_asked_for
 from tests.builders import ORGANIZATION_ID
 from tests.fuzzing.answers import answered_with, listened_to
 

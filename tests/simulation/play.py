@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from tap_audit_events.errors import AuditEventsError, OutputError
-from tap_audit_events.timestamps import Instant, instant_of, parse_instant, whole_second
+from tap_audit_events.errors.exceptions import AuditEventsError, OutputError
+from tap_audit_events.events.instants import Instant, instant_of, parse_instant, whole_second
 from tests.simulation.histories import History, PlannedRun, draw
 from tests.simulation.world import (
     SIGTERM,

@@ -15,15 +15,15 @@ from singer_sdk.singerlib import Message
 from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
-from tap_audit_events.events import Text
-from tap_audit_events.export import Export
-from tap_audit_events.gate import Gate
-from tap_audit_events.messages import MessageWriter
-from tap_audit_events.reading import Exported, Reading
+from tap_audit_events.events.page import Text
+from tap_audit_events.extraction.plan import Export
+from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.extraction.window_reader import Exported, Reading
+from tap_audit_events.extraction.workers import Workers
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.stopping import Stop
-from tap_audit_events.tap import TapAuditEvents
-from tap_audit_events.workers import Workers
+from tap_audit_events.service.rate_limiter import Gate
+from tap_audit_events.singer.messages import MessageWriter
+from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import (
     SERVICE_FAULTS,
     START,

@@ -1,0 +1,1 @@
+"""A page's bytes become events."""

@@ -1,0 +1,1 @@
+"""Which window to request next, and which events to deliver."""

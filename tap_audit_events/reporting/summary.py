@@ -1,0 +1,182 @@
+"""What a run tells whoever watches it: log lines, a bar on a terminal, metrics at its end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from enum import StrEnum
+from logging import INFO, Logger
+from typing import Any, Final, cast
+
+from singer_sdk import metrics
+
+from tap_audit_events import STREAM
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.events.instants import brief, instant_of, seconds_between
+from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.delivery import Delivery
+from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.reporting import progress
+from tap_audit_events.reporting import progress_bar as bar
+from tap_audit_events.reporting.new_fields import Unknown
+from tap_audit_events.service.rate_limiter import Gate
+
+ENDPOINT: Final = "/v1/organizations/{organizationId}/audit_events"
+BAR_SECONDS: Final = 0.1
+
+
+class RunMetric(StrEnum):
+    """What is measured beyond what the SDK has a name for."""
+
+    RETRY_COUNT = "http_retry_count"
+    LAG_SECONDS = "lag_seconds"
+
+
+class Report:
+    """Tells of one run.
+
+    Args:
+        window: its range.
+        delivery: what it delivers.
+        gate: what its requests go through.
+        settings: what it was asked for.
+        logger: where to tell.
+        now: the time.
+        keeps_bookmark: whether its bookmark goes into STATE.
+    """
+
+    def __init__(
+        self,
+        window: Window,
+        delivery: Delivery,
+        gate: Gate,
+        settings: Settings,
+        *,
+        logger: Logger,
+        now: Callable[[], datetime],
+        keeps_bookmark: bool,
+    ) -> None:
+        self._delivery = delivery
+        self._gate = gate
+        self._logger = logger
+        self._now = now
+        self._keeps_bookmark = keeps_bookmark
+        self._warned: set[str] = set()
+        self._unknown = Unknown(settings.action_types)
+        self._progress = progress.Progress(window)
+        logger.info(
+            "Reading %s; bookmark %s; lookback %d s; at most %d requests at a time",
+            window, bookmark_shown(delivery.watermark), settings.lookback_seconds,
+            settings.concurrency,
+        )  # fmt: skip
+        self._bar: bar.Bar | None = None
+        if logger.isEnabledFor(INFO) and bar.is_wanted(os.environ):
+            self._bar = bar.Bar(sys.stderr)
+
+    def tick(self) -> None:
+        """Time has gone by: show how far the run has come, where that is due."""
+        if not self._progress.is_due(BAR_SECONDS if self._bar else progress.PROGRESS_SECONDS):
+            return
+        delivered, reached = self._delivery.delivered, self._delivery.watermark.bookmark
+        if self._bar is not None:
+            text = self._progress.text(delivered=delivered, reached=reached)
+            self._bar.draw(self._progress.share(reached) or 0.0, text)
+            return
+        line = self._progress.line(
+            delivered=delivered,
+            reached=reached,
+            requests=self._gate.requests,
+            retries=self._gate.retries,
+        )
+        self._logger.info("%s", line)
+
+    def page(self, page: Page) -> None:
+        """A page has been delivered."""
+        self._warn_once()
+        self._unknown.look_at(self._delivery.texts())
+        if page.instants:
+            self._progress.passed(page.instants[0])
+        self.tick()
+
+    def restarting(self, window: Window) -> None:
+        """A window is started again."""
+        self._logger.warning(
+            "The service refuses a cursor of its own, as when it has expired: starting again in %s",
+            window,
+        )
+
+    def done(self, windows: int) -> None:
+        """The range has been read to its end, in so many windows."""
+        delivery, gate = self._delivery, self._gate
+        late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
+        self._logger.info(
+            "Done: %d events delivered%s; %d of them late%s; %d dropped as delivered before;"
+            " %d requests in %d windows, %d of them retries; %.1f s waited for retries;"
+            " bookmark %s%s",
+            delivery.delivered, "" if delivery.delivered else ", nothing new", delivery.late, late,
+            delivery.repeats, gate.requests, windows, gate.retries, gate.waited_seconds,
+            self._bookmark(), self._behind(),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        """The run is over, however it ended: wipe out the bar, say what is known by now."""
+        if self._bar is not None:
+            self._bar.close()
+        for line in self._unknown.lines():
+            self._logger.info("%s", line)
+        gate = self._gate
+        self._measured("counter", metrics.Metric.HTTP_REQUEST_COUNT, gate.requests)
+        self._measured("counter", RunMetric.RETRY_COUNT, gate.retries)
+        if gate.requests:
+            mean_seconds = gate.request_seconds / gate.requests
+            self._measured("timer", metrics.Metric.HTTP_REQUEST_DURATION, mean_seconds)
+        if (seconds := self._lag_seconds()) is not None:
+            self._measured("gauge", RunMetric.LAG_SECONDS, round(seconds, 3))
+
+    def _measured(self, metric_type: str, metric: metrics.Metric | RunMetric, value: float) -> None:
+        tags: dict[str, Any] = {metrics.Tag.STREAM: STREAM, metrics.Tag.PID: os.getpid()}
+        if metric != RunMetric.LAG_SECONDS:
+            tags[metrics.Tag.ENDPOINT] = ENDPOINT
+        point = metrics.Point(metric_type, cast("metrics.Metric", metric), value, tags)
+        metrics.log(metrics.get_metrics_logger(), point)
+
+    def _lag_seconds(self) -> float | None:
+        """How far the newest event delivered, by this run or before it, lies behind now."""
+        newest = self._delivery.watermark.bookmark
+        if newest is None:
+            return None
+        return max(0.0, seconds_between(newest, instant_of(self._now())))
+
+    def _behind(self) -> str:
+        seconds = self._lag_seconds()
+        return "" if seconds is None else f", {timedelta(seconds=round(seconds))} behind now"
+
+    def _bookmark(self) -> str:
+        if not self._keeps_bookmark:
+            return "none, as the whole table was read"
+        return bookmark_shown(self._delivery.watermark)
+
+    def _warn_once(self) -> None:
+        """Say once a run what the person who reads the log should know."""
+        delivery = self._delivery
+        cases = {
+            "The service sends events out of order: the bookmark stays where it is until the"
+            " range is complete": not delivery.in_order,
+            "The service sends events from outside of the range that was asked for:"
+            " they are left out": bool(delivery.outside),
+            "More events lie within lookback_seconds than the state can remember: if the service"
+            " shows them again in the next run, some may be repeated; a smaller lookback_seconds"
+            " avoids it": delivery.watermark.forgot,
+        }
+        for warning, applies in cases.items():
+            if applies and warning not in self._warned:
+                self._warned.add(warning)
+                self._logger.warning(warning)
+
+
+def bookmark_shown(watermark: Watermark) -> str:
+    """The bookmark, for people."""
+    return "none" if watermark.bookmark is None else brief(watermark.bookmark)

@@ -1,0 +1,1 @@
+"""One page from the service."""

@@ -1,0 +1,93 @@
+"""What came instead of a page, as the error it is."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from datetime import UTC, datetime
+from http import HTTPStatus
+from http.client import IncompleteRead
+from typing import Any
+
+import requests
+from requests import exceptions
+from urllib3.exceptions import (
+    DecodeError,
+    HTTPError,
+    MaxRetryError,
+    ProtocolError,
+    ReadTimeoutError,
+)
+
+from tap_audit_events.errors.exceptions import RetryableError, ServiceError, service_error, shown
+from tap_audit_events.service.adaptive_rate import http_date, retry_after_seconds
+
+_STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
+
+
+def failure(response: requests.Response, body: bytes, *, has_cursor: bool) -> ServiceError:
+    """The error of an answer whose status is not 200 (interface.md, section 7)."""
+    status = response.status_code
+    said = f"status {status}, {_said(body)}"
+    if 300 <= status < 400:
+        location = shown(response.headers.get("Location", ""))
+        return service_error("AE-REDIRECT", details=f"status {status} to {location}")
+    if status == HTTPStatus.BAD_REQUEST and has_cursor:
+        return service_error("AE-CURSOR-REFUSED", details=said)
+    if status == HTTPStatus.REQUEST_TIMEOUT:
+        return service_error("AE-TIMEOUT", details=said)
+    case = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
+    error = service_error(case if case in _STATUSES else "AE-STATUS", details=said)
+    if isinstance(error, RetryableError):
+        now = http_date(response.headers.get("Date")) or datetime.now(UTC)
+        header = response.headers.get("Retry-After")
+        error.retry_after_seconds = retry_after_seconds(header, now=now)
+    return error
+
+
+def _said(body: bytes) -> str:
+    """The service's errCode, msg and vars, or the start of what came instead."""
+    try:
+        error = json.loads(body)
+        parts = [f"{key} {shown(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"body {shown(body.decode('utf-8', 'backslashreplace'))}"
+    return ", ".join(parts)
+
+
+def no_answer(error: Exception) -> ServiceError:
+    """What kept an answer from coming, or from coming whole."""
+    cause = _innermost(error)
+    said = str(cause).removeprefix("None: ")  # urllib3 names the pool, of which it may know none
+    return service_error(_case_of(error, cause), details=f"{type(cause).__name__}: {shown(said)}")
+
+
+def _case_of(error: Exception, cause: BaseException) -> str:
+    if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError | TimeoutError):
+        return "AE-TIMEOUT"
+    if isinstance(error, ProtocolError | IncompleteRead | DecodeError):
+        return "AE-CUT"
+    if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
+        return "AE-CERTIFICATE"
+    if isinstance(error, exceptions.ConnectionError | HTTPError | ConnectionError):
+        return "AE-CONNECTION"
+    if isinstance(error, OSError) and not isinstance(error, exceptions.RequestException):
+        return "AE-CERTIFICATE"  # the bundle that REQUESTS_CA_BUNDLE names is not there
+    return "AE-ADDRESS"
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The exception that requests and urllib3 wrapped."""
+    while True:
+        inner = error.reason if isinstance(error, MaxRetryError) else _first_argument(error)
+        if not isinstance(inner, BaseException):
+            return error
+        error = inner
+
+
+def _first_argument(error: BaseException) -> object:
+    return next((argument for argument in error.args if isinstance(argument, BaseException)), None)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,134 @@
+"""RECORD, SCHEMA and STATE lines, and the writer that puts them on stdout."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
+from singer_sdk.singerlib.encoding import GenericSingerWriter
+
+from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.errors.redaction import holds_secret, without_secrets_in
+from tap_audit_events.events.page import Text
+
+_BUFFER_BYTES: Final = 1 << 16
+"""Less than a page, which is then written without being copied into the buffer."""
+
+SMALL_STATE_BYTES: Final = 4096
+STATE_INTERVAL_SECONDS: Final = 5.0
+STATE_SHARE: Final = 0.1
+"""A STATE may be written where it is small, rare, or at most this share of what it stands for."""
+
+
+class MessageWriter(GenericSingerWriter[bytes, Message]):
+    """Writes one message a line, in UTF-8, through a buffer of its own.
+
+    Records wait in the buffer; any other message is flushed with all before it, so that a STATE
+    that was written has reached the pipe, and every record before it too.
+
+    Args:
+        clock: seconds that go by.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._encode = msgspec.json.Encoder(decimal_format="number").encode
+        self._clock = clock
+        self._stdout: Any = None
+        self._file: BinaryIO | None = None
+        self._last_state = b""
+        self._bytes_since_state = 0
+        self._state_written_at = clock()
+
+    @property
+    def state_is_due(self) -> bool:
+        """Whether a STATE costs little now: see `STATE_SHARE`."""
+        return (
+            len(self._last_state) <= max(SMALL_STATE_BYTES, STATE_SHARE * self._bytes_since_state)
+            or self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
+        )
+
+    def serialize_message(self, message: Message) -> bytes:
+        """A message as one line of JSON, every digit of its numbers kept.
+
+        The access token is in none but a RECORD, where an event holds it.
+        """
+        if isinstance(message, StateMessage):  # `to_dict` would copy a long list of ids
+            value = {"type": message.type, "value": message.value}
+        else:
+            value = message.to_dict()
+        line = self._encode(value)
+        if message.type == SingerMessageType.RECORD or not holds_secret(line.decode()):
+            return line
+        return self._encode(without_secrets_in(value))
+
+    def write_message(self, message: Message) -> None:
+        """Write a message; not a STATE that is already the last line.
+
+        Raises:
+            OutputError: it cannot be written, as when the reader has closed the pipe.
+        """
+        line = self.format_message(message) + b"\n"
+        if line == self._last_state and not self._bytes_since_state:
+            return  # it says nothing new
+        self._write(line, flush=message.type != SingerMessageType.RECORD)
+        if isinstance(message, StateMessage):
+            self._last_state, self._bytes_since_state = line, 0
+            self._state_written_at = self._clock()
+
+    def write_records(self, stream: str, texts: Sequence[Text], extracted_at: datetime) -> None:
+        """Write a RECORD for each event's text, as `write_message` would for what it holds.
+
+        Args:
+            stream: the stream's name.
+            texts: JSON objects, each on one line.
+            extracted_at: when they were read, aware.
+
+        Raises:
+            OutputError: as `write_message`.
+        """
+        if texts:
+            begin = b'{"type":"RECORD","stream":%b,"record":' % self._encode(stream)
+            end = b',"time_extracted":%b}\n' % self._encode(extracted_at)
+            self._write(begin, (end + begin).join(texts), end)
+
+    def _write(self, *pieces: bytes, flush: bool = False) -> None:
+        self._bytes_since_state += sum(map(len, pieces))
+        try:
+            file = self._output()
+            for piece in pieces:
+                file.write(piece)
+            if flush:
+                file.flush()
+        except BrokenPipeError:
+            self._abandon_output()
+            raise OutputError from None
+        except OSError as error:
+            self._abandon_output()
+            raise OutputError(error.strerror or str(error)) from None
+
+    def _output(self) -> BinaryIO:
+        """A file on stdout's descriptor; its buffer where it has none, as under a test runner."""
+        if self._file is None or self._stdout is not sys.stdout:
+            if sys.stdout is None:
+                raise OutputError("it is closed")
+            self._stdout = sys.stdout
+            try:
+                descriptor = sys.stdout.fileno()
+            except OSError:
+                self._file = sys.stdout.buffer
+            else:
+                self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - a descriptor, open for the run
+        return self._file
+
+    def _abandon_output(self) -> None:
+        """Point stdout's descriptor at nothing, so that closing it at exit cannot fail again."""
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), sys.stdout.fileno())

@@ -1,0 +1,347 @@
+"""Bad settings are refused before any request, in one line each, through the command line."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.settings import Settings, read_settings
+from tap_audit_events.sandbox import Service
+from tests.builders import ORGANIZATION_ID
+from tests.conftest import Sync
+from tests.running import run
+
+TOKEN = "acme_pat_not-to-be-seen"
+GOOD: dict[str, Any] = {
+    "base_url": "https://api.example.com",
+    "organization_id": ORGANIZATION_ID,
+    "access_token": TOKEN,
+}
+NO_DATE = "is no RFC 3339 date-time with an offset"
+
+BAD = [
+    ("base_url", None, "is missing: set it to the https address"),
+    ("base_url", "", "is empty"),
+    ("base_url", 5, "must be a text"),
+    ("base_url", "api.example.com", "is no address"),
+    ("base_url", "ftp://api.example.com", "is no address"),
+    ("base_url", "https://", "is no address"),
+    ("base_url", "https://api.example.com:99999", "has no usable host or port"),
+    ("base_url", "http://api.example.com", "must be https"),
+    ("base_url", "http://127.0.0.1.example.com", "must be https"),
+    ("base_url", "http://10.0.0.1", "must be https"),
+    ("base_url", f"https://me:{TOKEN}@api.example.com", "must not hold a user, a password"),
+    ("base_url", "https://api.example.com?x=1", "must not hold a user, a password, a query"),
+    ("base_url", "https://api.example.com#here", "a fragment"),
+    ("base_url", "https://api.example.com/a b", "without white space"),
+    ("base_url", "https://api.example.com\n", "without white space"),
+    ("base_url", "https://exämple.com", "printable ASCII"),
+    ("base_url", "https://[bad", "has no usable host or port"),
+    ("base_url", "https://a.exampl`e", "has no usable host or port"),
+    ("base_url", "https://a.example\\.b.example", "backslashes"),
+    ("organization_id", None, "is missing: set it to the UUID"),
+    ("organization_id", "", "is empty"),
+    ("organization_id", "acme", "is no UUID"),
+    ("organization_id", f"{{{ORGANIZATION_ID}}}", "is no UUID"),
+    ("organization_id", f"{ORGANIZATION_ID}/../x", "is no UUID"),
+    ("organization_id", ORGANIZATION_ID.replace("-", ""), "is no UUID"),
+    ("access_token", None, "is missing: set it to the personal access token"),
+    ("access_token", "", "is empty"),
+    ("access_token", "  ", "is empty"),
+    ("access_token", 12345, "must be a text"),
+    ("access_token", f"{TOKEN}\n", "one word of printable ASCII"),
+    ("access_token", f"{TOKEN} {TOKEN}", "one word of printable ASCII"),
+    ("access_token", f"{TOKEN}\x00", "one word of printable ASCII"),
+    ("access_token", f"{TOKEN}é", "one word of printable ASCII"),
+    ("start_date", "2026-01-31", NO_DATE),
+    ("start_date", "", "is empty"),
+    ("start_date", "yesterday", NO_DATE),
+    ("start_date", "2026-01-31T00:00:00", NO_DATE),
+    ("start_date", "2026-02-30T00:00:00Z", "is no date-time that exists"),
+    ("start_date", 20260131, "must be a text"),
+    ("end_date", "2026-01-31 00:00:00", NO_DATE),
+    ("action_types", "workspace_create", "must be a list of texts"),
+    ("action_types", [1], "must be a list of texts"),
+    ("action_types", [""], "has an empty item"),
+    ("action_types", ["a,b"], "has a comma in an item"),
+    ("action_types", ["a\nb"], "has a control character in an item"),
+    ("action_types", ["\ud800"], "has a control character in an item"),
+    ("page_size", 0, "is 0: it must be 1 to 1000"),
+    ("page_size", 1001, "is 1001: it must be 1 to 1000"),
+    ("page_size", 1.5, "must be a whole number"),
+    ("page_size", True, "must be a whole number"),
+    ("page_size", "many", "must be a whole number"),
+    ("concurrency", 0, "is 0: it must be 1 to 32"),
+    ("concurrency", 33, "is 33: it must be 1 to 32"),
+    ("lookback_seconds", -1, "is -1: it must be 0 or more"),
+    ("request_timeout_seconds", 0, "must be a number of seconds above 0"),
+    ("request_timeout_seconds", -3, "must be a number of seconds above 0"),
+    ("request_timeout_seconds", 1e300, "at most 3600"),
+    ("request_timeout_seconds", float("nan"), "must be a number of seconds"),
+    ("max_retries", -1, "is -1: it must be 0 or more"),
+    ("max_response_megabytes", 0, "is 0: it must be 1 to 2000"),
+    ("max_response_megabytes", 2001, "is 2001: it must be 1 to 2000"),
+    ("user_agent", "", "is empty"),
+    ("user_agent", "a\r\nX-Other: b", "must be printable ASCII on one line"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "problem"), BAD)
+def test_a_bad_setting_is_named_with_what_would_be_right(
+    name: str, value: object, problem: str
+) -> None:
+    """Exit code 1 and one line that names the setting; never the token, never a traceback."""
+    done = run(GOOD | {name: value})
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith(f"AE-SETTINGS: {name} ")
+    assert problem in line
+    assert done.stdout == b""
+    assert TOKEN not in done.log
+    assert "12345" not in done.log
+
+
+def test_each_bad_setting_has_a_line_of_its_own() -> None:
+    """All that is wrong is said at once."""
+    done = run({"base_url": "http://example.com", "page_size": 0, "concurrency": 99})
+    assert [line.split()[1] for line in done.errors] == [
+        "base_url",
+        "organization_id",
+        "access_token",
+        "page_size",
+        "concurrency",
+    ]
+
+
+def test_an_end_before_the_start_is_refused() -> None:
+    """The two dates are compared as instants."""
+    dates = {"start_date": "2026-01-01T01:00:00+01:00", "end_date": "2025-12-31T23:59:59.999Z"}
+    done = run(GOOD | dates)
+    assert done.exit_code == 1
+    assert done.errors == [
+        "AE-SETTINGS: end_date is before start_date: it must be the same or later"
+    ]
+
+
+def test_bad_settings_send_no_request(service: Service, sync: Sync) -> None:
+    """Settings are checked before the service is asked."""
+    assert sync(page_size=0).exit_code == 1
+    assert service.requests == []
+
+
+def test_an_unknown_setting_gets_a_warning_with_the_nearest_name(sync: Sync) -> None:
+    """A misspelt setting is not silently ignored, and does not stop the run."""
+    done = sync(pagesize=5, zzz=1).raise_for_exit_code()
+    assert done.warnings == [
+        "'pagesize' is no setting and is ignored: did you mean page_size?",
+        "'zzz' is no setting and is ignored, and none has a name like it",
+    ]
+
+
+def test_a_token_that_looks_like_none_gets_a_warning(service: Service, sync: Sync) -> None:
+    """A personal access token has `pat_` in it (interface.md 5, rule 2)."""
+    service.access_token = "something-else"
+    done = sync(access_token="something-else").raise_for_exit_code()
+    assert ["'pat_'" in line for line in done.warnings] == [True]
+    assert "something-else" not in done.log
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://localhost:1", "http://127.1.2.3", "http://[::1]:8080", "https://a.example/prefix/"],
+)
+def test_plain_http_is_allowed_to_this_machine(url: str) -> None:
+    """A loopback address may be http; a slash at the end does not matter."""
+    assert read_settings(GOOD | {"base_url": url}).base_url == url.rstrip("/")
+
+
+def test_null_counts_as_not_given() -> None:
+    """Platforms send null for what their form left open."""
+    settings = read_settings(GOOD | {"start_date": None, "page_size": None, "action_types": None})
+    assert (settings.start_date, settings.page_size, settings.action_types) == (None, 1000, ())
+
+
+def test_several_files_and_the_environment_are_merged(service: Service, sync: Sync) -> None:
+    """Later files win, and ENV reads TAP_AUDIT_EVENTS_*, in the types of the settings."""
+    environment = {
+        "TAP_AUDIT_EVENTS_PAGE_SIZE": "7",
+        "TAP_AUDIT_EVENTS_REQUEST_TIMEOUT_SECONDS": "2.5",
+        "TAP_AUDIT_EVENTS_ACTION_TYPES": '["a", "b"]',
+        "TAP_AUDIT_EVENTS_START_DATE": "2026-01-01T00:00:00Z",
+    }
+    sync("--config", "ENV", environment=environment, page_size=3).raise_for_exit_code()
+    (request,) = service.requests
+    assert request.params["pageSize"] == "7"
+    assert request.params["actionTypes"] == "a,b"
+    assert request.params["startTime"] == "2026-01-01T00:00:00Z"
+
+
+def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) -> None:
+    """`a, b` is the list of both."""
+    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "a, b"})
+    assert service.requests[0].params["actionTypes"] == "a,b"
+
+
+@pytest.mark.parametrize(
+    "name", ["PAGE_SIZE", "REQUEST_TIMEOUT_SECONDS", "MAX_RETRIES", "FLATTENING_MAX_DEPTH"]
+)
+def test_a_number_in_the_environment_that_is_none_is_refused(name: str) -> None:
+    """It is named like any other bad setting."""
+    done = run(GOOD, "--config", "ENV", environment={f"TAP_AUDIT_EVENTS_{name}": "many"})
+    assert done.exit_code == 1
+    assert [line.split()[1].rstrip(":") for line in done.errors] == [name.lower()]
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("", "is no JSON"),
+        ("{", "is no JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
+        ("[1]", "must hold a JSON object"),
+        (json.dumps(TOKEN), "must hold a JSON object"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["config", "state", "catalog"])
+def test_a_file_that_is_no_json_object_is_refused(kind: str, document: str, problem: str) -> None:
+    """Config, state and catalog files alike, with the place of the mistake."""
+    documents: dict[str, Any] = {"config": GOOD, kind: document}
+    done = run(documents["config"], state=documents.get("state"), catalog=documents.get("catalog"))
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith(f"AE-FILE: The {kind} file ")
+    assert problem in line
+    assert TOKEN not in done.log
+
+
+@pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
+def test_a_file_that_is_not_there_is_named(option: str) -> None:
+    """A wrong path is an error of one line."""
+    done = run(GOOD, option, "/nowhere/at/all.json")
+    assert done.exit_code == 1
+    place = f"The {option[2:]} file '/nowhere/at/all.json'"
+    assert done.errors == [f"AE-FILE: {place} cannot be read: No such file or directory"]
+
+
+@pytest.mark.parametrize(
+    ("state", "problem"),
+    [
+        ({"bookmarks": []}, 'must look like {"bookmarks"'),
+        ({"completed": {"singer_state": {}}}, "has the bookmarks inside 'completed'"),
+        ({"bookmarks": {"x": {"partitions": 5}}}, 'must look like {"bookmarks"'),
+        ({"bookmarks": {"x": {"a": "\ud800"}}}, "cannot be written again"),
+        ({"bookmarks": {"audit_events": "2026-01-01T00:00:00Z"}}, 'must look like {"bookmarks"'),
+        ({"singer_state": {"bookmarks": {}}}, "has the bookmarks inside 'singer_state'"),
+        ({"type": "STATE", "value": {"bookmarks": {}}}, "has the bookmarks inside 'value'"),
+        (
+            {"bookmarks": {"audit_events": {"replication_key_value": "last week"}}},
+            "its time 'last week' is no RFC 3339 date-time",
+        ),
+    ],
+)
+def test_a_state_of_another_shape_is_refused(
+    state: object, problem: str, service: Service, sync: Sync
+) -> None:
+    """A state that cannot be understood is not taken for an empty one."""
+    done = sync(state=state)
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith("AE-STATE: ")
+    assert problem in line
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("catalog", "problem"),
+    [
+        ({}, "The catalog must look like"),
+        ({"streams": {}}, "The catalog must look like"),
+        ({"streams": []}, "has no stream audit_events"),
+        (
+            {"streams": [{"tap_stream_id": "audit_events", "schema": {"properties": {"id": 5}}}]},
+            "The catalog must look like",
+        ),
+        ({"streams": [{"tap_stream_id": "audit_events"}]}, "The catalog must look like"),
+        (
+            {
+                "streams": [
+                    {
+                        "tap_stream_id": "audit_events",
+                        "schema": {"properties": {}},
+                        "metadata": [],
+                        "replication_method": "LOG_BASED",
+                    }
+                ]
+            },
+            "replication_method of audit_events must be INCREMENTAL or FULL_TABLE",
+        ),
+        (
+            {
+                "streams": [
+                    {
+                        "tap_stream_id": "audit_events",
+                        "schema": {"properties": {}},
+                        "replication_key": "id",
+                    }
+                ]
+            },
+            "replication_key of audit_events must be occurredAt",
+        ),
+    ],
+)
+def test_a_catalog_of_another_shape_is_refused(
+    catalog: object, problem: str, service: Service, sync: Sync
+) -> None:
+    """A catalog that cannot be followed is not guessed at."""
+    done = sync(catalog=catalog)
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith("AE-CATALOG: ")
+    assert problem in line
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"stream_maps": "x"}, "AE-SETTINGS: stream_maps: "),
+        (
+            {"stream_maps": {"audit_events": {"id": "("}}},
+            "AE-STREAM-MAPS: stream_maps cannot be used",
+        ),
+        (
+            {"flattening_enabled": True, "flattening_max_depth": "x"},
+            "AE-SETTINGS: flattening_max_depth: ",
+        ),
+        ({"flattening_enabled": True}, "AE-SETTINGS: The settings cannot be used: "),
+    ],
+)
+def test_bad_settings_of_the_sdk_are_refused_likewise(
+    settings: dict[str, Any], problem: str
+) -> None:
+    """Stream maps and flattening are settings like the others."""
+    done = run(GOOD | settings)
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith(problem)
+
+
+def test_declared_and_checked_settings_are_the_same() -> None:
+    """What `--about` shows is what is read: names, required ones, defaults and bounds."""
+    assert list(SETTINGS_SCHEMA["properties"])[: len(Settings.__slots__)] == list(
+        Settings.__slots__
+    )
+    assert {*SETTINGS_SCHEMA["required"], "access_token"} == set(GOOD)
+    defaults = read_settings(GOOD)
+    for name in Settings.__slots__:
+        declared = SETTINGS_SCHEMA["properties"][name]
+        assert declared["title"]
+        assert declared["description"]
+        if "default" in declared:
+            assert getattr(defaults, name) == declared["default"]
+        for bound in ("minimum", "maximum"):
+            if bound in declared:
+                at_bound = read_settings(GOOD | {name: declared[bound]})
+                assert getattr(at_bound, name) == declared[bound]
+    assert SETTINGS_SCHEMA["properties"]["access_token"]["secret"] is True

@@ -1,0 +1,347 @@
+"""Each error of the table, as the command line shows it."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.errors import catalogue as cases
+from tap_audit_events.errors.catalogue import CASES, Kind
+from tap_audit_events.errors.exceptions import AuditEventsError, service_error, shown
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.running import CODED, Run, run
+
+SCOPE = "organization:audit_events_read"
+CODE = re.compile(r"\bAE-[0-9A-Z]+(?:-[A-Z]+)*")
+THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
+
+
+RELEASED = """
+    AE-400 AE-401 AE-403 AE-404 AE-429 AE-500 AE-ADDRESS AE-CATALOG AE-CERTIFICATE AE-CONNECTION
+    AE-CURSOR-REFUSED AE-CURSOR-REPEATED AE-CUT AE-DEFECT AE-EMPTY-PAGES AE-ENVELOPE AE-EVENT
+    AE-FILE AE-NESTING AE-NO-JSON AE-OUTPUT AE-REDIRECT AE-RETRY-AFTER AE-SETTINGS AE-STATE
+    AE-STATUS AE-STOPPED AE-STREAM-MAPS AE-TARGET AE-TIMEOUT AE-TOO-LARGE
+"""
+"""Codes that alerts may look for: names are added, never taken away."""
+
+
+def only_error(done: Run) -> str:
+    assert done.exit_code == 1, done.log
+    assert "Traceback" not in done.log
+    (line,) = done.errors
+    return line
+
+
+def test_the_table_covers_the_interface() -> None:
+    """Every status of interface.md section 7 has its row, and 429 and 500 are asked for again."""
+    assert {"AE-400", "AE-401", "AE-403", "AE-429", "AE-500"} <= CASES.keys()
+    retried = {code for code, case in CASES.items() if case.kind is Kind.RETRY}
+    assert retried == {
+        *("AE-429", "AE-500", "AE-TIMEOUT", "AE-CONNECTION", "AE-CUT", "AE-NO-JSON"),
+    }
+
+
+def test_codes_stay() -> None:
+    """What an alert looks for today has its row in every later version."""
+    assert set(RELEASED.split()) == CASES.keys()
+
+
+def test_codes_are_well_formed_and_stand_for_one_case_each() -> None:
+    """Short words in capitals, none of them twice in the table."""
+    table = Path(cases.__file__)
+    assert re.findall(r'^    "(.+)": Case\($', table.read_text(), re.MULTILINE) == list(CASES)
+    assert all(CODE.fullmatch(code) and len(code) <= 20 for code in CASES)
+
+
+def test_each_code_of_the_table_is_used_and_no_other() -> None:
+    """A row that nothing raises would only mislead; a code without a row could not be looked up."""
+    table = Path(cases.__file__)
+    others = [path.read_text() for path in table.parent.glob("*.py") if path != table]
+    assert set(CODE.findall("\n".join(others))) == CASES.keys()
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_each_case_makes_one_line(code: str) -> None:
+    """The code, what happened, what is known beyond that, and what to do."""
+    line = str(AuditEventsError(code, " (errCode 'x')"))
+    assert line == f"{code}: {CASES[code].happened} (errCode 'x'). {CASES[code].next_step}"
+    assert CODED.match(line)
+    assert "\n" not in line
+
+
+def test_an_error_of_the_service_says_where() -> None:
+    """After what the service said stands the window."""
+    error = service_error("AE-500", details="errCode 'x'")
+    error.where = "in this window"
+    assert error.happened == "AE-500: The service failed (errCode 'x'), in this window"
+
+
+def test_a_defect_has_a_code_before_its_traceback() -> None:
+    """An error that nobody expected can be looked up, too."""
+    broken = "from tap_audit_events import tap; tap.gc = None; tap.TapAuditEvents.cli()"
+    done = subprocess.run(
+        [sys.executable, "-c", broken], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    line, traceback = done.stderr.split("\n")[1:3]
+    assert " | AE-DEFECT: The tap failed in a way that it does not expect (AttributeError" in line
+    assert traceback == "Traceback (most recent call last):"
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (400, "Check start_date, end_date, action_types and page_size"),
+        (401, f"personal access token with the scope {SCOPE}"),
+        (403, "must be an administrator of the organization"),
+        (403, SCOPE),
+        (404, "Check base_url"),
+        (418, "Check base_url"),
+    ],
+)
+def test_a_refusal_says_what_the_service_said_and_what_to_do(
+    code: int, advice: str, service: Service, sync: Sync
+) -> None:
+    """It is not asked for again, and names errCode, msg, vars and the window."""
+    service.add_faults([Fault(kind="status", code=code, err_code="noEntry", msg="not for you")])
+    line = only_error(sync(start_date="2026-01-01T00:00:00Z", end_date="2026-01-02T00:00:00Z"))
+    assert line.startswith(f"AE-{code}: " if code != 418 else "AE-STATUS: ")
+    assert f"status {code}" in line
+    assert "errCode 'noEntry', msg 'not for you', vars 'null'" in line
+    assert "in 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z" in line
+    assert advice in line
+    assert len(service.requests) == 1
+
+
+def test_a_wrong_token_is_refused_by_the_service(service: Service, sync: Sync) -> None:
+    """The token is never shown."""
+    line = only_error(sync(access_token="wrong_pat_1"))
+    assert line.startswith("AE-401: ")
+    assert "wrong_pat_1" not in line
+
+
+def test_another_organization_is_refused_by_the_service(sync: Sync) -> None:
+    """A valid token of somebody who is no administrator there gets 403."""
+    line = only_error(sync(organization_id="00000000-0000-0000-0000-000000000000"))
+    assert line.startswith("AE-403: ")
+
+
+def test_a_redirect_is_not_followed(service: Service, sync: Sync) -> None:
+    """The token goes nowhere else; the error names the new place."""
+    service.add_faults([Fault(kind="status", code=302, location="https://elsewhere.example/x")])
+    line = only_error(sync())
+    assert line.startswith("AE-REDIRECT: ")
+    assert "status 302 to 'https://elsewhere.example/x'" in line
+    assert "set base_url to it" in line
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(kind="status", code=429, when="2"),
+        Fault(kind="status", code=429, retry_after="1", when="2"),
+        Fault(kind="status", code=500, when="2-3"),
+        Fault(kind="status", code=503, retry_after_date=1.0, when="2"),
+        Fault(kind="status", code=408, when="2"),
+        Fault(kind="reset", when="2"),
+        Fault(kind="cut", when="2"),
+        Fault(kind="hang", seconds=30, when="2"),
+        Fault(kind="body", text=b"<html>sign in</html>", when="2"),
+        Fault(kind="body", text=b'{"auditEvents": [', when="2"),
+        Fault(kind="body", text=b"", when="2"),
+    ],
+)
+def test_what_may_pass_is_asked_for_again(fault: Fault, service: Service, sync: Sync) -> None:
+    """Nothing is lost or repeated by a request that had to be sent again."""
+    service.add(THREE_EVENTS)
+    service.add_faults([fault])
+    done = sync(page_size=1, request_timeout_seconds=1, concurrency=1).raise_for_exit_code()
+    assert done.ids == ["0", "1", "2"]
+    assert any(re.match(r"Asking again in .+: AE-[0-9A-Z-]+: ", line) for line in done.warnings)
+    assert service.requests[1].params == service.requests[2].params
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"),
+    [
+        (Fault(kind="status", code=429), "AE-429: The token's owner sends more requests"),
+        (Fault(kind="status", code=500), "AE-500: The service failed (status 500"),
+        (Fault(kind="status", code=502), "AE-500: The service failed (status 502"),
+        (Fault(kind="reset"), "AE-CONNECTION: The connection to the service failed"),
+        (Fault(kind="cut"), "AE-CUT: The answer broke off half-way"),
+        (Fault(kind="hang", seconds=30), "AE-TIMEOUT: The service did not answer in time"),
+        (Fault(kind="body", text=b"<html>sign in</html>"), "AE-NO-JSON: The answer is not JSON"),
+    ],
+)
+def test_retries_come_to_an_end(fault: Fault, problem: str, service: Service, sync: Sync) -> None:
+    """After `max_retries` the run ends with what went wrong last."""
+    service.add_faults([fault])
+    line = only_error(sync(max_retries=1, request_timeout_seconds=1))
+    assert line.startswith(problem)
+    assert "gave up after 1 retries" in line
+    assert len(service.requests) == 2
+
+
+def test_no_retries_means_none(service: Service, sync: Sync) -> None:
+    """`max_retries: 0` asks once."""
+    service.add_faults([Fault(kind="status", code=503)])
+    only_error(sync(max_retries=0))
+    assert len(service.requests) == 1
+
+
+def test_retry_after_is_a_minimum(service: Service, sync: Sync) -> None:
+    """The service's own wish is kept to."""
+    service.add_faults([Fault(kind="status", code=429, retry_after="2", when="1")])
+    sync().raise_for_exit_code()
+    first, second = service.requests
+    assert second.seconds - first.seconds >= 2
+
+
+def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Sync) -> None:
+    """A run is not held for hours; what came before is in STATE."""
+    service.add(THREE_EVENTS)
+    service.add_faults([Fault(kind="status", code=429, retry_after="901", when="2")])
+    done = sync(page_size=2, concurrency=1)
+    line = only_error(done)
+    assert line.startswith("AE-RETRY-AFTER: ")
+    assert "Retry-After of 901 seconds" in line
+    assert "Start the next run after that time" in line
+    assert "in the oldest event to 2" in line
+    assert done.ids == ["0", "1"]
+    assert sync(page_size=2, state=done.state).ids == ["2"]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "problem"),
+    [
+        (b"[]", "AE-ENVELOPE", "no page of audit events ('Expected `object`, got `array`')"),
+        (b'{"events": []}', "AE-ENVELOPE", "missing required field `auditEvents`"),
+        (b'{"auditEvents": [], "nextCursor": 7}', "AE-ENVELOPE", "`$.nextCursor`"),
+        (
+            b'{"auditEvents": [], "nextCursor": ""}',
+            "AE-ENVELOPE",
+            "nextCursor is empty or no Unicode text",
+        ),
+        (
+            b'{"auditEvents": [], "nextCursor": "\\ud800"}',
+            "AE-ENVELOPE",
+            "nextCursor is empty or no Unicode text",
+        ),
+        (
+            b'{"auditEvents": [{"id": "x"}]}',
+            "AE-EVENT",
+            "event 1 of the page: Object missing required field",
+        ),
+        (b'{"auditEvents": [' + b"[" * 9999 + b"]" * 9999 + b"]}", "AE-NESTING", "nested deeper"),
+    ],
+)
+def test_an_answer_that_is_not_as_documented_ends_the_run(
+    body: bytes, code: str, problem: str, service: Service, sync: Sync
+) -> None:
+    """It is no use asking again."""
+    service.add_faults([Fault(kind="body", text=body)])
+    line = only_error(sync())
+    assert line.startswith(f"{code}: ")
+    assert problem in line
+    assert len(service.requests) == 1
+
+
+def test_what_came_before_an_error_is_delivered(service: Service, sync: Sync) -> None:
+    """Records before it are written and in STATE, which is last; the next run goes on there."""
+    service.add(THREE_EVENTS)
+    service.add_faults([Fault(kind="status", code=403, when="3")])
+    done = sync(page_size=1, concurrency=1)
+    only_error(done)
+    assert done.ids == ["0", "1"]
+    assert done.messages[-1]["type"] == "STATE"
+    assert done.bookmark == "2024-05-06T07:08:01Z"
+    assert sync(page_size=1, state=done.state).raise_for_exit_code().ids == ["2"]
+
+
+def test_events_before_one_that_cannot_be_used_are_delivered(service: Service, sync: Sync) -> None:
+    """A bad event ends the run, and is named with its place."""
+    bad = an_event(id="bad", at="2024-05-06T07:08:09Z") | {"occurredAt": "today"}
+    body = {"auditEvents": [*THREE_EVENTS, bad, an_event(id="never")]}
+    service.add_faults([Fault(kind="body", text=json.dumps(body).encode(), when="1")])
+    done = sync()
+    line = only_error(done)
+    assert line.startswith("AE-EVENT: ")
+    assert "event 4 of the page: occurredAt is no RFC 3339 date-time" in line
+    assert '"id": "bad"' in line
+    assert done.ids == ["0", "1", "2"]
+    assert done.bookmark == "2024-05-06T07:08:02Z"
+
+
+@pytest.mark.parametrize("back", [0, 1])
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_cursor_that_comes_again_is_an_error(
+    back: int, empty: bool, service: Service, sync: Sync
+) -> None:
+    """Pages that would never end, also A, B, A and without events, end the run soon."""
+    service.add([an_event(id=str(n), at=f"2024-05-06T07:08:{n:02}Z") for n in range(20)])
+    service.add_faults([Fault(kind="same-cursor", back=back, when="4-")])
+    if empty:
+        service.add_faults([Fault(kind="empty", when="3-")])
+    done = sync(page_size=1, concurrency=1)
+    assert only_error(done).startswith("AE-CURSOR-REPEATED: ")
+    assert len(service.requests) < 10
+    assert done.ids[:2] == ["0", "1"]
+    assert len(set(done.ids)) == len(done.ids)
+
+
+def test_an_address_where_nobody_listens_is_named() -> None:
+    """The system's own reason is shown."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done = run(
+        {
+            "base_url": f"http://127.0.0.1:{port}",
+            "organization_id": "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47",
+            "access_token": "x_pat_y",
+            "max_retries": 0,
+        }
+    )
+    assert only_error(done).startswith("AE-CONNECTION: ")
+    assert "refused" in only_error(done)
+
+
+def test_a_certificate_that_cannot_be_verified_ends_the_run(
+    untrusted_address: str, settings: dict[str, Any]
+) -> None:
+    """It is not asked for again, and there is no way around it but a bundle of one's own."""
+    line = only_error(run(settings | {"base_url": untrusted_address}))
+    assert line.startswith("AE-CERTIFICATE: ")
+    assert "REQUESTS_CA_BUNDLE" in line
+
+
+def test_text_from_outside_stays_on_its_line(service: Service, sync: Sync) -> None:
+    """Neither line breaks nor terminal codes nor length of a message can forge a log line."""
+    message = "all is well\n2026 | INFO | x | \x1b[2J\u202e" + "x" * 10_000
+    service.add_faults([Fault(kind="status", code=403, msg=message)])
+    line = only_error(sync())
+    assert "\x1b" not in line
+    assert "\u202e" not in line
+    assert len(line) < 1500
+
+
+def test_an_echoed_token_is_not_shown(service: Service, sync: Sync) -> None:
+    """A service that repeats the token in its error does not bring it into the log."""
+    service.add_faults([Fault(kind="status", code=403, msg=f"token {service.access_token} no")])
+    done = sync()
+    assert "token <access_token> no" in only_error(done)
+    assert service.access_token not in done.log
+
+
+def test_shown_text_is_bounded_and_quoted() -> None:
+    """A text from outside is one line, quoted, cut with an ellipsis."""
+    assert shown("a\n\x00b") == r"'a\n\x00b'"
+    assert shown("x" * 400, 3) == "'xxx…'"

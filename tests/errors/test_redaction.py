@@ -1,0 +1,405 @@
+"""The access token is in nothing that leaves the process but the header it is made for."""
+
+import html
+import io
+import json
+import logging
+import logging.handlers
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from singer_sdk.logging import StructuredFormatter
+from singer_sdk.singerlib import SchemaMessage, StateMessage
+
+from tap_audit_events.config.settings import read_settings
+from tap_audit_events.errors import redaction
+from tap_audit_events.errors.catalogue import CASES
+from tap_audit_events.errors.redaction import (
+    LEAST_LENGTH,
+    MASK,
+    guard_log,
+    guard_stderr,
+    keep_secret,
+    without_secrets,
+)
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tap_audit_events.singer.messages import MessageWriter
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.builders import an_event
+from tests.config.test_settings import GOOD
+from tests.conftest import Sync
+from tests.errors.test_errors import only_error
+from tests.running import Run, forms_of, run
+from tests.singer.test_stopping import start, wait_for_log  # noqa: F401 - a fixture
+
+TOKEN = "acme_pat_9+/=&<\"x\\y'%z"
+"""It is another text in every escape there is."""
+
+
+@pytest.fixture(autouse=True)
+def doors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test keeps secret, and the doors it guards, are the test's own."""
+    monkeypatch.setattr(redaction, "_secrets", [])
+    monkeypatch.setattr(logging.Handler, "handle", logging.Handler.handle)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+
+# Forms
+
+
+def in_unicode_escapes(text: str) -> str:
+    return "".join(f"\\u{ord(character):04X}" for character in text)
+
+
+def in_page_codes(text: str) -> str:
+    return "".join(f"&#x{ord(character):x};" for character in text)
+
+
+def escaped(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+FORMS: list[Callable[[str], str]] = [
+    str,
+    escaped,
+    lambda token: escaped(escaped(token)),
+    lambda token: repr(token)[1:-1],
+    lambda token: repr(token.encode())[2:-1],
+    quote,
+    lambda token: quote(token, safe=""),
+    lambda token: quote(quote(token, safe=""), safe=""),
+    lambda token: "".join(f"%{byte:02x}" for byte in token.encode()),
+    html.escape,
+    in_page_codes,
+    in_unicode_escapes,
+    lambda token: escaped(token).replace("/", "\\/"),
+]
+TOKENS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=LEAST_LENGTH)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(token=TOKENS)
+def test_every_form_of_a_token_is_masked(form: Callable[[str], str], token: str) -> None:
+    """Whatever characters it has; what stands around it stays."""
+    redaction._secrets.clear()
+    keep_secret(token)
+    assert without_secrets(f"Bearer {form(token)} é\n") == f"Bearer {MASK} é\n"
+
+
+@given(tokens=st.lists(TOKENS, min_size=2, max_size=4))
+def test_every_token_so_far_stays_secret(tokens: list[str]) -> None:
+    """The one that was replaced on the way, too."""
+    redaction._secrets.clear()
+    for token in tokens:
+        keep_secret(token)
+    masked = without_secrets(" ".join(tokens)).replace(MASK, "\0")
+    assert not any(token in masked for token in tokens)
+
+
+def test_a_token_that_begins_as_another_is_masked_whole() -> None:
+    """As when a file was read while it was written."""
+    keep_secret(TOKEN[:10])
+    keep_secret(TOKEN)
+    assert without_secrets(f"{TOKEN} {TOKEN[:10]}") == f"{MASK} {MASK}"
+
+
+# The log
+
+
+class Collected(logging.handlers.SocketHandler):
+    """What a handler of each kind sends: formatted, structured, and the record itself."""
+
+    def __init__(self) -> None:
+        super().__init__("", 0)
+        self.sent: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structured = StructuredFormatter().format(record)
+        assert json.loads(structured)
+        self.sent += [self.format(record), structured, repr(vars(record))]
+        self.sent.append(self.makePickle(record).decode("latin-1"))
+
+
+def failing() -> None:
+    try:
+        raise ValueError(f"inner {TOKEN}")
+    except ValueError as error:
+        raise RuntimeError(f"Bearer {TOKEN}") from error
+
+
+LOGGED: dict[str, Callable[[logging.Logger], object]] = {
+    "message": lambda logger: logger.info(f"is {TOKEN}"),
+    "argument": lambda logger: logger.info("is %s, %r", TOKEN, {"Authorization": TOKEN}),
+    "split": lambda logger: logger.info("%s%s", TOKEN[:6], TOKEN[6:]),
+    "percent": lambda logger: logger.info("100 %% of %s", TOKEN),
+    "address": lambda logger: logger.debug("GET /v1?cursor=%s", quote(TOKEN, safe="").lower()),
+    "extra": lambda logger: logger.info("x", extra={"config": {"access_token": TOKEN}}),
+    "stack": lambda logger: logger.handle(
+        logging.makeLogRecord({"msg": "x", "stack_info": TOKEN, "levelno": 30})
+    ),
+    "name": lambda logger: logger.getChild(TOKEN).warning("x"),
+}
+
+
+@pytest.fixture
+def collected() -> Iterator[Collected]:
+    """A handler that comes after the doors were guarded."""
+    keep_secret(TOKEN)
+    guard_log()
+    handler, logger = Collected(), logging.getLogger("some.library")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    yield handler
+    logger.removeHandler(handler)
+
+
+def assert_discreet(text: str) -> None:
+    assert MASK in text
+    assert not [form for form in forms_of(TOKEN) if form in text.lower()]
+
+
+@pytest.mark.parametrize("how", LOGGED)
+def test_no_log_record_goes_around_the_mask(how: str, collected: Collected) -> None:
+    """Whatever logger it came from, at whatever level, into whatever handler."""
+    LOGGED[how](logging.getLogger("some.library"))
+    assert_discreet("\n".join(collected.sent))
+
+
+def test_a_traceback_is_logged_without_the_token(collected: Collected) -> None:
+    """With all else that is in it, down to the cause."""
+    try:
+        failing()
+    except RuntimeError:
+        logging.getLogger("some.library").exception("It failed")
+    assert_discreet("\n".join(collected.sent))
+    assert "It failed\nTraceback" in collected.sent[0]
+    assert f"ValueError: inner {MASK}" in collected.sent[0]
+
+
+def test_a_record_without_the_token_is_left_alone(collected: Collected) -> None:
+    """Its arguments are there for those who look at them, as for metrics."""
+    seen = []
+
+    class Seeing(logging.Filter):
+        def filter(self, record: logging.LogRecord) -> bool:
+            seen.append((record.msg, record.args, record.exc_info))
+            return True
+
+    collected.addFilter(Seeing())
+    try:
+        raise ValueError("harmless")
+    except ValueError:
+        logging.getLogger("some.library").exception("100 %s", "harmless")
+    ((message, arguments, exc_info),) = seen
+    assert (message, arguments) == ("100 %s", ("harmless",))
+    assert exc_info is not None
+
+
+def test_a_record_that_cannot_be_formatted_shows_no_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The logging package reports it on stderr, with its arguments."""
+    keep_secret(TOKEN)
+    stderr = sys.stderr = io.StringIO()
+    guard_stderr()
+    guard_log()
+    logger = logging.getLogger("some.library")
+    monkeypatch.setattr(logger, "propagate", False)  # to pytest, which would raise the error
+    logger.addHandler(handler := logging.StreamHandler(io.StringIO()))
+    logger.warning("%d", TOKEN)
+    logger.removeHandler(handler)
+    assert_discreet(stderr.getvalue())
+
+
+# Stderr
+
+
+def test_nothing_else_on_stderr_shows_the_token() -> None:
+    """What is written there directly, and tracebacks of the interpreter itself."""
+    keep_secret(TOKEN)
+    stderr = sys.stderr = io.StringIO()
+    guard_stderr()
+    guard_stderr()
+    sys.stderr.writelines(["is ", TOKEN])
+    try:
+        failing()
+    except RuntimeError as error:
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    assert_discreet(stderr.getvalue())
+    assert stderr.getvalue().count(MASK) == 3
+
+
+# STATE and SCHEMA
+
+
+def test_state_and_schema_never_hold_the_token() -> None:
+    """Where the service makes an id of it, and where a catalog does."""
+    keep_secret(TOKEN)
+    writer = MessageWriter()
+    messages = [
+        StateMessage({"bookmarks": {"audit_events": {"ids": ["1", TOKEN, '","'], "n": 10**30}}}),
+        SchemaMessage("audit_events", {"properties": {TOKEN: {"description": TOKEN}}}, ["id"]),
+    ]
+    for message in messages:
+        line = writer.format_message(message).decode()
+        assert_discreet(line)
+        assert json.loads(line)
+    assert json.loads(writer.format_message(messages[0]))["value"] == {
+        "bookmarks": {"audit_events": {"ids": ["1", MASK, '","'], "n": 10**30}}
+    }
+
+
+def test_a_record_is_the_services_own_data(service: Service, sync: Sync) -> None:
+    """An event that holds the token leaves as it came; STATE does not hold it."""
+    service.add([an_event(id=service.access_token, actor={"name": f"is {service.access_token}"})])
+    done = sync().raise_for_exit_code()
+    assert done.records[0]["actor"] == {"name": f"is {service.access_token}"}
+    assert done.ids == [service.access_token]
+    assert MASK in json.dumps(done.state)
+
+
+# Whole runs: `run` looks for the token in what each of them leaves
+
+
+ECHOES: dict[str, dict[str, Any]] = {
+    "errCode": {"code": 403, "err_code": f"Bearer {TOKEN}"},
+    "msg": {"code": 400, "msg": f"no {TOKEN} {quote(TOKEN, safe='').lower()}"},
+    "msg that is cut": {"code": 400, "msg": "x" * 290 + TOKEN},
+    "Location": {"code": 302, "location": f"https://e.example/?t={quote(TOKEN, safe='')}"},
+    "Retry-After": {"code": 429, "retry_after": TOKEN.replace("\\", "")},
+    "long Retry-After": {"code": 503, "retry_after": "99999", "msg": TOKEN},
+}
+
+
+@pytest.mark.parametrize("level", ["DEBUG", "INFO"])
+@pytest.mark.parametrize("where", ECHOES)
+def test_an_echo_in_an_error_is_masked(
+    where: str, level: str, service: Service, sync: Sync
+) -> None:
+    """In each part of an answer that a line shows, at any log level."""
+    service.access_token = TOKEN
+    service.add_faults([Fault(kind="status", **ECHOES[where])])
+    done = sync(access_token=TOKEN, max_retries=0, environment={"LOGLEVEL": level})
+    assert only_error(done)
+
+
+def test_a_cursor_that_echoes_is_masked_in_the_debug_log(service: Service, sync: Sync) -> None:
+    """Libraries log the address of each request, where it is percent-encoded."""
+    service.access_token = TOKEN
+    page = json.dumps({"auditEvents": [], "nextCursor": TOKEN}).encode()
+    service.add_faults([Fault(kind="body", text=page, when="1")])
+    done = sync(access_token=TOKEN, environment={"LOGLEVEL": "DEBUG"})
+    assert f"cursor={MASK}" in done.log
+    service.violations.clear()  # the cursor was none of the sandbox's
+
+
+@pytest.mark.parametrize("formatter", ["ConsoleFormatter", "StructuredFormatter"])
+def test_a_log_of_ones_own_is_masked(
+    formatter: str, service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Set up by SINGER_SDK_LOG_CONFIG, into a file that nobody else writes."""
+    page = json.dumps({"auditEvents": [], "nextCursor": service.access_token}).encode()
+    service.add_faults([Fault(kind="body", text=page, when="1")])
+    config = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {
+            "f": {"()": f"singer_sdk.logging.{formatter}"},
+            "console": {"()": "singer_sdk.logging.ConsoleFormatter"},
+        },
+        "handlers": {
+            "file": {
+                "class": "logging.FileHandler",
+                "formatter": "f",
+                "filename": str(tmp_path / "tap.log"),
+            },
+            "stderr": {"class": "logging.StreamHandler", "formatter": "console"},
+        },
+        "root": {"level": "DEBUG", "handlers": ["file", "stderr"]},
+    }
+    (tmp_path / "log.json").write_text(json.dumps(config))  # YAML holds JSON
+    environment = {"SINGER_SDK_LOG_CONFIG": str(tmp_path / "log.json")}
+    sync(environment=environment)
+    service.violations.clear()  # the cursor was none of the sandbox's
+    written = (tmp_path / "tap.log").read_text()
+    assert f"cursor={MASK}" in written
+    Run(b"", written, 1).check_discreet([service.access_token])
+
+
+def test_an_unexpected_error_shows_no_token(service: Service, settings: dict[str, Any]) -> None:
+    """Its line and its traceback, to the cause, as the process ends."""
+    breaking = (
+        "from tap_audit_events import client, __main__\n"
+        "def fail(self, *_):\n"
+        "    raise ZeroDivisionError('Bearer ' + self._settings.access_token)\n"
+        "client.Client._query = fail\n"
+        "__main__.main()\n"
+    )
+    names = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in settings.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", breaking, "--config", "ENV"],
+        env={**os.environ, **names},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"AE-DEFECT: {CASES['AE-DEFECT'].happened} (Zero" in done.stderr
+    assert f"\nZeroDivisionError: Bearer {MASK}\n" in done.stderr
+    Run(done.stdout.encode(), done.stderr, 1).check_discreet([service.access_token])
+
+
+@pytest.mark.parametrize(
+    "swapped",
+    [
+        {"acme_pat_secret-name": "access_token"},
+        {"access_token": GOOD["organization_id"], "organization_id": "acme_pat_secret-name"},
+        {"access_token": "organization_id", "acme_pat_secret-name": 1},
+        {"access_token": None, "acces_token": "acme_pat_secret-name"},
+        {"start_date": "acme_pat_secret-name"},
+        {"user_agent": "acme_pat_secret-name\n"},
+        {"access_token": "Bearer acme_pat_secret-name"},
+        {"access_token": "acme_pat_secret-name\n", "acme_pat_secret-name": True},
+    ],
+)
+def test_a_token_in_a_wrong_place_of_the_settings_is_not_shown(swapped: dict[str, Any]) -> None:
+    """As a name, as another setting's value, with a word too many."""
+    unreachable = {"base_url": "https://127.0.0.1:1", "max_retries": 0}
+    done = run(GOOD | unreachable | swapped, environment={"LOGLEVEL": "DEBUG"})
+    assert "secret-name" not in done.log
+    assert "AE-" in done.log
+
+
+def test_objects_do_not_show_the_token(service: Service, settings: dict[str, Any]) -> None:
+    """As a debugger or a careless line of the log would."""
+    authenticator = AccessTokenAuthenticator(
+        token=service.access_token, base_url=settings["base_url"]
+    )
+    tap = TapAuditEvents(config=dict(settings))
+    shown = [authenticator, tap, tap.settings, read_settings(settings), *tap.streams.values()]
+    assert not [each for each in shown if service.access_token in f"{each!r}{each}"]
+
+
+def test_the_process_title_does_not_hold_the_token(
+    service: Service,
+    start: Callable[..., "subprocess.Popen[bytes]"],  # noqa: F811
+) -> None:
+    """Anybody on the machine may list it."""
+    service.add_faults([Fault(kind="hang", seconds=300)])
+    process = start()
+    wait_for_log(process, "Reading ")
+    title = Path(f"/proc/{process.pid}/cmdline").read_bytes()
+    assert b"tap_audit_events" in title
+    assert service.access_token.encode() not in title
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM

@@ -1,0 +1,158 @@
+"""RFC 3339, to the last digit."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.events.instants import (
+    EARLIEST,
+    LATEST,
+    instant_of,
+    later,
+    next_whole_second,
+    parse_instant,
+    text_of,
+    utc_instants,
+    utc_text,
+    whole_second,
+)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+moments = st.datetimes(
+    min_value=datetime(2, 1, 1),  # noqa: DTZ001 - the strategy adds the zone
+    max_value=datetime(9998, 12, 31),  # noqa: DTZ001
+    timezones=st.builds(
+        timezone, st.integers(-1439, 1439).map(lambda minutes: timedelta(minutes=minutes))
+    ),
+).map(lambda moment: moment.replace(microsecond=0))
+fractions = st.text("0123456789", max_size=25)
+
+
+def rfc3339(moment: datetime, fraction: str, letters: str = "TZ") -> str:
+    """A moment as text, in its own offset or as Z."""
+    offset = moment.strftime("%z")
+    zone = letters[1] if offset == "+0000" else f"{offset[:3]}:{offset[3:]}"
+    digits = f".{fraction}" if fraction else ""
+    date = f"{moment.year:04}-{moment:%m-%d}"
+    return f"{date}{letters[0]}{moment:%H:%M:%S}{digits}{zone}"
+
+
+def exact(moment: datetime, fraction: str) -> Fraction:
+    whole = (moment - _EPOCH) // timedelta(seconds=1)
+    return Fraction(whole) + (Fraction(int(fraction), 10 ** len(fraction)) if fraction else 0)
+
+
+texts = st.tuples(moments, fractions, st.sampled_from(["TZ", "tz", "Tz", "tZ"])).map(
+    lambda parts: (rfc3339(*parts), exact(parts[0], parts[1]), parts[1])
+)
+
+
+@given(texts, texts)
+def test_instants_are_ordered_as_exact_moments(
+    one: tuple[str, Fraction, str], other: tuple[str, Fraction, str]
+) -> None:
+    """Instants compare as exact rational numbers do, whatever offset, case and precision."""
+    assert (parse_instant(one[0]) < parse_instant(other[0])) == (one[1] < other[1])
+    assert (parse_instant(one[0]) == parse_instant(other[0])) == (one[1] == other[1])
+
+
+@given(texts)
+def test_utc_text_is_the_same_instant_with_the_same_digits(
+    text: tuple[str, Fraction, str],
+) -> None:
+    """The UTC form names the same moment and keeps every digit, zeros at the end too."""
+    form = utc_text(text[0])
+    assert parse_instant(form) == parse_instant(text[0])
+    assert form.endswith("Z")
+    assert form[10] == "T"
+    assert form[19:-1] == (f".{text[2]}" if text[2] else "")
+    assert utc_text(form) == form
+
+
+@given(texts)
+def test_whole_seconds_enclose_an_instant(text: tuple[str, Fraction, str]) -> None:
+    """Rounding down and up lands on whole seconds at most one second apart."""
+    instant = parse_instant(text[0])
+    down, up = whole_second(instant), next_whole_second(instant)
+    assert down <= instant <= up
+    assert up in {down, later(down, seconds=1)}
+    assert parse_instant(text_of(instant)) == instant
+
+
+@given(moments, fractions, st.integers(-(10**9), 10**9))
+def test_moving_an_instant_adds_seconds(moment: datetime, fraction: str, seconds: int) -> None:
+    """An instant moves by exactly so many seconds, and stops at the ends of time."""
+    moved = later(parse_instant(rfc3339(moment, fraction)), seconds=seconds)
+    try:
+        expected = parse_instant(rfc3339(moment + timedelta(seconds=seconds), fraction))
+    except (OverflowError, ValueError):
+        expected = LATEST if seconds > 0 else EARLIEST
+    assert moved == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
+        ("2016-12-31T23:59:60.750Z", "2017-01-01T00:00:00.750Z"),
+        ("2017-01-01T01:59:60+02:00", "2017-01-01T00:00:00Z"),
+        ("2026-03-01t00:30:00.10-00:00", "2026-03-01T00:30:00.10Z"),
+        ("2026-03-01T00:30:00+23:59", "2026-02-28T00:31:00Z"),
+        ("2024-02-29T12:00:00.000000000001Z", "2024-02-29T12:00:00.000000000001Z"),
+    ],
+)
+def test_a_time_in_another_form_becomes_the_same_instant_in_utc(text: str, form: str) -> None:
+    """A leap second is the first second of the next minute, as in POSIX time."""
+    assert utc_text(text) == form
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2026-01-01",
+        "2026-01-01T00:00:00",
+        "2026-01-01 00:00:00Z",
+        "2026-01-01T00:00Z",
+        "2026-01-01T00:00:00.Z",
+        "2026-01-01T00:00:00,5Z",
+        "2026-01-01T00:00:00+0200",
+        "2026-01-01T00:00:00+24:00",
+        "2026-01-01T00:00:00+02:60",
+        "2026-01-01T24:00:00Z",
+        "2026-01-01T00:60:00Z",
+        "2026-01-01T00:00:61Z",
+        "2026-01-01T12:00:60Z",
+        "2026-02-29T00:00:00Z",
+        "2026-13-01T00:00:00Z",
+        "0000-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+00:01",
+        "9999-12-31T23:59:59-00:01",
+        "\uff12\uff10\uff12\uff16-01-01T00:00:00Z",
+        "2026-01-01T00:00:00Z\n",
+        "2026-01-01T00:00:00Z\n2026-01-01T00:00:00Z",
+        " 2026-01-01T00:00:00Z",
+    ],
+)
+def test_what_is_no_instant_is_refused(text: str) -> None:
+    """Only RFC 3339 date-times that exist, with an offset, have an instant."""
+    with pytest.raises(ValueError, match=r"^is no "):
+        parse_instant(text)
+    with pytest.raises(ValueError, match=r"^is no "):
+        utc_text(text)
+    for texts in ([text], [text, text_of(EARLIEST)], [text_of(EARLIEST), text]):
+        assert utc_instants(texts) is None
+
+
+def test_no_times_have_no_instants() -> None:
+    """As on a page without events."""
+    assert utc_instants([]) == []
+
+
+def test_a_datetime_becomes_its_instant() -> None:
+    """The clock's reading is an instant of its own zone."""
+    moment = datetime(2026, 1, 2, 3, 4, 5, 60000, tzinfo=timezone(timedelta(hours=2)))
+    assert text_of(instant_of(moment)) == "2026-01-02T01:04:05.06Z"

@@ -1,0 +1,67 @@
+"""The range of a run, and what is asked for it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.events.instants import Instant, later, parse_instant, whole_second
+from tap_audit_events.events.window import Window, run_window
+from tests.extraction.test_watermark import at
+
+instants = st.integers(0, 10**6).map(at)
+
+
+@given(
+    st.none() | instants, st.none() | instants, st.none() | instants, st.integers(0, 600), instants
+)
+def test_a_run_reads_from_its_start_to_its_end(
+    start_date: Instant | None,
+    end_date: Instant | None,
+    bookmark: Instant | None,
+    lookback: int,
+    now: Instant,
+) -> None:
+    """It starts at the later of start_date and the lookback, and ends with end_date or now."""
+    window = run_window(
+        start_date=start_date,
+        end_date=end_date,
+        bookmark=bookmark,
+        lookback_seconds=lookback,
+        now=now,
+    )
+    end = min(whole_second(now), end_date or whole_second(now))
+    starts = [start_date] if start_date else []
+    if bookmark:
+        starts.append(whole_second(later(bookmark, seconds=-lookback)))
+    if starts and max(starts) > end:
+        assert window is None
+    else:
+        assert window == Window(max(starts, default=None), end)
+
+
+@given(instants, instants)
+def test_what_is_asked_is_at_least_the_window_in_whole_seconds(
+    start: Instant, end: Instant
+) -> None:
+    """Bounds are asked rounded outwards, so that a service that rounds loses nothing."""
+    window = Window(start, end)
+    assert window.start_time is not None
+    asked_start, asked_end = parse_instant(window.start_time), parse_instant(window.end_time)
+    assert asked_start == whole_second(asked_start) <= start < later(asked_start, seconds=1)
+    assert later(asked_end, seconds=-1) < end <= asked_end == whole_second(asked_end)
+
+
+@given(st.none() | instants, instants, st.lists(instants))
+def test_a_window_is_closed_on_both_sides(
+    start: Instant | None, end: Instant, moments: list[Instant]
+) -> None:
+    """Its bounds belong to it."""
+    window = Window(start, end)
+    inside = [(start is None or start <= moment) and moment <= end for moment in moments]
+    assert [window.holds(moment) for moment in moments] == inside
+
+
+def test_a_window_from_the_oldest_event_asks_no_start() -> None:
+    """Without a start there is no `startTime`."""
+    window = Window(None, at(0))
+    assert window.start_time is None
+    assert str(window) == "the oldest event to 2026-01-01T00:00:00Z"

@@ -1,0 +1,223 @@
+"""Many windows at a time, through the real command line."""
+
+import random
+import re
+import signal
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tap_audit_events.events.instants import parse_instant
+from tap_audit_events.sandbox import Fault, Service, serve
+from tap_audit_events.sandbox.answers import Answer
+from tap_audit_events.sandbox.seen import SeenRequest
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.running import Run, run, settings_for
+from tests.singer.test_incremental import covered
+from tests.singer.test_stopping import Start, finished, read_lines, start  # noqa: F401 - a fixture
+
+MONTH = datetime(2024, 5, 1, tzinfo=UTC)
+PAGE_SIZE = 20
+LATE = "2024-05-20"
+
+
+def events_at(seconds: list[float]) -> list[dict[str, Any]]:
+    """Events of one month, named in their order."""
+    times = sorted(MONTH + timedelta(milliseconds=round(each * 1000)) for each in seconds)
+    return [
+        an_event(id=f"{number:05}", at=f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z")
+        for number, time in enumerate(times)
+    ]
+
+
+def uneven(count: int, seed: int) -> list[dict[str, Any]]:
+    """Days and nights, two bursts, and many in the same instant."""
+    rng = random.Random(seed)
+    day = 86400.0
+    seconds = [rng.randrange(30) * day + 8 * 3600 + rng.random() * 36000 for _ in range(count // 2)]
+    seconds += [day * rng.choice([7, 21]) + rng.random() * 300 for _ in range(count // 4)]
+    seconds += [rng.randrange(30) * day for _ in range(count - len(seconds))]
+    return events_at(seconds)
+
+
+def ids_of(events: list[dict[str, Any]]) -> list[str]:
+    return [event["id"] for event in events]
+
+
+def moves_only_forward(done: Run) -> None:
+    values = [
+        parse_instant(state["bookmarks"]["audit_events"]["replication_key_value"])
+        for state in done.states
+        if state["bookmarks"].get("audit_events")
+    ]
+    assert values == sorted(values)
+    covered(done)
+
+
+def was_parallel(service: Service) -> bool:
+    """Whether windows were cut: requests without a cursor that start at different times."""
+    return len({request.params.get("startTime") for request in service.requests}) > 3
+
+
+class CountingService(Service):
+    """Notes how many requests are under way at a time, from each one's coming to its answer."""
+
+    latency_seconds = 0.02
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._ends: list[float] = []
+        self._counting = threading.Lock()
+        self.most_at_a_time = 0
+
+    def answer(self, *request: Any) -> Answer:
+        answer = super().answer(*request)
+        with self._counting:
+            now = time.monotonic()
+            self._ends = [end for end in self._ends if end > now] + [now + answer.wait_seconds]
+            self.most_at_a_time = max(self.most_at_a_time, len(self._ends))
+        return answer
+
+
+@pytest.fixture
+def service() -> Service:
+    """Replies take a moment, so that there is something to do meanwhile."""
+    return CountingService(page_latency_seconds=0.02)
+
+
+@pytest.mark.parametrize("selected", ["all fields", "all but one"])
+@pytest.mark.parametrize("concurrency", [2, 8])
+def test_uneven_events_come_in_order_and_once(
+    concurrency: int, selected: str, service: CountingService, sync: Sync
+) -> None:
+    """By either lane; STATE moves only forward, requests stay few and so many at a time."""
+    events = uneven(1500, seed=concurrency)
+    service.add(events)
+    maps = {"audit_events": {"actor": "__NULL__"}} if selected == "all but one" else {}
+    done = sync(
+        page_size=PAGE_SIZE,
+        concurrency=concurrency,
+        stream_maps=maps,
+        end_date="2024-06-01T00:00:00Z",
+    ).raise_for_exit_code()
+    assert done.ids == ids_of(events)
+    moves_only_forward(done)
+    assert was_parallel(service)
+    assert len(service.requests) <= 1.25 * len(events) / PAGE_SIZE + 3
+    assert 1 < service.most_at_a_time <= concurrency
+    windows = sum("cursor" not in request.params for request in service.requests)
+    assert f" {len(service.requests)} requests in {windows} windows, 0 of them retries" in done.log
+
+
+def test_one_at_a_time_sends_one_at_a_time(service: CountingService, sync: Sync) -> None:
+    """With concurrency 1 there is one window, and each page has the cursor of the one before."""
+    events = uneven(200, seed=1)
+    service.add(events)
+    done = sync(page_size=PAGE_SIZE, concurrency=1).raise_for_exit_code()
+    assert done.ids == ids_of(events)
+    assert len(service.requests) == 10
+    assert ["cursor" in request.params for request in service.requests] == [False] + [True] * 9
+    assert service.most_at_a_time == 1
+    assert " 10 requests in 1 windows" in done.log
+
+
+def starts_late(seen: SeenRequest) -> bool:
+    return seen.params.get("startTime", "") >= LATE
+
+
+def test_a_fault_far_ahead_comes_last(service: Service, sync: Sync) -> None:
+    """What lies before it is delivered and in STATE; then one line ends the run."""
+    events = events_at([number * 1000.0 for number in range(2500)])
+    service.add(events)
+    service.add_faults([Fault(kind="status", code=403, only=starts_late)])
+    done = sync(page_size=PAGE_SIZE, concurrency=8)
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith("AE-403: ")
+    first_refused = min(r.params["startTime"] for r in service.requests if r.status == 403)
+    assert f"in {first_refused} to " in line
+    before = [event["id"] for event in events if event["occurredAt"] < first_refused]
+    assert done.ids == before
+    assert len(before) > 1000
+    assert parse_instant(done.bookmark) == parse_instant(events[len(before) - 1]["occurredAt"])
+    moves_only_forward(done)
+    assert sum(request.status == 403 for request in service.requests) <= 8
+
+
+def test_a_run_goes_on_behind_a_fault_that_is_mended(service: Service, sync: Sync) -> None:
+    """The next run delivers the rest, and nothing twice."""
+    events = events_at([number * 1000.0 for number in range(2500)])
+    service.add(events)
+    service.add_faults([Fault(kind="status", code=403, only=starts_late, when="1")])
+    first = sync(page_size=PAGE_SIZE, concurrency=8)
+    assert first.exit_code == 1
+    second = sync(state=first.state, page_size=PAGE_SIZE, concurrency=8).raise_for_exit_code()
+    assert first.ids + second.ids == ids_of(events)
+
+
+@pytest.mark.parametrize(("latency_seconds", "pages"), [(0.0, 60), (0.1, 100)])
+def test_a_rate_limit_is_met_by_all_workers(latency_seconds: float, pages: int) -> None:
+    """Eight workers against 12 requests a second: it completes, and few are refused."""
+    events = events_at([number * 1000.0 for number in range(pages * PAGE_SIZE)])
+    service = Service(rate_limit=12, page_latency_seconds=latency_seconds)
+    service.add(events)
+    with serve(service) as server:
+        settings = settings_for(service, server.base_url, page_size=PAGE_SIZE, concurrency=8)
+        done = run(settings | {"end_date": "2024-06-01T00:00:00Z"}).raise_for_exit_code()
+    assert done.ids == ids_of(events)
+    refused = sum(request.status == 429 for request in service.requests)
+    assert 0 < refused <= 0.1 * len(service.requests)
+    assert len(service.requests) - refused <= 1.25 * pages + 3
+    assert service.violations == []
+
+
+def test_a_stop_drops_the_windows_ahead(service: Service, start: Start) -> None:  # noqa: F811
+    """It ends at once although eight requests hang, after a whole line, with STATE for it."""
+    events = events_at([number * 1000.0 for number in range(2500)])
+    service.add(events)
+    service.add_faults([Fault(kind="hang", seconds=300, only=starts_late)])
+    process = start(page_size=PAGE_SIZE, concurrency=8)
+    before = read_lines(process, 1000)
+    process.send_signal(signal.SIGTERM)
+    done = finished(process, before)
+    assert done.exit_code == 128 + signal.SIGTERM
+    assert done.stdout.endswith(b"\n")
+    assert done.messages[-1]["type"] == "STATE"
+    assert done.ids == ids_of(events)[: len(done.ids)]
+    assert parse_instant(done.bookmark) == parse_instant(done.records[-1]["occurredAt"])
+    moves_only_forward(done)
+    (line,) = done.errors
+    assert line.startswith("AE-STOPPED: ")
+
+
+PROGRESS = re.compile(
+    r"(\d+) events, (\d+) a second; reached 2024-05-\S+Z, (\d+)% of the range, 0:\d\d:\d\d to go;"
+    r" (\d+) requests, (\d+) of them retries"
+)
+
+
+@pytest.fixture
+def slow_service() -> Service:
+    """A run of a dozen seconds."""
+    return Service(page_latency_seconds=0.34, faults=["status:code=503,retry-after=0@3"])
+
+
+def test_a_long_run_says_how_far_it_has_come(slow_service: Service) -> None:
+    """Every ten seconds a line with events, rate, instant, share, time to go and requests."""
+    events = events_at([number * 1000.0 for number in range(1200)])
+    slow_service.add(events)
+    with serve(slow_service) as server:
+        settings = settings_for(slow_service, server.base_url, page_size=PAGE_SIZE, concurrency=2)
+        done = run(settings | {"end_date": "2024-05-15T00:00:00Z"}).raise_for_exit_code()
+    assert done.ids == ids_of(events)
+    (found,) = PROGRESS.findall(done.log)
+    delivered, rate, share, requests, retries = map(int, found)
+    assert 0 < delivered < 1200
+    assert delivered / 11 - 1 <= rate <= delivered / 10 + 1
+    assert delivered / 12 - 5 <= share <= delivered / 12 + 5
+    assert delivered / PAGE_SIZE <= requests <= len(slow_service.requests)
+    assert retries == 1

@@ -1,0 +1,158 @@
+"""Whatever comes from outside: nothing but the documented errors comes out.
+
+The targets say what must be true; `make fuzz` looks for what breaks them, as long as one likes.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import ORGANIZATION_ID, an_event
+from tests.fuzzing.targets import GOOD, TARGETS, TOKEN
+
+CORPUS = Path(__file__).parent / "corpus"
+KEPT = sorted(CORPUS.glob("*/*"))
+TIME = "2026-01-31T08:00:00.50+01:00"
+A_BOOKMARK = {
+    "replication_key": "occurredAt",
+    "replication_key_value": TIME,
+    "watermark": [
+        {
+            "version": 1,
+            "bookmark": TIME,
+            "organization_id": ORGANIZATION_ID,
+            "action_types": ["x"],
+            "ids": ["a", "b"],
+            "ids_from": TIME,
+            "ids_until": TIME,
+        }
+    ],
+}
+A_STREAM = {
+    "tap_stream_id": "audit_events",
+    "schema": {"type": ["object"], "properties": {"id": {"type": "string"}}},
+    "metadata": [{"breadcrumb": [], "metadata": {"replication-method": "FULL_TABLE"}}],
+}
+EVERY_SETTING = GOOD | {
+    "start_date": TIME,
+    "end_date": TIME,
+    "action_types": ["x", "é&/#?"],
+    "page_size": 7,
+    "lookback_seconds": 60,
+    "request_timeout_seconds": 0.5,
+    "user_agent": "acme/1.0",
+    "cursor": "a/=&+",
+}
+WHOLE: dict[str, Any] = {
+    "settings": EVERY_SETTING,
+    "state": {"bookmarks": {"audit_events": A_BOOKMARK}},
+    "catalog": {"streams": [A_STREAM]},
+    "error_bodies": {"errCode": "x", "msg": TOKEN, "vars": {"a": None}},
+    "pages": {"auditEvents": [an_event(), an_event("event-2", at=TIME)], "nextCursor": "x"},
+}
+"""What a target of JSON takes, to be changed here and there."""
+
+LINES = {
+    "environment": ["page_size=7", "action_types=", '["a"]', "start_date=", TIME, "="],
+    "timestamps": [TIME, "2016-12-31T23:59:60Z", "2026-01-31T00:00:00.10Z", "Z", ".", "0"],
+    "retry_after": ["Sat, 31 Jan 2026 12:00:07 GMT", "120", "9" * 400, "-", " ", "+9999"],
+    "answers": [
+        "HTTP/1.1 200 OK",
+        "HTTP/1.1 429 Too Many Requests",
+        "Retry-After: 1000",
+        "Content-Length: 2",
+        "Content-Encoding: gzip",
+        "Transfer-Encoding: chunked",
+        "Set-Cookie: a=b",
+        f'{{"errCode": "x", "msg": "{TOKEN}", "vars": null}}',
+        "",
+    ],
+    "documents": ["{", "}", '"a": 1', "[", "]", ",", "\ufeff", "NaN"],
+    "shown_texts": [TOKEN, "\x1b[31m", "\u202e", "'", '"', "\\", "é" * 400],
+}
+"""What a target of lines takes, in any order."""
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(), max_size=10)
+    | st.sampled_from([TIME, TOKEN, "\ud800", "\0", "\x1b[31m", 10**400]),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@st.composite
+def changed(draw: st.DrawFn, whole: Any) -> Any:
+    """The same JSON with something in it replaced, left out or added."""
+    if not isinstance(whole, dict | list) or not whole or draw(st.integers(0, 9)) == 0:
+        return draw(values)
+    if isinstance(whole, list):
+        place: Any = draw(st.integers(0, len(whole) - 1))
+        rest: Any = list(whole)
+    else:
+        place = draw(st.sampled_from([*whole, "more"]))
+        rest = dict(whole)
+    if place == "more":
+        return rest | {draw(st.text(max_size=8)): draw(values)}
+    if draw(st.booleans()):
+        rest[place] = draw(changed(rest[place]))
+    else:
+        del rest[place]
+    return rest
+
+
+@st.composite
+def inputs(draw: st.DrawFn, name: str) -> bytes:
+    """What a target may be given: well-formed but for a change or two, perhaps cut or mixed."""
+    if name in WHOLE:
+        text = json.dumps(draw(changed(WHOLE[name])), ensure_ascii=draw(st.booleans()))
+    else:
+        lines = st.lists(st.sampled_from(LINES[name]) | st.text(max_size=8), max_size=6)
+        end = draw(st.sampled_from(["\n", "\r\n", ""]))
+        text = end.join(draw(lines))
+    data = text.encode("utf-8", "surrogatepass")
+    if draw(st.integers(0, 3)) == 0:
+        at = draw(st.integers(0, len(data)))
+        data = data[:at] + draw(st.binary(max_size=6)) + data[at + draw(st.integers(0, 6)) :]
+    return data
+
+
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.name[:20]}")
+def test_an_input_that_was_kept_is_read_or_refused(path: Path) -> None:
+    """What once made a reader fail, or reaches a part of it that others do not."""
+    TARGETS[path.parent.name](path.read_bytes())
+
+
+def test_every_target_has_inputs_of_its_own() -> None:
+    """None is left out of the corpus, and none is drawn for nobody."""
+    assert {path.parent.name for path in KEPT} == TARGETS.keys()
+    assert WHOLE.keys() | LINES.keys() == TARGETS.keys()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_any_input_is_read_or_refused(name: str) -> None:
+    """Well-formed or not; the same inputs each time, so that a failure is never a surprise."""
+    read: Callable[[bytes], None] = TARGETS[name]
+
+    @settings(max_examples=300, derandomize=True, deadline=None, database=None)
+    @given(inputs(name))
+    def check(data: bytes) -> None:
+        read(data)
+
+    check()
+
+
+@pytest.mark.parametrize("name", sorted(WHOLE))
+def test_a_target_sees_what_is_well_formed(name: str) -> None:
+    """Else it would hold for having looked at nothing."""
+    TARGETS[name](json.dumps(WHOLE[name]).encode())

@@ -1,0 +1,199 @@
+"""Meltano, set up by meltano.yml, loads the service's events, and then only the new ones."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tap_audit_events.sandbox import Service, generate, serve
+from tests.builders import an_event
+
+pytestmark = pytest.mark.meltano
+
+PROJECT = Path(__file__).resolve().parents[2]
+INSTALLED = PROJECT / ".meltano"
+NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
+OBJECTS = ("action", "actor", "context", "scope", "entity")
+
+Event = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A Meltano project of the test's own, with this project's meltano.yml and plugins."""
+
+    service: Service
+    project: Path
+    environment: dict[str, str]
+
+    def meltano(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        done = subprocess.run(
+            ["meltano", *arguments],
+            cwd=self.project,
+            env=self.environment | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert self.service.access_token not in done.stdout + done.stderr
+        return done
+
+    def run(self, loader: str) -> None:
+        finished = self.meltano("run", "tap-audit-events", loader)
+        assert finished.returncode == 0, finished.stderr + finished.stdout
+
+    def rows(self, after: datetime | None = None) -> list[dict[str, Any]]:
+        """The rows in DuckDB, oldest first; with `after`, those that were written later."""
+        with duckdb.connect(
+            str(self.project / "output" / "warehouse.duckdb"), read_only=True
+        ) as connection:
+            rows = connection.execute("FROM audit_events ORDER BY occurredat, id")
+            names = [column[0] for column in rows.description or ()]
+            found = [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+        return [row for row in found if after is None or row["_sdc_batched_at"] > after]
+
+    def lines(self) -> list[Event]:
+        """The records in the file of target-jsonl, which only appends."""
+        text = (self.project / "output" / "audit_events.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Runs in one project share files, so that each test gets its own; the plugins are borrowed."""
+    if shutil.which("meltano") is None or not INSTALLED.exists():
+        pytest.fail("Meltano is not set up: use `make test`, or leave out with -m 'not meltano'")
+    shutil.copy(PROJECT / "meltano.yml", tmp_path)
+    for folder in ("output", ".meltano"):
+        (tmp_path / folder).mkdir()
+    for plugins in ("extractors", "loaders"):
+        (tmp_path / ".meltano" / plugins).symlink_to(INSTALLED / plugins)
+    return tmp_path
+
+
+@pytest.fixture
+def pipeline(project: Path) -> Iterator[Pipeline]:
+    service = Service()
+    with serve(service) as server:
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("TAP_AUDIT_EVENTS_", "TARGET_", "MELTANO_"))
+        }
+        settings = {
+            "TAP_AUDIT_EVENTS_BASE_URL": server.base_url,
+            "TAP_AUDIT_EVENTS_ORGANIZATION_ID": service.organization_id,
+            "TAP_AUDIT_EVENTS_ACCESS_TOKEN": service.access_token,
+        }
+        yield Pipeline(service, project, inherited | settings)
+    assert service.violations == []
+
+
+def as_rows(events: list[Event]) -> list[Event]:
+    """What the columns hold, without the loader's own; objects are JSON, times have no zone."""
+    return [
+        {
+            "id": event["id"],
+            "occurredat": datetime.fromisoformat(event["occurredAt"]).replace(tzinfo=None),
+            **{name: event[name] for name in OBJECTS},
+        }
+        for event in sorted(events, key=_by_time)
+    ]
+
+
+def _by_time(event: Event) -> tuple[datetime, str]:
+    return datetime.fromisoformat(event["occurredAt"]), event["id"]
+
+
+def without_loader_columns(rows: list[dict[str, Any]]) -> list[Event]:
+    return [
+        {
+            name: json.loads(value) if name in OBJECTS else value
+            for name, value in row.items()
+            if not name.startswith("_sdc_")
+        }
+        for row in rows
+    ]
+
+
+def ids(records: list[Event]) -> list[str]:
+    return sorted(record["id"] for record in records)
+
+
+def test_every_field_of_every_event_arrives_in_duckdb(pipeline: Pipeline) -> None:
+    """Also fields that no schema names, integers past 64 bits, and what CSV would quote."""
+    odd = an_event(
+        id="odd",
+        at="2026-01-15T11:00:00.000001Z",
+        action={
+            "type": "not_seen_before",
+            "details": {"big": 10**30, "text": 'a,"b"\r\n\t\\ é 漢 🦉'},
+        },
+        actor={"type": "robot", "id": "r-1", "newField": [1, {"deep": None}]},
+        context={},
+    )
+    events = [*generate(2_345, days=3, seed=7, until=NOON), odd]
+    pipeline.service.add(events)
+
+    pipeline.run("target-duckdb")
+
+    assert without_loader_columns(pipeline.rows()) == as_rows(events)
+
+
+def test_a_second_run_into_duckdb_writes_only_new_events(pipeline: Pipeline) -> None:
+    """The first run's newest event, which the inclusive bound brings back, is not written again."""
+    old = generate(1_500, days=3, seed=7, until=NOON)
+    pipeline.service.add(old)
+    pipeline.run("target-duckdb")
+    first_load = max(row["_sdc_batched_at"] for row in pipeline.rows())
+
+    new = generate(3, days=1, seed=8, until=NOON.replace(day=17))
+    pipeline.service.add(new)
+    pipeline.run("target-duckdb")
+
+    assert ids(pipeline.rows(after=first_load)) == ids(new)
+    assert ids(pipeline.rows()) == ids(old + new)
+
+
+def test_runs_that_only_append_hold_each_event_once(pipeline: Pipeline) -> None:
+    """Three runs into target-jsonl, the last with nothing new, which is a single request."""
+    old = generate(1_200, days=3, seed=7, until=NOON)
+    pipeline.service.add(old)
+    pipeline.run("target-jsonl")
+    new = generate(40, days=1, seed=8, until=NOON.replace(day=17))
+    pipeline.service.add(new)
+    pipeline.run("target-jsonl")
+    requests_before = len(pipeline.service.requests)
+    pipeline.run("target-jsonl")
+
+    assert ids(pipeline.lines()) == ids(old + new)
+    assert len(pipeline.service.requests) == requests_before + 1
+
+
+def test_meltano_tests_the_configuration(pipeline: Pipeline) -> None:
+    """`meltano config test` passes with the right token, and fails with another."""
+    pipeline.service.add(generate(5, days=1, seed=7, until=NOON))
+
+    right = pipeline.meltano("config", "test", "tap-audit-events")
+    wrong = pipeline.meltano(
+        "config", "test", "tap-audit-events", TAP_AUDIT_EVENTS_ACCESS_TOKEN="acme_pat_wrong"
+    )
+
+    assert right.returncode == 0, right.stderr
+    assert wrong.returncode != 0
+    assert "acme_pat_wrong" not in wrong.stdout + wrong.stderr
+
+
+def test_meltano_hides_the_token(pipeline: Pipeline) -> None:
+    listed = pipeline.meltano("config", "list", "tap-audit-events")
+
+    assert "access_token" in listed.stdout

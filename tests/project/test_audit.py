@@ -1,0 +1,90 @@
+"""``make audit`` fails where anything is found, and where it could not look."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+CLEAN = {"pip-audit": "exit 0", "pip-licenses": "exit 0", "detect-secrets-hook": "exit 0"}
+
+
+def audit(folder: Path, **tools: str) -> "subprocess.CompletedProcess[str]":
+    """Run the audit of a folder with one file of pins, by tools that do what is said here."""
+    (folder / "tools").mkdir()
+    (folder / "requirements").mkdir()
+    (folder / "requirements" / "dev.txt").touch()
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    for name, does in (
+        CLEAN | {name.replace("_", "-"): does for name, does in tools.items()}
+    ).items():
+        tool = folder / "tools" / name
+        tool.write_text(f"#!/bin/sh\n{does}\n")
+        tool.chmod(0o755)
+    return subprocess.run(
+        ["sh", PROJECT / ".ci" / "audit", "tools", "python"],
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_an_audit_that_finds_nothing_passes(tmp_path: Path) -> None:
+    done = audit(tmp_path)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "requirements/dev.txt: none" in done.stdout
+
+
+def test_a_vulnerability_is_shown_and_fails(tmp_path: Path) -> None:
+    done = audit(tmp_path, pip_audit="echo 'requests 2.19.0 PYSEC-2018-28'; exit 1")
+
+    assert done.returncode == 1
+    assert "PYSEC-2018-28" in done.stdout
+    assert done.stderr == "audit: requirements/dev.txt has known vulnerabilities\n"
+
+
+def test_a_database_that_does_not_answer_is_told_from_a_clean_result(tmp_path: Path) -> None:
+    """What was not checked is never called clean."""
+    done = audit(tmp_path, pip_audit="echo 'ERROR: no connection' >&2; exit 1")
+
+    assert done.returncode == 1
+    assert "requirements/dev.txt: none" not in done.stdout
+    assert "ERROR: no connection\naudit: requirements/dev.txt: NOT CHECKED" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("pip_licenses", "audit: a licence is not allowed\n"),
+        ("detect_secrets_hook", "audit: there may be a secret in the tree\n"),
+    ],
+)
+def test_a_finding_of_any_tool_fails(tmp_path: Path, tool: str, said: str) -> None:
+    done = audit(tmp_path, **{tool: "exit 1"})
+
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_files_that_git_does_not_know_yet_are_looked_at_too(tmp_path: Path) -> None:
+    """A secret is found before it is committed."""
+    (tmp_path / "with a space.py").touch()
+
+    done = audit(tmp_path, detect_secrets_hook='printf "%s\\n" "$@"')
+
+    assert "with a space.py\n" in done.stdout
+
+
+def test_each_dependency_has_its_reason() -> None:
+    """The table of the decision names what the package declares, and no more."""
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    declared = [*project["dependencies"], *project["optional-dependencies"]["sandbox"]]
+    page = (PROJECT / "docs" / "adr" / "0006-dependencies.md").read_text()
+    table = "\n".join(line.split("|")[1] for line in page.splitlines() if line.startswith("| `"))
+
+    names = {re.split(r"[^\w-]", requirement)[0] for requirement in declared}
+    extras = {"msgspec", "sandbox"}
+    assert {*re.findall(r"`([\w-]+)`", table)} - extras == names - extras

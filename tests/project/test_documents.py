@@ -1,0 +1,129 @@
+"""The documents say what is true now."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tap_audit_events.errors.catalogue import CASES
+from tap_audit_events.sandbox import Fault, Service, generate, serve
+from tests.conftest import Sync
+from tests.integrations.test_meltano import INSTALLED, NOON, PROJECT
+from tests.running import settings_for
+
+README = (PROJECT / "README.md").read_text()
+ERRORS = (PROJECT / "docs" / "errors.md").read_text()
+LOADER = INSTALLED / "loaders" / "target-jsonl" / "venv" / "bin"
+ELSEWHERE = ("make ", "export ", "meltano ", "pip install")  # run by make, CI and test_meltano.py
+
+
+def made_module() -> ModuleType:
+    """`docs/made.py`, which is no package."""
+    sys.path.insert(0, str(PROJECT / "docs"))
+    try:
+        import made  # noqa: PLC0415
+    finally:
+        sys.path.pop(0)
+    return made
+
+
+def commands() -> list[str]:
+    """Every command that the README shows in a console."""
+    consoles = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
+    return [line[2:] for text in consoles for line in text.splitlines() if line.startswith("$ ")]
+
+
+def shape(printed: str) -> list[str]:
+    """Text without what differs from run to run: numbers, widths, and whoever acted last."""
+    lines = [line for line in printed.splitlines() if "Newest event" not in line]
+    return [
+        re.sub(r"[─┬┴┼]+", "─", re.sub(r"\d[\d,:-]*", "#", re.sub(r" +", " ", line)))
+        for line in lines
+    ]
+
+
+@pytest.mark.parametrize(
+    ("page", "name", "maker"),
+    [
+        ("README.md", "settings", "settings_table"),
+        ("docs/errors.md", "line", "error_line"),
+        ("docs/errors.md", "errors", "error_sections"),
+        ("docs/delivery.md", "state", "state_table"),
+    ],
+)
+def test_the_made_parts_are_those_of_the_code(page: str, name: str, maker: str) -> None:
+    """`make docs` has been run since what they show has changed."""
+    module = made_module()
+    assert module.part((PROJECT / page).read_text(), name) == getattr(module, maker)()
+
+
+def test_each_error_has_a_heading_that_can_be_linked_to() -> None:
+    """The page has the codes of the table, and no other."""
+    assert re.findall(r"^## (.+)$", ERRORS, re.MULTILINE) == list(CASES)
+
+
+def test_the_page_of_errors_finds_the_code_in_a_log(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Its command shows the line that ended the run last."""
+    service.add_faults([Fault(kind="status", code=503, retry_after="0")])
+    done = sync(max_retries=1)
+    (tmp_path / "tap.log").write_text(done.log)
+    (command,) = re.findall(r"```console\n\$ (.+)\n```", ERRORS)
+    found = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    retried, ended = found.stdout.splitlines()
+    assert retried.startswith("AE-500: ")
+    assert [ended] == done.errors
+
+
+@pytest.mark.meltano
+def test_the_demo_prints_what_the_readme_shows() -> None:
+    """The first screen is real output, and the demo ends well."""
+    demo = subprocess.run(
+        [sys.executable, PROJECT / "demo" / "demo.py"], capture_output=True, text=True, check=True
+    )
+    module = made_module()
+    assert shape(module.demo_output(demo.stdout)) == shape(module.part(README, "demo"))
+
+
+@pytest.mark.meltano
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    """One after the other, in one folder, as a reader would."""
+    service = Service()
+    service.add(generate(50, days=3, seed=1, until=NOON))
+    with serve(service) as server:
+        settings = settings_for(service, server.base_url)
+        (tmp_path / "config.json").write_text(json.dumps(settings))
+        (tmp_path / "state.json").write_text("{}")
+        environment = {
+            **os.environ,
+            **{f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in settings.items()},
+            "PATH": f"{Path(sys.executable).parent}:{LOADER}:{os.environ['PATH']}",
+        }
+        shown = [command for command in commands() if not command.startswith(ELSEWHERE)]
+        assert len(shown) >= 8
+        for command in shown:
+            subprocess.run(
+                ["bash", "-euo", "pipefail", "-c", command],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                check=True,
+            )
+    assert service.violations == []
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert "replication_key_value" in state["bookmarks"]["audit_events"]
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    """A page that is linked to is there."""
+    for page in [*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")]:
+        for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -1,0 +1,230 @@
+"""`docs/operations.md` is true: its scripts and alerts work, its tables are those of the log."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.integrations.test_meltano import PROJECT
+from tests.reporting.test_log_lines import STRANGE, TEN_EVENTS, metrics
+from tests.running import Run
+from tests.singer.test_incremental import events, state_of
+
+PAGE = (PROJECT / "docs" / "operations.md").read_text()
+A_TARGET = """\
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "RECORD":
+        open("rows.txt", "a").write(message["record"]["id"] + "\\n")
+    if message["type"] == "STATE":
+        print(json.dumps(message["value"]), flush=True)
+"""
+
+
+def block(kind: str, name: str) -> str:
+    """What is fenced behind a comment of the page."""
+    (text,) = re.findall(rf"<!-- {kind}: {re.escape(name)} -->\n```\w+\n(.*?)```", PAGE, re.DOTALL)
+    return str(text)
+
+
+def first_column(name: str) -> list[str]:
+    """The texts of a table, in order."""
+    (table,) = re.findall(rf"<!-- log: {name} -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
+    rows = [line for line in table.splitlines()[2:] if line.startswith("|")]
+    return [text for row in rows for text in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
+
+
+def patterns(texts: Iterable[str]) -> list[str]:
+    """The texts as expressions; an ellipsis stands for anything."""
+    return [re.escape(text).replace("…", ".*") for text in texts]
+
+
+def unexplained(done: Run, table: str) -> list[str]:
+    """The lines of a log that a table lacks, but for errors, which have a page of their own."""
+    lines = [line.split(" | ", 3) for line in done.log.splitlines()]
+    texts = [line[-1] for line in lines if line[1].strip() != "ERROR"]
+    known = patterns(first_column(table))
+    return [text for text in texts if not any(re.fullmatch(each, text) for each in known)]
+
+
+def sentences() -> set[str]:
+    """Every text in the code of the tap, with an ellipsis for each value in it."""
+    found = set()
+    for path in (PROJECT / "tap_audit_events").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            parts = node.values if isinstance(node, ast.JoinedStr) else [node]
+            texts = [part.value if isinstance(part, ast.Constant) else "…" for part in parts]
+            found.add(re.sub(r"%[.\d]*[sdf]", "…", "".join(map(str, texts))))
+    return found
+
+
+# The tables
+
+
+def test_every_line_of_a_run_is_explained(service: Service, sync: Sync) -> None:
+    """Runs that wait, start again, fail, find late and strange events, or nothing at all."""
+    service.add([*TEN_EVENTS, STRANGE])
+    service.add_faults(
+        [
+            Fault(kind="status", code=503, retry_after="0", when="2"),
+            Fault(kind="expire", when="4"),
+            Fault(kind="status", code=403, when="20"),
+        ]
+    )
+    narrow = sync(page_size=2, concurrency=1, action_types=["workspace_create"])
+    widened = sync(state=narrow.state, not_a_setting=1)
+    runs = [
+        narrow,
+        widened,
+        sync(state={"bookmarks": {"other": {}}}),
+        sync(state=state_of("2030-05-06T08:00:09Z"), end_date="2024-01-01T00:00:00Z"),
+        sync("--config", "ENV", access_token="other"),
+    ]
+    assert [unexplained(done, "run") for done in runs] == [[]] * len(runs)
+    assert narrow.warnings
+    assert any("widened" in line for line in widened.warnings)
+
+
+def test_every_line_of_a_check_is_explained(service: Service, sync: Sync) -> None:
+    """With events and without."""
+    empty = sync("--test")
+    service.add(TEN_EVENTS)
+    for done in (empty, sync("--test")):
+        left = unexplained(done.raise_for_exit_code(), "test")
+        assert all(line.startswith("Skipping parse") for line in left)
+
+
+@pytest.mark.parametrize("text", first_column("run") + first_column("test"))
+def test_every_line_that_is_explained_is_one_of_the_code(text: str) -> None:
+    """It stands in the tap like that, or is one that the SDK begins with."""
+    from_sdk = ("tap-audit-events v", "Skipping", "Parsing", "Beginning", "METRIC")
+    (expression,) = patterns([text])
+    found = [sentence for sentence in sentences() if re.fullmatch(expression, sentence)]
+    assert found or text.startswith(from_sdk)
+
+
+def test_the_metrics_are_those_of_a_run(service: Service, sync: Sync) -> None:
+    """Each name with its type, and no other."""
+    service.add(TEN_EVENTS)
+    found = metrics(sync().raise_for_exit_code())
+    (table,) = re.findall(r"<!-- log: metrics -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
+    listed = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", table, re.MULTILINE))
+    assert listed == {name: point["type"] for name, point in found.items()}
+
+
+# The alerts
+
+
+def alert(name: str, log: str, folder: Path) -> str:
+    """What an alert prints; its exit code is 1 where it prints, else 0."""
+    (folder / "tap.log").write_text(log)
+    command = block("alert", name).removeprefix("$ ")
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == bool(done.stdout), done
+    assert done.stderr == ""
+    return done.stdout
+
+
+def a_log(*runs: tuple[int, float]) -> str:
+    """The metrics of runs, each with its records and its lag."""
+    lines = []
+    for records, lag in runs:
+        for metric, value in (("record_count", records), ("lag_seconds", lag)):
+            point = {"type": "t", "metric": metric, "value": value, "tags": {"pid": 1}}
+            lines.append(f"METRIC: {json.dumps(point, separators=(',', ':'))}\n")
+    return "".join(lines)
+
+
+def test_the_alert_for_nothing_new_reads_a_real_log(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Events of long ago are too long ago; those of a minute ago are not."""
+    service.add(TEN_EVENTS)
+    assert alert("silent", sync().log, tmp_path).startswith("nothing new for ")
+    assert alert("silent", a_log((5, 9000.5), (5, 60.25)), tmp_path) == ""
+    assert alert("silent", a_log((5, 60.25), (0, 9000.5)), tmp_path) != ""
+
+
+@pytest.mark.parametrize(
+    ("runs", "rings"),
+    [
+        ([(5, 10.0), (5, 20.5), (5, 30.0)], True),
+        ([(5, 99.0), (5, 20.5), (5, 100.0)], False),
+        ([(0, 10.0), (0, 20.0), (0, 30.0)], False),
+        ([(5, 10.0), (5, 9.0), (5, 30.0), (5, 100.0)], False),
+        ([(5, 50.0), (5, 9.0), (5, 30.0), (5, 100.0), (5, 1000.0)], True),
+    ],
+)
+def test_the_alert_for_a_lag_that_grows(
+    runs: list[tuple[int, float]], rings: bool, tmp_path: Path
+) -> None:
+    """Three rises in a row, in runs that bring events; quiet days ring no bell."""
+    assert bool(alert("behind", a_log(*runs), tmp_path)) == rings
+
+
+def test_the_alerts_read_a_structured_log(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """The same commands, and the configuration that the page shows."""
+    service.add(TEN_EVENTS)
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    (tmp_path / "logging.yaml").write_text(block("script", "logging.yaml"))
+    done = subprocess.run(
+        [sys.executable, "-m", "tap_audit_events", "--config", "config.json"],
+        env=os.environ | {"SINGER_SDK_LOG_CONFIG": "logging.yaml"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {"record_count", "lag_seconds"} <= {
+        line["metric_info"]["metric"] for line in lines if "metric_info" in line
+    }
+    assert alert("silent", done.stderr, tmp_path).startswith("nothing new for ")
+
+
+# The script
+
+
+def test_the_script_keeps_the_state_and_the_exit_code(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Run after run, each event is written once, also where one fails in its midst."""
+    (tmp_path / "run.sh").write_text(block("script", "run.sh"))
+    (tmp_path / "config.json").write_text(json.dumps(settings | {"page_size": 5, "concurrency": 1}))
+    target = tmp_path / "target-jsonl"
+    target.write_text(f"#!{sys.executable}\n{A_TARGET}")
+    target.chmod(0o755)
+    path = f"{Path(sys.executable).parent}:{tmp_path}:{os.environ['PATH']}"
+
+    def run_script() -> int:
+        command = ["bash", "run.sh"]
+        return subprocess.run(
+            command, cwd=tmp_path, env=os.environ | {"PATH": path}, check=False
+        ).returncode
+
+    service.add(TEN_EVENTS)
+    service.add_faults([Fault(kind="status", code=403, when="2")])
+    codes = [run_script()]
+    codes.append(run_script())
+    service.add(events("08:00:10"))
+    codes.append(run_script())
+    codes.append(run_script())
+    assert codes == [1, 0, 0, 0]
+    rows = (tmp_path / "rows.txt").read_text().split()
+    assert rows == [event["id"] for event in (*TEN_EVENTS, an_event(id="08:00:10"))]
+    assert "AE-403: " in (tmp_path / "tap.log").read_text()

@@ -1,0 +1,181 @@
+"""What users install and copy: the wheel, meltano.yml and sample_config.json fit the tap."""
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import Message
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+import yaml
+
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.settings import read_settings, settings_warnings
+
+PROJECT = Path(__file__).resolve().parents[2]
+MELTANO: dict[str, Any] = yaml.safe_load((PROJECT / "meltano.yml").read_text(encoding="utf-8"))
+EXTRACTOR: dict[str, Any] = MELTANO["plugins"]["extractors"][0]
+DEPENDS_ON_VERSION = {"user_agent"}
+"""Settings whose default changes from release to release; it stays in the tap."""
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the sdist, built as a release is."""
+    folder = tmp_path_factory.mktemp("dist")
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
+    subprocess.run(build, cwd=PROJECT, check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Iterator[ZipFile]:
+    (path,) = dist.glob("*.whl")
+    with ZipFile(path) as archive:
+        yield archive
+
+
+@cache
+def about() -> dict[str, Any]:
+    """What the tap says of itself, without a service and without a token."""
+    command = [sys.executable, "-m", "tap_audit_events", "--about", "--format=json"]
+    finished = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
+    described: dict[str, Any] = json.loads(finished.stdout)
+    return described
+
+
+def metadata(wheel: ZipFile) -> "Message[str, str]":
+    (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    return message_from_bytes(wheel.read(name))
+
+
+def test_the_wheel_is_typed_and_holds_the_package_alone(wheel: ZipFile) -> None:
+    names = wheel.namelist()
+
+    assert "tap_audit_events/py.typed" in names
+    assert "tap_audit_events/sandbox/__init__.py" in names
+    assert {name.partition("/")[0] for name in names} == {
+        "tap_audit_events",
+        f"tap_audit_events-{version('tap-audit-events')}.dist-info",
+    }
+
+
+def test_the_wheel_has_both_commands(wheel: ZipFile) -> None:
+    (name,) = (name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
+
+    assert wheel.read(name).decode().split() == [
+        "[console_scripts]",
+        *("audit-events-sandbox", "=", "tap_audit_events.sandbox.cli:main"),
+        *("tap-audit-events", "=", "tap_audit_events.__main__:main"),
+    ]
+
+
+def test_the_wheel_needs_the_maintained_backoff_alone(wheel: ZipFile) -> None:
+    """`backoff` and `python-backoff` install the same module: one is all there may be."""
+    needed = metadata(wheel).get_all("Requires-Dist", [])
+    names = {re.split(r"[^\w.-]", requirement)[0] for requirement in needed}
+
+    assert "python-backoff" in names
+    assert "backoff" not in names
+
+
+def test_the_wheel_names_its_licence(wheel: ZipFile) -> None:
+    described = metadata(wheel)
+
+    assert described["License-Expression"] == "Apache-2.0"
+    assert any(name.endswith("/licenses/LICENSE") for name in wheel.namelist())
+
+
+def test_the_sdist_holds_what_a_fresh_clone_needs(dist: Path) -> None:
+    (path,) = dist.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    assert {"LICENSE", "Makefile", "README.md", "meltano.yml", "requirements/dev.txt"} <= names
+    assert {".ci/run", "demo/demo.py", "output/.gitignore", "tests/test_packaging.py"} <= names
+    assert not [name for name in names if name.startswith((".venv/", ".tools/", ".meltano/"))]
+
+
+def test_meltano_knows_exactly_the_taps_settings() -> None:
+    """Each with its kind, default, title and description; of the SDK's own, some are added."""
+    described = [
+        setting
+        for setting in EXTRACTOR["settings"]
+        if setting["name"] in SETTINGS_SCHEMA["properties"]
+    ]
+    further = {setting["name"] for setting in EXTRACTOR["settings"]} - set(
+        SETTINGS_SCHEMA["properties"]
+    )
+
+    assert [_without_placeholder(setting) for setting in described] == [
+        _as_meltano_has_it(name, schema) for name, schema in SETTINGS_SCHEMA["properties"].items()
+    ]
+    assert further <= set(about()["settings"]["properties"])
+
+
+def _without_placeholder(setting: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in setting.items() if key != "placeholder"}
+
+
+def _as_meltano_has_it(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    setting = {
+        "name": name,
+        "kind": _kind(schema),
+        "label": schema["title"],
+        "description": schema["description"],
+    }
+    if schema.get("secret"):
+        setting["sensitive"] = True
+    if "default" in schema and name not in DEPENDS_ON_VERSION:
+        setting["value"] = schema["default"]
+    return setting
+
+
+def _kind(schema: dict[str, Any]) -> str:
+    if schema.get("format") == "date-time":
+        return "date_iso8601"
+    (kind,) = {schema["type"]} if isinstance(schema["type"], str) else {*schema["type"]} - {"null"}
+    # Meltano fails to write a `decimal` into a tap's configuration.
+    return "integer" if kind == "number" else kind
+
+
+def test_meltano_knows_exactly_the_taps_capabilities() -> None:
+    assert sorted(EXTRACTOR["capabilities"]) == sorted(about()["capabilities"])
+
+
+def test_meltano_asks_for_what_the_tap_requires() -> None:
+    """And for the token, by value or by file."""
+    required = set(about()["settings"]["required"])
+
+    assert [set(group) - required for group in EXTRACTOR["settings_group_validation"]] == [
+        {"access_token"},
+        {"access_token_file"},
+    ]
+    assert all(required < set(group) for group in EXTRACTOR["settings_group_validation"])
+
+
+@pytest.mark.parametrize("loader", MELTANO["plugins"]["loaders"], ids=lambda loader: loader["name"])
+def test_loaders_are_pinned_as_meltano_asks_for_them(loader: dict[str, Any]) -> None:
+    """The ranges in meltano.yml are those that the exact pins are made from."""
+    text = (PROJECT / "requirements" / f"{loader['name']}.in").read_text(encoding="utf-8")
+    asked = [line for line in text.splitlines() if not line.startswith("#")]
+
+    assert loader["pip_url"].split() == asked
+
+
+def test_the_sample_configuration_is_taken_as_it_is() -> None:
+    """It shows every setting of the tap, and none of them gets as much as a warning."""
+    config = json.loads((PROJECT / "sample_config.json").read_text(encoding="utf-8"))
+
+    read_settings(config)
+
+    assert settings_warnings(config, SETTINGS_SCHEMA["properties"]) == []
+    assert list(config) == list(SETTINGS_SCHEMA["properties"])

@@ -1,0 +1,123 @@
+"""`--test` says in words what holds, and writes no message."""
+
+import logging
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tap_audit_events.reporting.connection_test import Check
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.running import Run
+
+THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
+RANGE = {"end_date": "2024-05-07T00:00:00Z"}
+ALL = "the oldest event to 2024-05-07T00:00:00Z"
+BASE_URL = "http://127.0.0.1:PORT"
+
+
+def said(done: Run) -> list[str]:
+    """What the log says, but for the SDK's own line and the port of the sandbox."""
+    lines = [line.split(" | ", 3)[-1] for line in done.log.splitlines()]
+    texts = [re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", line) for line in lines]
+    return [text for text in texts if not text.startswith("Skipping parse")]
+
+
+def test_a_check_says_what_holds(service: Service, sync: Sync) -> None:
+    """Reachable, token, organization, clocks, oldest and newest event; no record, two requests."""
+    service.add(THREE_EVENTS)
+    done = sync("--test", **RANGE).raise_for_exit_code()
+    assert said(done) == [
+        f"The service answers at {BASE_URL}",
+        "The service accepts the access token",
+        f"Audit events of {service.organization_id} can be read",
+        "The clocks of the service and of this machine agree",
+        f"Events in {ALL}: the oldest at 2024-05-06T07:08:00Z, the newest at 2024-05-06T07:08:02Z",
+    ]
+    assert done.stdout == b""
+    assert [request.params["order"] for request in service.requests] == ["asc", "desc"]
+    assert {request.params["pageSize"] for request in service.requests} == {"1"}
+
+
+def test_a_check_looks_at_what_the_settings_ask_for(service: Service, sync: Sync) -> None:
+    """Range and action types, as a first run."""
+    service.add([*THREE_EVENTS, an_event(id="x", at="2024-05-06T07:08:09Z", action_type="other")])
+    asked = RANGE | {"start_date": "2024-05-06T07:08:01Z", "action_types": ["workspace_create"]}
+    done = sync("--test", **asked).raise_for_exit_code()
+    assert said(done)[-1] == (
+        "Events in 2024-05-06T07:08:01Z to 2024-05-07T00:00:00Z: the oldest at"
+        " 2024-05-06T07:08:01Z, the newest at 2024-05-06T07:08:02Z"
+    )
+
+
+def test_a_check_without_events_succeeds(sync: Sync) -> None:
+    """An organization without events is no error."""
+    done = sync("--test", **RANGE).raise_for_exit_code()
+    assert said(done)[-1] == f"There are no events in {ALL}"
+
+
+def test_a_check_of_a_range_to_come_says_so(sync: Sync) -> None:
+    """The token is checked all the same."""
+    done = sync("--test", start_date="2999-01-01T00:00:00Z").raise_for_exit_code()
+    assert done.warnings == ["Nothing to read: start_date lies after end_date or now"]
+    assert "The service accepts the access token" in said(done)
+
+
+@pytest.mark.parametrize(
+    ("fault", "held"),
+    [
+        (Fault(kind="status", code=401), 1),
+        (Fault(kind="status", code=403), 2),
+        (Fault(kind="status", code=404), 0),
+        (Fault(kind="status", code=429), 2),
+        (Fault(kind="status", code=500), 1),
+        (Fault(kind="reset"), 0),
+    ],
+    ids=lambda value: getattr(value, "code", None) or getattr(value, "kind", ""),
+)
+def test_a_check_that_fails_says_what_holds_before(
+    fault: Fault, held: int, service: Service, sync: Sync
+) -> None:
+    """As far as the answer tells; then the error with its code, exit code 1."""
+    service.add_faults([fault])
+    done = sync("--test", max_retries=0)
+    assert done.exit_code == 1
+    assert done.stdout == b""
+    (error,) = done.errors
+    holds = [f"The service answers at {BASE_URL}", "The service accepts the access token"]
+    assert said(done)[:-1] == holds[:held]
+    assert error.startswith("AE-")
+
+
+def test_an_event_that_cannot_be_used_fails_the_check(service: Service, sync: Sync) -> None:
+    """As a run would fail at it."""
+    service.add_faults([Fault(kind="body", text=b'{"auditEvents": [{"id": 5}]}')])
+    (error,) = sync("--test").errors
+    assert error.startswith("AE-EVENT: ")
+
+
+@pytest.mark.parametrize(("seconds", "level"), [(-10, "INFO"), (3600, "WARNING")])
+def test_a_clock_that_differs_is_told(
+    seconds: int,
+    level: str,
+    settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """By the Date header of an answer; far off it is a warning."""
+    right = TapAuditEvents.now
+    monkeypatch.setattr(TapAuditEvents, "now", lambda tap: right(tap) + timedelta(seconds=seconds))
+    tap = TapAuditEvents(config=settings)
+    with caplog.at_level(logging.INFO):
+        Check(tap, tap.logger).run()
+    (record,) = [each for each in caplog.records if "clock is" in each.message]
+    assert record.levelname == level
+    assert re.match(
+        r"This machine's clock is (\d+) s (behind|ahead of) the service's: a run reads up to",
+        record.message,
+    )
+    assert ("behind" in record.message) == (seconds < 0)

@@ -1,0 +1,366 @@
+"""A run tells what it does: a few lines, metrics at its end, a bar where somebody watches."""
+
+import fcntl
+import json
+import logging
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.reporting import progress
+from tap_audit_events.reporting.new_fields import MOST_NAMES
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.builders import an_event
+from tests.config.test_surroundings import run_in_shell
+from tests.conftest import Sync
+from tests.running import Run
+from tests.singer.test_complete import summary
+from tests.singer.test_incremental import events, state_of
+
+TEN_EVENTS = events(*(f"08:00:0{n}" for n in range(10)))
+DAY = {"start_date": "2024-05-06T08:00:00Z", "end_date": "2024-05-06T08:00:20Z"}
+TRY_AGAIN = Fault(kind="status", code=429, retry_after="1", when="3")
+
+
+def metrics(done: Run) -> dict[str, dict[str, Any]]:
+    """Each METRIC line of a run by its name; there is one of each."""
+    points = [json.loads(text) for text in re.findall(r"METRIC: (.*)", done.log)]
+    assert len({point["metric"] for point in points}) == len(points)
+    return {point["metric"]: point for point in points}
+
+
+def told(done: Run, beginning: str) -> list[str]:
+    """The lines of a log that begin so."""
+    lines = [line.split(" | ", 3)[-1] for line in done.log.splitlines()]
+    return [line for line in lines if line.startswith(beginning)]
+
+
+# The story
+
+
+def test_a_run_begins_with_what_it_reads(service: Service, sync: Sync) -> None:
+    """Range, bookmark, lookback."""
+    service.add(TEN_EVENTS)
+    state = state_of("2024-05-06T08:00:09Z")
+    done = sync(state=state, end_date="2024-05-06T09:00:00Z", lookback_seconds=9)
+    (line,) = told(done, "Reading ")
+    assert line == (
+        "Reading 2024-05-06T08:00:00Z to 2024-05-06T09:00:00Z; bookmark 2024-05-06T08:00:09Z;"
+        " lookback 9 s; at most 4 requests at a time"
+    )
+
+
+def test_a_run_ends_with_what_it_did(service: Service, sync: Sync) -> None:
+    """Events, late ones, repeats, requests, retries, waits, and how far behind now it is."""
+    now = datetime.now(UTC).replace(microsecond=0)
+    times = [f"{now - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}" for minutes in (12, 11, 10)]
+    service.add(an_event(id=at, at=at) for at in (times[0], times[2]))
+    state = sync().state
+    service.add([an_event(id=times[1], at=times[1])])
+    service.add_faults([Fault(kind="status", code=503, retry_after="1", when="2")])
+    line = summary(sync(state=state).raise_for_exit_code().log)
+    expected = (
+        r"Done: 1 events delivered; 1 of them late, the latest by 60 s; 2 dropped as delivered"
+        r" before; 2 requests in 1 windows, 1 of them retries; (\d\.\d) s waited for retries;"
+        rf" bookmark {times[2]}, 0:10:\d\d behind now"
+    )
+    found = re.fullmatch(expected, line)
+    assert found, line
+    assert float(found[1]) >= 1
+
+
+def test_a_quiet_run_says_so(service: Service, sync: Sync) -> None:
+    """Its log is a few lines, and the summary says that nothing was new."""
+    service.add(TEN_EVENTS)
+    done = sync(state=sync().state).raise_for_exit_code()
+    assert summary(done.log).startswith("Done: 0 events delivered, nothing new; ")
+    assert len([line for line in done.log.splitlines() if "METRIC" not in line]) <= 5
+
+
+def test_a_first_run_without_events_has_no_lag(sync: Sync) -> None:
+    """There is no newest event that could be behind."""
+    done = sync().raise_for_exit_code()
+    assert summary(done.log).endswith("bookmark none")
+    assert "lag_seconds" not in metrics(done)
+
+
+def test_a_wait_says_why_and_how_long(service: Service, sync: Sync) -> None:
+    """Before it begins."""
+    service.add_faults([Fault(kind="status", code=429, retry_after="1", when="1")])
+    (line,) = sync().raise_for_exit_code().warnings
+    assert re.match(r"Asking again in 1\.\d s, retry 1 of 8: AE-429: .* status 429", line)
+
+
+def test_a_long_run_says_how_far_it_is(
+    service: Service,
+    settings: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    """Every few seconds; here after every page."""
+    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.0)
+    service.add(TEN_EVENTS)
+    with caplog.at_level(logging.INFO):
+        TapAuditEvents(config=settings | DAY | {"page_size": 5, "concurrency": 1}).sync_all()
+    assert capfdbinary.readouterr().out.count(b'"RECORD"') == 10
+    lines = [line for line in caplog.messages if "a second" in line]
+    assert re.fullmatch(
+        r"5 events, \d+ a second; reached 2024-05-06T08:00:04Z, 20% of the range,"
+        r" \d:\d\d:\d\d to go; [12] requests, 0 of them retries",
+        next(line for line in lines if line.startswith("5 events")),
+    )
+
+
+# What the interface does not name
+
+STRANGE = an_event(
+    id="strange",
+    at="2024-05-06T08:00:30Z",
+    action_type="brand_new",
+    actor={"type": "robot", "id": "r", "owner": "x"},
+    added={"deep": 1},
+)
+
+
+@pytest.mark.parametrize("lane", [{}, {"flattening_enabled": True, "flattening_max_depth": 1}])
+def test_what_is_new_is_said_once_by_name(
+    lane: dict[str, Any], service: Service, sync: Sync
+) -> None:
+    """Action types, actor types and fields at any place but `details`; in either lane."""
+    service.add([*TEN_EVENTS, STRANGE, STRANGE | {"id": "again"}])
+    done = sync(**lane).raise_for_exit_code()
+    assert told(done, "Action types that") == [
+        "Action types that this version does not know, delivered like any other: 'brand_new'"
+    ]
+    assert told(done, "Actor types that") == [
+        "Actor types that this version does not know, delivered like any other: 'robot'"
+    ]
+    (fields,) = told(done, "Fields that the schema lacks")
+    assert fields.endswith("a target may leave them out: 'actor.owner', 'added'")
+    assert done.warnings == []
+    quiet = sync(state=done.state, **lane).raise_for_exit_code()
+    assert "does not know" not in quiet.log
+
+
+def test_what_was_asked_for_is_no_news(service: Service, sync: Sync) -> None:
+    """A type in `action_types` is known to whoever wrote it there."""
+    service.add([STRANGE])
+    done = sync(action_types=["brand_new"]).raise_for_exit_code()
+    assert len(done.records) == 1
+    assert told(done, "Action types") == []
+
+
+def test_many_new_names_are_one_line(service: Service, sync: Sync) -> None:
+    """A first run does not fill the log, and a name forges no line of it."""
+    names = [f"new\nERROR | {n:03}{'x' * 500}" for n in range(MOST_NAMES + 5)]
+    service.add(
+        an_event(id=f"{n:03}", at=f"2024-05-06T08:00:{n:02}Z", action_type=name)
+        for n, name in enumerate(names)
+    )
+    done = sync().raise_for_exit_code()
+    (line,) = told(done, "Action types that")
+    assert line.count("'new\\nERROR | ") == MOST_NAMES
+    assert line.endswith(", and more")
+    assert len(line) < 100 * (MOST_NAMES + 1)
+
+
+def test_later_pages_are_sampled(service: Service, sync: Sync) -> None:
+    """The whole first page is looked into; behind it what every event has is still found."""
+    service.add(an_event(id=f"{n:03}", at=f"2024-05-06T08:00:{n // 10:02}Z") for n in range(100))
+    service.add(
+        an_event(id=f"later-{n:03}", at=f"2024-05-06T08:01:{n // 10:02}Z", later=1)
+        for n in range(100)
+    )
+    done = sync(page_size=100).raise_for_exit_code()
+    (line,) = told(done, "Fields that")
+    assert line.endswith("'later'")
+
+
+def test_an_event_too_deep_to_look_into_is_delivered(service: Service, sync: Sync) -> None:
+    """What is told about events never keeps one from coming."""
+    deep: Any = 1
+    for _ in range(700):
+        deep = [deep]
+    service.add([an_event(extra=deep)])
+    assert len(sync().raise_for_exit_code().records) == 1
+
+
+# Metrics
+
+
+def test_a_run_ends_with_one_metric_line_each(service: Service, sync: Sync) -> None:
+    """In the SDK's form: what alerts are built on."""
+    service.add(TEN_EVENTS)
+    service.add_faults([TRY_AGAIN])
+    done = sync(page_size=2, concurrency=1).raise_for_exit_code()
+    found = metrics(done)
+    assert list(found) == [
+        "sync_duration",
+        "record_count",
+        "http_request_count",
+        "http_retry_count",
+        "http_request_duration",
+        "lag_seconds",
+    ]
+    assert found["record_count"]["value"] == 10
+    assert found["http_request_count"]["value"] == len(service.requests)
+    assert found["http_retry_count"]["value"] == 1
+    assert 0 < found["http_request_duration"]["value"] < 1 <= found["sync_duration"]["value"]
+    newest = datetime(2024, 5, 6, 8, 0, 9, tzinfo=UTC)
+    behind = (datetime.now(UTC) - newest).total_seconds()
+    assert found["lag_seconds"]["value"] == pytest.approx(behind, abs=120)
+    assert all(point["tags"]["stream"] == "audit_events" for point in found.values())
+
+
+def test_a_run_that_fails_has_its_metrics_too(service: Service, sync: Sync) -> None:
+    """What was delivered counts; the lag is that of what was delivered."""
+    service.add(TEN_EVENTS)
+    service.add_faults([Fault(kind="status", code=403, when="2")])
+    done = sync(page_size=5, concurrency=1)
+    assert done.exit_code == 1
+    found = metrics(done)
+    assert found["record_count"]["value"] == 5
+    assert found["http_request_count"]["value"] == 2
+    assert found["sync_duration"]["tags"]["status"] == "failed"
+    assert "lag_seconds" in found
+
+
+def test_lines_are_structured_where_meltano_asks_for_it(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Each line is JSON, metrics have their own field, and errors keep their code."""
+    (tmp_path / "logging.yaml").write_text(
+        "version: 1\n"
+        "disable_existing_loggers: false\n"
+        "formatters: {structured: {(): singer_sdk.logging.StructuredFormatter}}\n"
+        "handlers: {default: {class: logging.StreamHandler, formatter: structured,"
+        " stream: ext://sys.stderr}}\n"
+        "root: {level: INFO, handlers: [default]}\n"
+    )
+    service.add(TEN_EVENTS)
+    service.add_faults([Fault(kind="status", code=403, when="2")])
+    few = settings | {"page_size": 5, "concurrency": 1}
+    done = run_in_shell(few, tmp_path, "TAP", SINGER_SDK_LOG_CONFIG="logging.yaml")
+    assert done.exit_code == 1
+    lines = [json.loads(line) for line in done.log.splitlines()]
+    (error,) = [line["message"] for line in lines if line["level"] == "error"]
+    assert error.startswith("AE-403: ")
+    points = {line["metric_info"]["metric"]: line for line in lines if "metric_info" in line}
+    assert points["record_count"]["metric_info"]["value"] == 5
+    assert points["lag_seconds"]["metric_info"]["type"] == "gauge"
+
+
+# On a terminal
+
+
+def watch(
+    settings: dict[str, Any],
+    folder: Path,
+    *,
+    columns: int = 80,
+    stdout_too: bool = False,
+    goes_at_once: bool = False,
+    **environment: str,
+) -> str:
+    """What a terminal at stderr gets; it can go before the run has ended."""
+    (folder / "config.json").write_text(json.dumps(settings))
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    left_out = ("MELTANO_", "PYTHONUNBUFFERED")  # who runs it has stderr buffered
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(left_out)}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tap_audit_events", "--config", "config.json"],
+        env=kept | {"TERM": "xterm"} | environment,
+        cwd=folder,
+        stdout=slave if stdout_too else subprocess.DEVNULL,
+        stderr=slave,
+    ) as process:
+        os.close(slave)
+        written = b""
+        while piece := read_terminal(master):
+            written += piece
+            if goes_at_once and b"%" in written:
+                break
+        os.close(master)
+    assert process.returncode == 0, written
+    return written.decode()
+
+
+def read_terminal(master: int) -> bytes:
+    try:
+        return os.read(master, 1 << 16)
+    except OSError:  # the process has ended, and with it the terminal's other side
+        return b""
+
+
+def screen(written: str) -> list[str]:
+    """The lines that stay on a terminal: of what begins at a wiped line, only the last."""
+    return [line.rsplit("\r\x1b[K", 1)[-1] for line in written.split("\r\n")]
+
+
+@pytest.fixture
+def slow(service: Service, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a run that takes over a second, and logs something in its midst."""
+    service.add(TEN_EVENTS)
+    service.add_faults([TRY_AGAIN])
+    return settings | DAY | {"page_size": 2, "concurrency": 1}
+
+
+@pytest.mark.parametrize("columns", [0, 80, 40])
+def test_a_terminal_shows_a_bar_with_rate_position_and_time_to_go(
+    columns: int, slow: dict[str, Any], tmp_path: Path
+) -> None:
+    """It fits, log lines pass above it whole, and it is gone at the end."""
+    written = watch(slow, tmp_path, columns=columns)
+    bars = re.findall(r"\[#*-*\]  +\d+%  [^\r\n\x1b]*", written)
+    assert bars, written
+    assert all(len(bar) < (columns or 80) for bar in bars)
+    if columns != 40:
+        assert re.fullmatch(
+            r"\[#*-+\]  +\d+%  \d+ events  \d+/s  2024-05-06 08:00  \d:\d\d:\d\d to go", bars[-1]
+        )
+    log_line = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \| [A-Z]+ +\| \S+ +\| .+")
+    assert all(map(log_line.fullmatch, screen(written)[:-1]))
+    assert screen(written)[-1] == ""
+    assert any("Asking again" in line for line in screen(written))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"stdout_too": True},
+        {"TERM": "dumb"},
+        {"MELTANO_EXTRACTOR_NAME": "tap-audit-events"},
+        {"LOGLEVEL": "WARNING"},
+    ],
+    ids=str,
+)
+def test_there_is_no_bar_where_nobody_watches_one(
+    where: dict[str, Any], slow: dict[str, Any], tmp_path: Path
+) -> None:
+    """Messages on the same terminal, no way to draw, under Meltano, or quiet by wish."""
+    written = watch(slow, tmp_path, **where)
+    assert "\x1b" not in written
+    assert "Asking again" in written
+
+
+def test_a_terminal_that_goes_away_ends_no_run(slow: dict[str, Any], tmp_path: Path) -> None:
+    """As when a connection breaks: what is drawn is not what the run is for."""
+    assert "%" in watch(slow, tmp_path, goes_at_once=True)
+
+
+def test_there_is_no_bar_in_a_pipe(slow: dict[str, Any], sync: Sync) -> None:
+    """A log file holds lines, nothing else."""
+    done = sync(**slow).raise_for_exit_code()
+    assert not re.search(r"[\x1b\r]", done.log)

@@ -1,0 +1,75 @@
+"""The line that says how far a run has come."""
+
+import pytest
+
+from tap_audit_events.events.instants import Instant, parse_instant
+from tap_audit_events.events.window import Window
+from tap_audit_events.reporting.progress import PROGRESS_SECONDS, Progress
+
+START = parse_instant("2026-01-01T00:00:00Z")
+QUARTER = parse_instant("2026-01-02T00:00:00Z")
+END = parse_instant("2026-01-05T00:00:00Z")
+
+
+class Clock:
+    """Seconds that go by when a test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def line_of(progress: Progress, delivered: int, reached: Instant | None) -> str:
+    return progress.line(delivered=delivered, reached=reached, requests=7, retries=2)
+
+
+def test_a_line_is_due_every_ten_seconds() -> None:
+    """Not before, once, and not twice where a while was missed."""
+    clock = Clock()
+    progress = Progress(Window(START, END), clock)
+    due = []
+    for second in range(1, 26):
+        clock.seconds = 1000.0 + second
+        due += [second] if progress.is_due(PROGRESS_SECONDS) else []
+    assert due == [10, 20]
+    clock.seconds += 5 * PROGRESS_SECONDS
+    assert [progress.is_due(10.0), progress.is_due(10.0)] == [True, False]
+
+
+@pytest.mark.parametrize("start", [START, None])
+def test_the_line_says_everything(start: Instant | None) -> None:
+    """Also where the range has no start: then it is the first event's."""
+    clock = Clock()
+    progress = Progress(Window(start, END), clock)
+    progress.passed(START)
+    progress.passed(QUARTER)
+    clock.seconds += 20
+    assert line_of(progress, 5000, QUARTER) == (
+        "5000 events, 250 a second; reached 2026-01-02T00:00:00Z, 25% of the range,"
+        " 0:01:00 to go; 7 requests, 2 of them retries"
+    )
+
+
+def test_what_is_not_known_is_left_out() -> None:
+    """Before the first event there is no instant, no share and no time to go."""
+    clock = Clock()
+    progress = Progress(Window(None, END), clock)
+    line = "0 events, 0 a second; 7 requests, 2 of them retries"
+    assert line_of(progress, 0, None) == line
+    progress.passed(START)
+    clock.seconds += 10
+    assert "reached 2026-01-01T00:00:00Z, 0% of the range; 7" in line_of(progress, 1, START)
+    only_end = Progress(Window(END, END), clock)
+    assert "reached" not in line_of(only_end, 1, END)
+
+
+def test_an_instant_outside_of_the_range_is_its_bound() -> None:
+    """A bookmark may lie before the range; the share is never below 0 or above 100 per cent."""
+    clock = Clock()
+    progress = Progress(Window(QUARTER, END), clock)
+    clock.seconds += 3600 * 30
+    assert "0% of the range;" in line_of(progress, 1, START)
+    late = parse_instant("2026-02-01T00:00:00Z")
+    assert "100% of the range, 0:00:00 to go" in line_of(progress, 1, late)

@@ -1,0 +1,193 @@
+"""The network as it is set up: proxies and certificate bundles, by the usual variables."""
+
+import contextlib
+import http.server
+import json
+import select
+import socket
+import socketserver
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from tests.builders import ORGANIZATION_ID, an_event
+from tests.errors.test_errors import only_error
+from tests.running import Run, run
+
+TOKEN = "acme_pat_for-the-service-alone"
+
+
+@contextlib.contextmanager
+def serving(server: socketserver.BaseServer) -> Iterator[int]:
+    """The server's port, in a thread of its own."""
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    port: int = server.server_address[1]  # type: ignore[index, assignment]
+    yield port
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def without_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No proxy and no bundle but those that a test names."""
+    for name in ("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service with one empty page, or more, and the bundle of the authority that vouches for it.
+
+    Attributes:
+        pages: bodies, each for one answer; an empty page where there are no more.
+    """
+
+    port: int
+    bundle: Path
+    tokens: list[str]
+    pages: list[bytes]
+
+    @property
+    def base_url(self) -> str:
+        return f"https://localhost:{self.port}"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """Served over TLS; it notes the Authorization header of each request."""
+    tokens: list[str] = []
+    pages: list[bytes] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            tokens.append(self.headers["Authorization"])
+            body = pages.pop(0) if pages else b'{"auditEvents": []}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    authority = trustme.CA()
+    path = tmp_path / "authority.pem"
+    authority.cert_pem.write_to_path(str(path))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    with serving(server) as port:
+        yield Service(port, path, tokens, pages)
+
+
+@dataclass
+class Proxy:
+    """What a proxy was asked for, and every byte that clients sent through it."""
+
+    port: int = 0
+    asked: list[str] = field(default_factory=list)
+    seen: bytes = b""
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    """A proxy that knows CONNECT alone."""
+    noted = Proxy()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            noted.asked.append(f"{self.requestline}\n{self.headers}")
+            host, _, port = self.path.partition(":")
+            with socket.create_connection((host, int(port))) as service:
+                self.send_response(200)
+                self.end_headers()
+                self._pass_on(service)
+            self.close_connection = True
+
+        def _pass_on(self, service: socket.socket) -> None:
+            ends = {self.connection: service, service: self.connection}
+            while True:
+                for end in select.select(list(ends), [], [])[0]:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    if end is self.connection:
+                        noted.seen += data
+                    ends[end].sendall(data)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        noted.port = port
+        yield noted
+
+
+def run_with(service: Service, **environment: str) -> Run:
+    """Run the tap against the service."""
+    settings = {"base_url": service.base_url, "organization_id": ORGANIZATION_ID}
+    given: dict[str, Any] = settings | {"access_token": TOKEN, "max_retries": 0, "concurrency": 1}
+    return run(given, environment=environment)
+
+
+def test_a_bundle_of_ones_own_is_trusted(service: Service) -> None:
+    """And without it, the service is not."""
+    trusted = run_with(service, REQUESTS_CA_BUNDLE=str(service.bundle))
+    assert trusted.raise_for_exit_code().records == []
+    assert service.tokens == [f"Bearer {TOKEN}"]
+    assert only_error(run_with(service)).startswith("AE-CERTIFICATE: ")
+    assert len(service.tokens) == 1
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
+def test_a_proxy_passes_on_what_it_cannot_read(name: str, service: Service, proxy: Proxy) -> None:
+    """It is asked for a connection; the token is inside, encrypted."""
+    bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
+    run_with(service, **bundle, **{name: f"http://127.0.0.1:{proxy.port}"}).raise_for_exit_code()
+    assert service.tokens == [f"Bearer {TOKEN}"]
+    (asked,) = proxy.asked
+    assert asked.startswith(f"CONNECT localhost:{service.port} ")
+    assert proxy.seen
+    assert TOKEN.encode() not in asked.encode() + proxy.seen
+
+
+def test_pages_sent_ahead_stay_inside_the_tunnel(service: Service, proxy: Proxy) -> None:
+    """One connection serves every page, and what is asked for early goes through it too."""
+    ids = [f"{number}" for number in range(5)]
+    for number, event_id in enumerate(ids):
+        body = {"auditEvents": [an_event(id=event_id)], "nextCursor": f"cursor-{number}"}
+        service.pages.append(json.dumps(body).encode())
+    bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
+    done = run_with(service, **bundle, HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
+    assert done.raise_for_exit_code().ids == ids
+    assert service.tokens == [f"Bearer {TOKEN}"] * 6
+    assert len(proxy.asked) == 1
+    assert TOKEN.encode() not in proxy.seen
+    assert b"cursor-" not in proxy.seen
+
+
+@pytest.mark.parametrize("hosts", ["localhost", "elsewhere.example,localhost", "*"])
+def test_no_proxy_names_who_is_asked_directly(hosts: str, service: Service, proxy: Proxy) -> None:
+    """Such a proxy is not asked at all."""
+    done = run_with(
+        service,
+        REQUESTS_CA_BUNDLE=str(service.bundle),
+        HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}",
+        NO_PROXY=hosts,
+        no_proxy=hosts,
+    )
+    done.raise_for_exit_code()
+    assert service.tokens == [f"Bearer {TOKEN}"]
+    assert proxy.asked == []

@@ -1,0 +1,253 @@
+"""The access token by file: read at start, and again where the service refuses it."""
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.config.settings import read_settings, token_warnings
+from tap_audit_events.config.token_file import LARGEST_BYTES, others_may_read
+from tap_audit_events.sandbox import Service
+from tap_audit_events.service.client import MOST_NEW_TOKENS
+from tests.builders import an_event
+from tests.config.test_settings import GOOD, TOKEN
+from tests.conftest import Sync
+from tests.errors.test_errors import only_error
+from tests.running import run
+
+EVENTS = [an_event(id=f"{n:03}", at=f"2024-05-06T07:{n // 60:02}:{n % 60:02}Z") for n in range(300)]
+IDS = [event["id"] for event in EVENTS]
+
+
+@pytest.fixture
+def token_file(service: Service, tmp_path: Path) -> Path:
+    """A file with the service's token, for its owner alone."""
+    path = tmp_path / "token"
+    path.write_text(service.access_token + "\n")
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def by_file(sync: Sync, token_file: Path) -> Sync:
+    """Runs the tap with the token in the file."""
+
+    def run_with(*arguments: str, **more: Any) -> Any:
+        given = {"access_token": None, "access_token_file": str(token_file)} | more
+        return sync(*arguments, **given)
+
+    return run_with
+
+
+def rotating(
+    service: Service, monkeypatch: pytest.MonkeyPatch, rotate: Callable[[int], object]
+) -> None:
+    """Have `rotate` called before each answer, with the request's number."""
+    answer = service.answer
+
+    def answer_after(*request: Any) -> Any:
+        rotate(len(service.requests) + 1)
+        return answer(*request)
+
+    monkeypatch.setattr(service, "answer", answer_after)
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n"])
+def test_the_token_is_read_from_its_file(
+    ending: str, service: Service, token_file: Path, by_file: Sync
+) -> None:
+    """A line break at its end is no part of it, and a file for its owner alone is no warning."""
+    token_file.write_bytes(b"\xef\xbb\xbf" + f"{service.access_token}{ending}".encode())
+    service.add(EVENTS)
+    done = by_file().raise_for_exit_code()
+    assert done.ids == IDS
+    assert done.warnings == []
+
+
+def test_the_file_can_be_named_in_the_environment(
+    service: Service, settings: dict[str, Any], token_file: Path
+) -> None:
+    """Then neither the configuration nor the environment holds the token."""
+    settings.pop("access_token")
+    environment = {"TAP_AUDIT_EVENTS_ACCESS_TOKEN_FILE": str(token_file)}
+    run(settings, "--config", "ENV", environment=environment).raise_for_exit_code()
+    assert len(service.requests) == 1
+
+
+def test_exactly_one_of_token_and_file_is_taken(token_file: Path) -> None:
+    """Which of two would be meant could only be guessed."""
+    both = GOOD | {"access_token_file": str(token_file)}
+    assert only_error(run(both)) == (
+        "AE-SETTINGS: access_token and access_token_file are both given: give one of them"
+    )
+    neither = only_error(run(GOOD | {"access_token": None}))
+    assert ", or access_token_file to the path of a file that holds it" in neither
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "is empty: write the token into it"),
+        (b"\n", "is empty: write the token into it"),
+        (f"{TOKEN} {TOKEN}".encode(), "must be one word of printable ASCII"),
+        (f"{TOKEN}\n{TOKEN}\n".encode(), "must be one word of printable ASCII"),
+        (f"{TOKEN}é".encode(), "must be one word of printable ASCII"),
+        (TOKEN.encode() + b"\xff", "holds no text"),
+        (b"x" * (LARGEST_BYTES + 1), "is larger than any token"),
+    ],
+)
+def test_a_file_without_a_token_is_one_line(
+    content: bytes, problem: str, token_file: Path, by_file: Sync
+) -> None:
+    """It names the setting and the path, and shows nothing of what the file holds."""
+    token_file.write_bytes(content)
+    done = by_file()
+    line = only_error(done)
+    assert line.startswith(f"AE-SETTINGS: access_token_file '{token_file}' {problem}")
+    assert TOKEN not in done.log
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("/nowhere/at/all", "'/nowhere/at/all' cannot be read: No such file or directory"),
+        ("/", "'/' is no regular file"),
+        ("/dev/zero", "'/dev/zero' is no regular file"),
+        ("/x\nERROR | y\x00", r"'/x\nERROR | y\x00' is no path: it holds a NUL character"),
+        ("", "is empty: set it to the path"),
+        (5, "must be a text: the path"),
+    ],
+)
+def test_a_path_that_leads_to_no_file_is_one_line(path: object, problem: str) -> None:
+    """As are settings that are no path."""
+    line = only_error(run(GOOD | {"access_token": None, "access_token_file": path}))
+    assert line.startswith(f"AE-SETTINGS: access_token_file {problem}")
+
+
+@pytest.mark.parametrize("mode", [0o604, 0o644, 0o666])
+def test_a_file_that_others_may_read_is_warned_about(
+    mode: int, token_file: Path, by_file: Sync
+) -> None:
+    """The run goes on: many platforms mount secrets so."""
+    token_file.chmod(mode)
+    (warning,) = by_file().raise_for_exit_code().warnings
+    assert warning == (
+        f"access_token_file '{token_file}' may be read by others than its owner: allow it to the"
+        " user that runs the tap alone (chmod 600)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "may"),
+    [
+        (0o600, 1000, False),
+        (0o400, 0, False),
+        (0o640, 1000, True),
+        (0o440, 0, False),
+        (0o444, 0, True),
+        (0o620, 1000, False),
+    ],
+)
+def test_a_group_may_read_what_root_has_mounted(mode: int, owner: int, may: bool) -> None:
+    """Anybody else's file is for its owner alone."""
+    status = os.stat_result((stat.S_IFREG | mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))
+    assert others_may_read(status) is may
+
+
+def test_a_token_of_another_kind_in_a_file_is_warned_about(tmp_path: Path) -> None:
+    """The line names the setting that has to be looked at."""
+    path = tmp_path / "token"
+    path.write_text("something-else")
+    path.chmod(0o600)
+    settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(path)})
+    (warning,) = token_warnings(settings)
+    assert warning.startswith("access_token_file has no 'pat_' in it")
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_run_goes_on_with_a_rotated_token(
+    concurrency: int,
+    service: Service,
+    token_file: Path,
+    by_file: Sync,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each event arrives once, and each request in flight is refused at most once."""
+
+    def rotate(request: int) -> None:
+        if request in {5, 15}:
+            service.access_token = f"acme_pat_rotated-{request}"
+            token_file.write_text(service.access_token)
+
+    rotating(service, monkeypatch, rotate)
+    service.add(EVENTS)
+    done = by_file(page_size=10, concurrency=concurrency, max_retries=0).raise_for_exit_code()
+    assert done.ids == IDS
+    refused = [request for request in service.requests if request.status == 401]
+    assert 2 <= len(refused) <= 2 * concurrency
+    assert done.log.count("access_token_file holds another token now") == 2
+    assert "rotated" not in done.log + json.dumps(done.states)
+
+
+@pytest.mark.parametrize("change", ["unchanged", "removed", "emptied"])
+def test_a_refused_token_ends_the_run_where_the_file_has_no_other(
+    change: str,
+    service: Service,
+    token_file: Path,
+    by_file: Sync,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After one request, with what is wrong with the file where it cannot be used."""
+
+    def rotate(_: int) -> None:
+        service.access_token = "acme_pat_other"
+        if change == "removed":
+            token_file.unlink()
+        elif change == "emptied":
+            token_file.write_text("")
+
+    rotating(service, monkeypatch, rotate)
+    done = by_file()
+    assert only_error(done).startswith("AE-401: ")
+    assert len(service.requests) == 1
+    assert len(done.warnings) == (change != "unchanged")
+
+
+def test_a_token_by_value_is_not_asked_for_again(
+    service: Service, sync: Sync, token_file: Path
+) -> None:
+    """There is nothing to read it from."""
+    done = sync(access_token="acme_pat_wrong")
+    assert only_error(done).startswith("AE-401: ")
+    assert len(service.requests) == 1
+
+
+def test_tokens_that_are_all_refused_end_the_run(
+    service: Service, token_file: Path, by_file: Sync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the file holds another each time."""
+    rotating(service, monkeypatch, lambda request: token_file.write_text(f"acme_pat_new-{request}"))
+    service.access_token = "acme_pat_never-given"
+    done = by_file()
+    assert only_error(done).startswith("AE-401: ")
+    assert len(service.requests) == 1 + MOST_NEW_TOKENS
+    assert "acme_pat_new" not in done.log
+
+
+def test_a_half_written_file_is_read_again(
+    service: Service, token_file: Path, by_file: Sync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rest has come when the half is refused."""
+    whole = "acme_pat_in-two-halves"
+
+    def rotate(request: int) -> None:
+        service.access_token = whole
+        token_file.write_text(whole[:12] if request == 1 else whole)
+
+    rotating(service, monkeypatch, rotate)
+    service.add(EVENTS)
+    assert by_file().raise_for_exit_code().ids == IDS

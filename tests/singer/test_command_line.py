@@ -1,0 +1,179 @@
+"""What the SDK's command line offers, works."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.sandbox import Service
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.running import run
+
+THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
+
+
+@pytest.fixture
+def catalog() -> dict[str, Any]:
+    """The catalog that discovery gives, without any setting."""
+    done = run(None, "--discover").raise_for_exit_code()
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def metadata_of(catalog: dict[str, Any], *breadcrumb: str) -> dict[str, Any]:
+    """The metadata of a field, to change."""
+    for entry in catalog["streams"][0]["metadata"]:
+        if entry["breadcrumb"] == list(breadcrumb):
+            found: dict[str, Any] = entry["metadata"]
+            return found
+    raise LookupError(breadcrumb)
+
+
+def leaves(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    inner = schema.get("properties", {}).values()
+    return [leaf for each in inner for leaf in leaves(each)] if inner else [schema]
+
+
+def test_discovery_shows_the_stream(catalog: dict[str, Any]) -> None:
+    """One stream, keyed by id, incremental by occurredAt, which are both always selected."""
+    (stream,) = catalog["streams"]
+    assert stream["tap_stream_id"] == stream["stream"] == "audit_events"
+    assert stream["key_properties"] == ["id"]
+    assert stream["replication_key"] == "occurredAt"
+    assert stream["replication_method"] == "INCREMENTAL"
+    for key in ("id", "occurredAt"):
+        assert metadata_of(catalog, "properties", key)["inclusion"] == "automatic"
+
+
+def test_the_schema_is_one_that_every_loader_takes(catalog: dict[str, Any]) -> None:
+    """Only strings and objects, each described; nothing but the keys is required."""
+    schema = catalog["streams"][0]["schema"]
+    fields = ["id", "occurredAt", "action", "actor", "context", "scope", "entity"]
+    assert list(schema["properties"]) == fields
+    assert schema["required"] == ["id", "occurredAt"]
+    assert schema["properties"]["id"]["type"] == "string"
+    assert schema["properties"]["occurredAt"]["type"] == "string"
+    assert schema["properties"]["occurredAt"]["format"] == "date-time"
+    details = schema["properties"]["action"]["properties"]["details"]
+    assert details["type"] == ["object", "null"]
+    assert "properties" not in details
+    others = [leaf for leaf in leaves(schema)[2:] if leaf != details]
+    assert all(leaf["type"] == ["string", "null"] for leaf in others)
+    assert len(others) == 17
+    text = json.dumps(schema)
+    for word in ("enum", "$ref", "anyOf", "oneOf", '"additionalProperties": false'):
+        assert word not in text
+    assert text.count('"format"') == 1
+    assert text.count('"required"') == 1
+    assert text.count('"description"') == 7 + 17 + 1
+
+
+@pytest.mark.parametrize("form", [[], ["--format=json"], ["--format=markdown"]])
+def test_about_describes_the_settings_without_any(form: list[str]) -> None:
+    """Neither a service nor a token is needed to read about the tap."""
+    done = run(None, "--about", *form).raise_for_exit_code()
+    for name in SETTINGS_SCHEMA["properties"]:
+        assert name in done.stdout.decode()
+
+
+def test_about_lists_what_the_tap_can_do() -> None:
+    """BATCH and ACTIVATE_VERSION are not among it."""
+    about = json.loads(run(None, "--about", "--format=json").stdout)
+    assert about["capabilities"] == [
+        "catalog",
+        "state",
+        "discover",
+        "about",
+        "stream-maps",
+        "schema-flattening",
+        "structured-logging",
+    ]
+
+
+def test_version_says_name_and_number() -> None:
+    """As the SDK prints it."""
+    assert run(None, "--version").stdout.startswith(b"tap-audit-events v")
+
+
+def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> None:
+    """`--test=schema` asks the service nothing."""
+    done = sync("--test=schema").raise_for_exit_code()
+    assert [message["type"] for message in done.messages] == ["SCHEMA"]
+    assert service.requests == []
+
+
+def test_a_schema_message_names_the_keys(service: Service, sync: Sync) -> None:
+    """Targets learn the key and the bookmark property."""
+    schema = sync().messages[0]
+    assert schema["type"] == "SCHEMA"
+    assert schema["stream"] == "audit_events"
+    assert schema["key_properties"] == ["id"]
+    assert schema["bookmark_properties"] == ["occurredAt"]
+
+
+def test_deselected_fields_stay_away(service: Service, sync: Sync, catalog: dict[str, Any]) -> None:
+    """Selection works at any depth; the keys are always there; new fields follow their parent."""
+    service.add([THREE_EVENTS[0] | {"brandNew": 1}])
+    metadata_of(catalog)["selected"] = True
+    metadata_of(catalog, "properties", "id")["selected"] = False
+    metadata_of(catalog, "properties", "context")["selected"] = False
+    metadata_of(catalog, "properties", "actor", "properties", "email")["selected"] = False
+    done = sync(catalog=catalog).raise_for_exit_code()
+    (record,) = done.records
+    expected = THREE_EVENTS[0] | {"brandNew": 1}
+    del expected["context"]
+    expected["actor"] = {k: v for k, v in expected["actor"].items() if k != "email"}
+    assert record == expected
+    assert "context" not in done.messages[0]["schema"]["properties"]
+
+
+def test_a_deselected_stream_is_not_read(
+    service: Service, sync: Sync, catalog: dict[str, Any]
+) -> None:
+    """Nothing is asked for a stream that nobody wants."""
+    metadata_of(catalog)["selected"] = False
+    assert sync(catalog=catalog).raise_for_exit_code().records == []
+    assert service.requests == []
+
+
+def test_stream_maps_change_and_filter_records(service: Service, sync: Sync) -> None:
+    """The SDK's stream maps work on every field; what they filter out still counts as read."""
+    service.add(THREE_EVENTS)
+    maps = {
+        "audit_events": {
+            "who": "actor['email']",
+            "hash": "md5(id)",
+            "context": None,
+            "__filter__": "id != '2'",
+            "__alias__": "renamed",
+        }
+    }
+    done = sync(stream_maps=maps).raise_for_exit_code()
+    assert [record["who"] for record in done.records] == ["zoe@example.com"] * 2
+    assert all("context" not in record and len(record["hash"]) == 32 for record in done.records)
+    assert {m["stream"] for m in done.messages if m["type"] == "RECORD"} == {"renamed"}
+    assert done.bookmark == THREE_EVENTS[2]["occurredAt"]
+    assert sync(stream_maps=maps, state=done.state).records == []
+
+
+def test_flattening_flattens(service: Service, sync: Sync) -> None:
+    """The SDK's flattening works, numbers kept exactly."""
+    text = json.dumps(THREE_EVENTS[0]).replace('"Research"', "0.10000000000000000000000001", 1)
+    service.add_raw([text.encode()])
+    done = sync(flattening_enabled=True, flattening_max_depth=2).raise_for_exit_code()
+    (record,) = done.records
+    assert record["actor__email"] == "zoe@example.com"
+    assert record["action__details"] == '{"fields":{"name":0.10000000000000000000000001}}'
+    assert "actor__email" in done.messages[0]["schema"]["properties"]
+
+
+def test_batches_and_versions_are_not_written(service: Service, sync: Sync) -> None:
+    """Settings of the SDK that this tap does not offer are no settings."""
+    service.add(THREE_EVENTS)
+    batch = {"encoding": {"format": "jsonl"}, "storage": {"root": "file:///tmp"}}
+    done = sync(batch_config=batch, emit_activate_version_messages=True).raise_for_exit_code()
+    assert len(done.records) == 3
+    assert {m["type"] for m in done.messages} == {"SCHEMA", "RECORD", "STATE"}
+    assert len(done.warnings) == 2

@@ -1,0 +1,141 @@
+"""What others lose events by: expired cursors, disorder, full memory; and what the log says."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from tap_audit_events.events.instants import parse_instant
+from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.singer.state import to_bookmark
+from tests.builders import ORGANIZATION_ID, an_event
+from tests.conftest import Sync
+from tests.singer.test_incremental import covered, events
+
+TEN_EVENTS = events(*(f"08:00:0{n}" for n in range(10)))
+TEN_IDS = [event["id"] for event in TEN_EVENTS]
+
+
+def summary(log: str) -> str:
+    """The closing line of a run."""
+    (line,) = re.findall(r"Done: .*", log)
+    return str(line)
+
+
+def test_a_refused_cursor_starts_its_window_again(service: Service, sync: Sync) -> None:
+    """At the newest delivered instant, again and again, and nothing comes twice."""
+    service.add(TEN_EVENTS)
+    service.add_faults([Fault(kind="expire", when="3,6")])
+    done = sync(page_size=2, concurrency=1).raise_for_exit_code()
+    assert done.ids == TEN_IDS
+    starts = [request.params.get("startTime") for request in service.requests]
+    assert starts[3:6] == ["2024-05-06T08:00:03Z"] * 3
+    assert [line for line in done.warnings if "starting again in" in line] == done.warnings
+    assert len(done.warnings) == 2
+    covered(done)
+
+
+def test_a_new_start_that_brings_nothing_new_is_an_error(service: Service, sync: Sync) -> None:
+    """More ties than pages until the cursor expires: it says which instants are not covered."""
+    service.add(
+        [*TEN_EVENTS[:3], *(an_event(id=f"tie-{n}", at="2024-05-06T08:00:05Z") for n in range(9))]
+    )
+    service.add_faults([Fault(kind="expire", when="3-", only=lambda seen: "cursor" in seen.params)])
+    done = sync(page_size=2, end_date="2024-05-07T00:00:00Z")
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith("AE-CURSOR-REFUSED: ")
+    assert "in 2024-05-06T08:00:05Z to 2024-05-07T00:00:00Z" in line
+    assert "cursorExpired" in line
+    assert done.ids[:3] == TEN_IDS[:3]
+    assert len(set(done.ids)) == len(done.ids)
+    assert len(service.requests) < 20
+    covered(done)
+
+
+def test_pages_out_of_order_lose_nothing(service: Service, sync: Sync) -> None:
+    """The bookmark stays until the range is complete, with one warning; then it moves."""
+    shuffled = [TEN_EVENTS[n] for n in (3, 1, 2, 5, 4)]
+    page = json.dumps({"auditEvents": shuffled}).encode()
+    service.add_faults([Fault(kind="body", text=page, when="2")])
+    service.add(TEN_EVENTS[:1])
+    state = sync().raise_for_exit_code().state
+    done = sync(state=state).raise_for_exit_code()
+    assert sorted(done.ids) == TEN_IDS[1:6]
+    (warning,) = done.warnings
+    assert warning.startswith("The service sends events out of order: the bookmark stays")
+    values = [s["bookmarks"]["audit_events"]["replication_key_value"] for s in done.states]
+    assert values == ["2024-05-06T08:00:00Z"] * 2 + ["2024-05-06T08:00:05Z"]
+
+
+def test_a_run_that_breaks_off_out_of_order_is_read_again(service: Service, sync: Sync) -> None:
+    """From the bookmark that stayed; what was delivered beyond it is not repeated."""
+    service.add(TEN_EVENTS)
+    first = sync(end_date="2024-05-06T08:00:00Z").raise_for_exit_code()
+    page = {"auditEvents": [TEN_EVENTS[n] for n in (5, 2, 8)]}
+    bad = {"auditEvents": [*page["auditEvents"], {"id": "bad"}]}
+    service.add_faults([Fault(kind="body", text=json.dumps(bad).encode(), when="2")])
+    broken = sync(state=first.state, lookback_seconds=0)
+    assert broken.exit_code == 1
+    assert broken.bookmark == "2024-05-06T08:00:00Z"
+    last = sync(state=broken.state, lookback_seconds=0).raise_for_exit_code()
+    assert sorted(first.ids + broken.ids + last.ids) == TEN_IDS
+
+
+def test_a_memory_that_is_full_is_warned_about_once(service: Service, sync: Sync) -> None:
+    """Over the cap repeats become possible, losses never."""
+    service.add(
+        an_event(id=f"{n:05}", at="2024-05-06T08:00:00Z", context={})
+        for n in range(LONGEST_MEMORY + 500)
+    )
+    done = sync().raise_for_exit_code()
+    assert len(set(done.ids)) == LONGEST_MEMORY + 500
+    assert [line[:26] for line in done.warnings] == ["More events lie within loo"]
+    held = done.state["bookmarks"]["audit_events"]["watermark"][0]["ids"]
+    assert len(held) == LONGEST_MEMORY
+    again = sync(state=done.state).raise_for_exit_code()
+    assert set(again.ids) == set(done.ids) - set(held)
+
+
+def test_state_messages_stay_rare_where_they_are_large(service: Service, sync: Sync) -> None:
+    """A STATE with thousands of ids is not written after each small page."""
+    watermark = Watermark(
+        parse_instant("2024-05-06T08:00:00Z"),
+        [f"id-{n}" for n in range(9000)],
+        lookback_seconds=300,
+    )
+    bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
+    service.add(events(*(f"08:0{n // 60}:{n % 60:02}" for n in range(200))))
+    done = sync(state={"bookmarks": {"audit_events": bookmark}}, page_size=1)
+    assert len(done.raise_for_exit_code().ids) == 200
+    assert len(done.states) <= 10
+    assert done.messages[-1]["type"] == "STATE"
+
+
+def test_the_closing_line_tells_of_late_events(service: Service, sync: Sync) -> None:
+    """How many came, and how late the latest was."""
+    service.add(events("08:00:00", "08:10:00"))
+    state = sync().state
+    service.add(events("08:08:30", "08:09:00.5", "08:11:00"))
+    done = sync(state=state).raise_for_exit_code()
+    line = summary(done.log)
+    assert "3 events delivered; 2 of them late, the latest by 90 s" in line
+    assert "1 dropped as delivered before" in line
+    assert "1 requests in 1 windows, 0 of them retries" in line
+    assert "bookmark 2024-05-06T08:11:00Z, " in line
+    assert "0 events delivered, nothing new; 0 of them late;" in summary(sync(state=done.state).log)
+
+
+@pytest.mark.parametrize("ignored", ["startTime", "endTime"])
+def test_a_service_that_ignores_a_bound_changes_nothing(
+    ignored: str, service: Service, sync: Sync
+) -> None:
+    """What lies outside of the range is left out, with one warning."""
+    body: dict[str, Any] = {"auditEvents": TEN_EVENTS}
+    service.add_faults([Fault(kind="body", text=json.dumps(body).encode())])
+    bound = {"startTime": "start_date", "endTime": "end_date"}[ignored]
+    done = sync(**{bound: "2024-05-06T08:00:04Z"}).raise_for_exit_code()
+    assert done.ids == (TEN_IDS[4:] if bound == "start_date" else TEN_IDS[:5])
+    assert ["outside of the range" in line for line in done.warnings] == [True]

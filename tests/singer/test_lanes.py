@@ -1,0 +1,142 @@
+"""The verbatim lane writes what the SDK's own lane would write."""
+
+import io
+import json
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any, BinaryIO
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from singer_sdk.singerlib import RecordMessage
+
+from tap_audit_events.events.page import encode, read_page, read_record, split_page
+from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.messages import MessageWriter
+from tap_audit_events.singer.stream import AuditEventsStream
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.events.test_instants import texts as times
+from tests.events.test_page import an_envelope, records
+from tests.singer.test_command_line import metadata_of
+from tests.singer.test_faithful import ODD_EVENT
+
+NOW = datetime(2026, 1, 31, 8, 0, 0, 123456, tzinfo=UTC)
+
+
+class WriterIntoMemory(MessageWriter):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = io.BytesIO()
+
+    def _output(self) -> BinaryIO:
+        return self.written
+
+    @property
+    def messages(self) -> list[Any]:
+        lines = self.written.getvalue().split(b"\n")
+        assert lines.pop() == b""
+        return [json.loads(line, parse_float=Decimal) for line in lines]
+
+
+layouts = st.sampled_from([None, 0, 2])
+odd_texts = st.text(st.sampled_from(["a", "\0", "\ud800", "\udc00", "é", "\\", "\n", '"']))
+
+
+@given(
+    st.lists(
+        st.builds(
+            lambda event, time, name, layout: json.dumps(
+                event | {"occurredAt": time[0], "entity": {"name": name}},
+                indent=layout,
+                default=float,
+                ensure_ascii=True,
+            ).encode(),
+            records,
+            times,
+            odd_texts,
+            layouts,
+        ),
+        max_size=6,
+    )
+)
+def test_both_lanes_write_the_same_messages(texts: list[bytes]) -> None:
+    """For any events: unknown fields, odd texts, any form of time, any layout."""
+    page = read_page(split_page(an_envelope(*texts)))
+    assert page.malformed is None
+    verbatim, sdk = WriterIntoMemory(), WriterIntoMemory()
+    verbatim.write_records("audit_events", page.texts, NOW)
+    for text in page.texts:
+        record = read_record(text)
+        sdk.write_message(RecordMessage(stream="audit_events", record=record, time_extracted=NOW))
+    assert verbatim.messages == sdk.messages
+    assert len(verbatim.messages) == len(texts)
+
+
+def lines_without_time(stdout: bytes) -> list[Any]:
+    messages = [json.loads(line, parse_float=Decimal) for line in stdout.splitlines()]
+    for message in messages:
+        message.pop("time_extracted", None)
+    return messages
+
+
+def written_by(settings: dict[str, Any], *, verbatim: bool) -> list[Any]:
+    """What a run in this process writes, by one lane or the other."""
+    writer = WriterIntoMemory()
+    with pytest.MonkeyPatch.context() as patch:
+        if not verbatim:
+            patch.setattr(AuditEventsStream, "_is_verbatim", property(lambda _: False))
+        TapAuditEvents(config=dict(settings), message_writer=writer).sync_all()
+    return lines_without_time(writer.written.getvalue())
+
+
+def test_runs_by_both_lanes_are_alike(service: Service, settings: dict[str, Any]) -> None:
+    """Message for message, SCHEMA and STATE included, apart from `time_extracted`."""
+    service.add_raw([ODD_EVENT])
+    service.add([an_event(id=f"{n}", at=f"2024-05-06T0{n}:00:00.5+01:00") for n in range(5)])
+    service.add([an_event(id="tie", at="2024-05-06T02:00:00.50Z")])
+    end = {"page_size": 2, "concurrency": 1, "end_date": "2024-06-01T00:00:00Z"}
+    verbatim = written_by(settings | end, verbatim=True)
+    assert verbatim == written_by(settings | end, verbatim=False)
+    assert len([m for m in verbatim if m["type"] == "RECORD"]) == 7
+
+
+def lane_of(settings: dict[str, Any], catalog: dict[str, Any] | None = None) -> bool:
+    tap = TapAuditEvents(config=settings, catalog=catalog)
+    (stream,) = tap.streams.values()
+    assert isinstance(stream, AuditEventsStream)
+    return stream._is_verbatim
+
+
+def test_the_verbatim_lane_serves_only_where_nothing_is_changed(
+    settings: dict[str, Any],
+) -> None:
+    """Deselected fields, stream maps, flattening and record limits are the SDK's."""
+    catalog = TapAuditEvents(config=settings).catalog_dict
+    metadata_of(catalog)["selected"] = True
+    assert lane_of(settings)
+    assert lane_of(settings, catalog)
+    assert not lane_of(settings | {"flattening_enabled": True, "flattening_max_depth": 1})
+    assert not lane_of(settings | {"stream_maps": {"audit_events": {"x": "id"}}})
+    assert not lane_of(settings | {"stream_maps": {"copy": {"__source__": "audit_events"}}})
+    metadata_of(catalog, "properties", "actor", "properties", "email")["selected"] = False
+    assert not lane_of(settings, catalog)
+
+
+def test_what_came_leaves_byte_for_byte(service: Service, sync: Sync) -> None:
+    """The verbatim lane does not even change the order of keys or the layout."""
+    text = b'{ "occurredAt":"2024-05-06T00:00:00Z" , "action":{"type":"x"},"n":[1.50, 1e2 ],'
+    text += b'"id" : "\\u0061" }'
+    service.add_raw([text])
+    assert text in sync().raise_for_exit_code().stdout
+
+
+def test_encoding_keeps_every_digit() -> None:
+    """What is read exactly is written exactly."""
+    text = b'{"n":123456789012345678901234567890,"d":0.10000000000000000000000000001}'
+    assert encode(read_record(msgspec.Raw(text))) == text

@@ -1,0 +1,35 @@
+"""The SDK's own standard tests of a tap, on a sandbox with every field filled."""
+
+from collections.abc import Iterator
+
+import pytest
+from singer_sdk.testing import SuiteConfig, get_tap_test_class
+
+from tap_audit_events.sandbox import Service, serve
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.builders import an_event
+from tests.running import settings_for
+
+_SERVICE = Service()
+_CONFIG = settings_for(_SERVICE, "http://127.0.0.1:1")  # the address is set when the server runs
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _served() -> Iterator[None]:
+    full_scope = an_event()["scope"] | {"channelId": "c-1"}
+    full_entity = an_event()["entity"] | {"subtype": "private", "email": "x@example.com"}
+    _SERVICE.add(
+        an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z", scope=full_scope, entity=full_entity)
+        for n in range(3)
+    )
+    with serve(_SERVICE) as server:
+        _CONFIG["base_url"] = server.base_url
+        yield
+
+
+TestTapAuditEvents = get_tap_test_class(
+    TapAuditEvents,
+    config=_CONFIG,
+    suite_config=SuiteConfig(max_records_limit=None),
+    parse_env_config=False,
+)

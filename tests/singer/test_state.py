@@ -1,0 +1,115 @@
+"""The watermark in Singer STATE."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_asked_for
+from tests.builders import ORGANIZATION_ID
+from tests.extraction.test_watermark import at
+
+OTHER_ORGANIZATION_ID = "00000000-1111-2222-3333-444444444444"
+
+
+def a_bookmark(**changes: Any) -> dict[str, Any]:
+    watermark = Watermark(at(5), ["a", "b"], lookback_seconds=0)
+    bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=["x"])
+    return bookmark | changes
+
+
+def read(bookmark: dict[str, Any]) -> Watermark:
+    return from_bookmark(bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60)
+
+
+@given(st.lists(st.text(), unique=True, max_size=20), st.integers(0, 10**6).map(at))
+def test_a_watermark_survives_state(ids: list[str], bookmark: Instant) -> None:
+    """What was written is read again."""
+    written = to_bookmark(
+        Watermark(bookmark, ids), organization_id=ORGANIZATION_ID, action_types=[]
+    )
+    again = read(written)
+    assert (again.bookmark, again.ids) == (bookmark, ids)
+
+
+def test_a_state_of_nothing_is_empty() -> None:
+    """Before the first event there is neither bookmark nor watermark."""
+    assert to_bookmark(Watermark(), organization_id=ORGANIZATION_ID, action_types=[]) == {}
+    assert read({}).bookmark is None
+    assert read({"replication_key_value": None}).bookmark is None
+
+
+def test_a_plain_singer_bookmark_is_read() -> None:
+    """The bookmark of another tap starts the run, without ids."""
+    watermark = read(
+        {"replication_key": "occurredAt", "replication_key_value": "2026-01-01T01:00:00.50+01:00"}
+    )
+    assert watermark.bookmark == at(5)
+    assert watermark.ids == []
+
+
+@pytest.mark.parametrize(
+    "bookmark",
+    [
+        a_bookmark(replication_key_value="2025-12-31T00:00:00Z"),
+        a_bookmark(watermark=[{"version": 2, "something": "else"}]),
+    ],
+)
+def test_ids_that_do_not_belong_to_the_bookmark_are_not_used(bookmark: dict[str, Any]) -> None:
+    """A bookmark set back by hand reads its time again; a newer version's ids are left alone."""
+    assert read(bookmark).ids == []
+
+
+@pytest.mark.parametrize(
+    ("bookmark", "problem"),
+    [
+        (a_bookmark(replication_key="id"), "its replication_key is not occurredAt"),
+        (a_bookmark(replication_key_value="yesterday"), "'yesterday' is no RFC 3339"),
+        (a_bookmark(replication_key_value=1767225600), "is no text"),
+        (a_bookmark(watermark={}), "as this tap writes it"),
+        (a_bookmark(watermark=[]), "as this tap writes it"),
+        (a_bookmark(watermark=[{"version": 1}]), "as this tap writes it"),
+        (a_bookmark(watermark=[a_bookmark()["watermark"][0] | {"ids": [7]}]), "as this tap"),
+    ],
+)
+def test_a_bookmark_that_cannot_be_used_is_refused(bookmark: dict[str, Any], problem: str) -> None:
+    """The error says what is wrong with it, and how to start over."""
+    with pytest.raises(SettingsError, match=problem) as error:
+        read(bookmark)
+    assert "run without this state" in str(error.value)
+
+
+def test_a_state_of_another_organization_is_refused() -> None:
+    """Its bookmark would hide the events of this one."""
+    with pytest.raises(SettingsError, match="give each organization a state of its own"):
+        from_bookmark(a_bookmark(), organization_id=OTHER_ORGANIZATION_ID, lookback_seconds=0)
+
+
+def test_an_organization_id_is_the_same_in_any_case() -> None:
+    """UUIDs are compared without regard to case."""
+    again = from_bookmark(a_bookmark(), organization_id=ORGANIZATION_ID.upper(), lookback_seconds=0)
+    assert again.ids == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "wanted", "never_asked_for"),
+    [
+        ([], [], None),
+        ([], ["x"], None),
+        (["x", "y"], ["y"], None),
+        (["x"], ["x", "y"], ["y"]),
+        (["x"], [], []),
+    ],
+)
+def test_types_that_were_never_asked_for_are_known(
+    earlier: list[str], wanted: list[str], never_asked_for: list[str] | None
+) -> None:
+    """Types added since the bookmark was written have older events that were not read."""
+    bookmark = to_bookmark(
+        Watermark(at(0), []), organization_id=ORGANIZATION_ID, action_types=earlier
+    )
+    assert types_never_asked_for(bookmark, wanted) == never_asked_for
