@@ -1,10 +1,8 @@
-"""The range of a run, and the windows it is asked in."""
+"""The time range of a run, and the windows in which it is requested."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from tap_audit_events.events.instants import (
     EARLIEST,
@@ -16,20 +14,16 @@ from tap_audit_events.events.instants import (
     whole_second,
 )
 
-AsksAhead: TypeAlias = Callable[[Instant | None], bool]
-"""Whether the page after one that has just come may be asked for before that one is looked at; it
-is told what seems to be the newest instant in it, None where that is not known."""
-
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A range of time, asked with the same filters on each of its pages.
+    """A time range that is requested with the same filters on each of its pages.
 
     Attributes:
         start: first instant that belongs to it, None for the oldest event there is.
         end: last instant that belongs to it.
-        until: first instant that belongs to the next window already, None where there is none.
-            What is asked reaches to `end`, and is read no further than here.
+        until: first instant that belongs to the next window, None in the last window of a run.
+            Nothing from `until` on belongs to this window.
     """
 
     start: Instant | None
@@ -38,26 +32,26 @@ class Window:
 
     @property
     def start_time(self) -> str | None:
-        """What ``startTime`` asks: rounded down to a second, for services differ in rounding."""
+        """``startTime`` of its requests: rounded down to a second, as services round."""
         return None if self.start is None else text_of(whole_second(self.start))
 
     @property
     def end_time(self) -> str:
-        """What ``endTime`` asks: rounded up to a second."""
-        return text_of(next_whole_second(self.end))
+        """``endTime`` of its requests: rounded up to a second."""
+        return text_of(next_whole_second(self.until or self.end))
 
     def holds(self, instant: Instant) -> bool:
-        """Whether an instant lies in the window: `start` and `end` do, `until` does not."""
+        """Whether an event of that time belongs to the window."""
         return (
             (self.start is None or self.start <= instant)
             and instant <= self.end
             and (self.until is None or instant < self.until)
         )
 
-    def asks(self, instant: Instant) -> bool:
-        """Whether a request for the window asks for an instant; the bounds asked are rounded."""
+    def requests(self, instant: Instant) -> bool:
+        """Whether its requests cover an instant; their bounds are rounded."""
         start = None if self.start is None else whole_second(self.start)
-        return Window(start, next_whole_second(self.end)).holds(instant)
+        return Window(start, next_whole_second(self.until or self.end)).holds(instant)
 
     def __str__(self) -> str:
         start = "the oldest event" if self.start is None else brief(self.start)
@@ -75,9 +69,9 @@ def run_window(
 ) -> Window | None:
     """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).
 
-    With `ids_from` it starts there at the earliest: what was delivered before is not known by id.
-    Both the bookmark's side and ``now`` are rounded down to whole seconds: events of the second
-    that is still running wait for the next run. None where the range is empty.
+    It starts at `ids_from` at the earliest: which older events were delivered is not known by id.
+    The lookback's start and ``now`` are rounded down to whole seconds; events of the second that
+    has not ended yet are left for the next run. None if the range is empty.
     """
     starts = [] if start_date is None else [start_date]
     if bookmark is not None:

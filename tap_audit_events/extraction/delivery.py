@@ -1,91 +1,106 @@
-"""What a run delivers: which events of each page, and which of them are written already."""
+"""What a run delivers: which events of each page, and which of them have been written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from tap_audit_events.events.instants import EARLIEST, Instant, seconds_between
-from tap_audit_events.events.page import Page, Text, read_record
-from tap_audit_events.events.window import Window
+from tap_audit_events.events.exact_json import JsonText, read_record
+from tap_audit_events.events.instants import Instant, seconds_between
+from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.extraction.window_reader import ReadPage
 
 _Item = TypeVar("_Item")
+_NO_PAGE = Page()
 
 
 class Delivery:
-    """The way of a run's pages past the watermark, with what there is to tell about it.
+    """Drops the events of each page that were delivered before, and tracks what was written.
 
-    A page is taken in hand, its events are written, and what is written counts as delivered when
-    `take_in` is called. So the watermark never knows more than what is written.
+    A page is started, its events are written, and `commit` counts what was written as delivered.
+    So the watermark never knows more than what was written.
+
+    Args:
+        watermark: what earlier runs delivered.
 
     Attributes:
-        watermark: what was delivered, by this run and those before it.
-        in_order: whether every page came in ascending order so far. From the first that does not,
-            the bookmark stays where it is until the range is complete.
+        watermark: what this run and earlier ones delivered.
+        was_in_order: whether all pages came in ascending order so far.
         delivered: events delivered by this run.
-        repeats: events left out because they were delivered before.
-        outside: events left out because they lie outside of what was asked for.
-        late: events delivered that lie before the bookmark the run began with.
+        repeats: events dropped because they were delivered before.
+        outside: events dropped because they lie outside of what was requested.
+        late: events delivered that lie before the bookmark at the start of the run.
         latest_seconds: how far before it the latest of them lies.
     """
 
     def __init__(self, watermark: Watermark) -> None:
         self.watermark = watermark
-        self.in_order = True
+        self.was_in_order = True
         self.delivered = self.repeats = self.outside = self.late = 0
         self.latest_seconds = 0.0
         self._bookmark_before = watermark.bookmark
-        self._page = Page((), (), ())
+        self._read: ReadPage | None = None
+        self._page = _NO_PAGE
         self._positions: Sequence[int] = ()
-        self._written = self._taken = 0
+        self._written = self._committed = 0
 
-    def begin(self, page: Page, window: Window, *, in_order: bool) -> None:
-        """Take a page in hand: its events that lie in the window and were not delivered before."""
-        self.in_order = self.in_order and in_order
-        if not self.in_order and self.watermark.bookmark is None:
-            self.watermark.bookmark = window.start or EARLIEST  # safe, and ids are kept beside it
-        self._page, self._positions = page, self._to_deliver(page, window)
-        self._written = self._taken = 0
+    def start(self, read: ReadPage) -> None:
+        """Start a page: its events that belong to its window and were not delivered before."""
+        self.was_in_order = self.was_in_order and read.in_order
+        self._read, self._page = read, read.page
+        self._positions = self._to_deliver(read)
+        self._written = self._committed = 0
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The records of the page in hand; each counts as written when the next is asked for."""
+        """The page's records; each counts as written when the next one is requested."""
         for position in self._positions:
             yield read_record(self._page.texts[position])
             self._written += 1
 
-    def texts(self) -> Sequence[Text]:
-        """The same as JSON; all count as written when `all_written` is called."""
+    def texts(self) -> Sequence[JsonText]:
+        """The page's records as JSON; `all_written` counts them as written."""
         return _pick(self._page.texts, self._positions)
 
     def all_written(self) -> None:
-        """Every event of the page in hand is written."""
+        """Count every event of the page as written."""
         self._written = len(self._positions)
 
-    def take_in(self) -> None:
-        """Count as delivered what has been written since this was called last."""
-        positions = self._positions[self._taken : self._written]
-        self._taken = self._written
+    @property
+    def first_instant(self) -> Instant | None:
+        """The time of the page's first event, None if it has none."""
+        return self._page.instants[0] if self._page.instants else None
+
+    def commit(self) -> None:
+        """Count as delivered what has been written since the last call.
+
+        While events of a window come out of order, older ones may follow: the bookmark stays where
+        it is until the window is complete.
+        """
+        if self._read is None:
+            return
+        positions = self._positions[self._committed : self._written]
+        self._committed = self._written
         ids, instants = _pick(self._page.ids, positions), _pick(self._page.instants, positions)
-        self.watermark.deliver(ids, instants, moves_bookmark=self.in_order)
+        self.watermark.deliver(ids, instants, moves_bookmark=self._read.in_order)
         self.delivered += len(ids)
         self._count_late(instants)
 
-    def let_go(self) -> None:
-        """Keep nothing of the page in hand, whose events were taken in."""
-        self._page, self._positions = Page((), (), ()), ()
-        self._written = self._taken = 0
+    def finish(self) -> None:
+        """Commit the page and let it go; after its last page, a window is complete."""
+        self.commit()
+        if self._read is not None and self._read.completes_window:
+            window = self._read.window
+            self.watermark.settle(window.until or window.end)
+        self._read, self._page, self._positions = None, _NO_PAGE, ()
 
-    def _to_deliver(self, page: Page, window: Window) -> Sequence[int]:
-        fresh = self.watermark.fresh(page.ids)
-        if len(fresh) < len(page.ids):
-            self.repeats += len(page.ids) - len(fresh)
-            self.watermark.recognize(page.ids, page.instants)
-        if page.oldest is None or page.newest is None:
+    def _to_deliver(self, read: ReadPage) -> Sequence[int]:
+        page, window = read.page, read.window
+        fresh = self.watermark.fresh(page.ids, page.instants)
+        self.repeats += len(page.ids) - len(fresh)
+        if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
             return fresh
-        if window.holds(page.oldest) and window.holds(page.newest):
-            return fresh
-        self.outside += sum(not window.asks(page.instants[position]) for position in fresh)
+        self.outside += sum(not window.requests(page.instants[position]) for position in fresh)
         return [position for position in fresh if window.holds(page.instants[position])]
 
     def _count_late(self, instants: Sequence[Instant]) -> None:

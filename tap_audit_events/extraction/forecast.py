@@ -1,9 +1,9 @@
-"""How many events a while will bring: by the hour of the week, and by what came last."""
+"""Estimates how many events a range holds: by the hour of the week and by the newest pages."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from itertools import accumulate
 from operator import itemgetter
@@ -13,132 +13,117 @@ from tap_audit_events.events.instants import Instant, microseconds
 
 _DAY, _WEEK = 24, 168
 _HOUR: Final = 3_600_000_000
-_SHORTEST: Final = 1.0
-"""Microseconds that the events of a single instant are taken to last."""
 
 _TRUSTED: Final = 2 * _HOUR
-"""For so long an hour of the week has to have been seen to be judged half by itself."""
+"""An hour of the week that was seen for so long is estimated half by itself."""
 
 _REACH: Final = 1.5
-"""What came last tells about this many times as much of what comes next."""
+"""The level of the newest ranges holds for this many times as many events."""
 
+_NEWEST_RANGES: Final = 5
 _SAMPLE: Final = 100
-"""Of the events of a page so many are looked at, or twice that: enough to tell its hours."""
+"""Events of a page whose hours are looked at, or up to twice as many."""
 
 _hour_of = itemgetter(slice(len("2026-01-31T00")))
 
 
-class Stretch(NamedTuple):
-    """A part of the range that was read: from where to where, and how many events it held."""
+class _Seen(NamedTuple):
+    """A range that was read, in microseconds, and how many events it held."""
 
-    start: Instant
-    end: Instant
+    start: int
+    end: int
     events: int
 
 
-class Rhythm:
-    """How many events an hour of the week brings, judged by all that was read.
+class Forecast:
+    """Estimates events from all that was read.
 
-    An hour that was hardly seen is taken to be like the same hour of other days, and that to be
-    like any other.
+    An hour of the week that was hardly seen is taken to be like the same hour of other days, and
+    that to be like any other hour. Around the newest page, more or fewer events than usual are
+    expected to continue for a while.
     """
 
     def __init__(self) -> None:
         self._events = [0.0] * _WEEK
         self._microseconds = [0] * _WEEK
-        self._rates: list[float] | None = None
-        self._cumulated: list[float] = []
+        self._newest: deque[_Seen] = deque(maxlen=_NEWEST_RANGES)
+        self._cumulated: list[float] | None = None
 
-    def learn(self, stretch: Stretch, instants: Sequence[Instant]) -> None:
-        """Take in what was read of a stretch: the instants of its events, at least one."""
+    def learn(self, start: Instant, end: Instant, instants: Sequence[Instant]) -> None:
+        """Take in a range that was read, and the instants of its events."""
+        seen = _Seen(microseconds(start), max(map(microseconds, (start, end))), len(instants))
         sample = instants[:: max(1, len(instants) // _SAMPLE)]
         for text, found in Counter(map(_hour_of, sample)).items():
             hour = microseconds(Instant(f"{text}:00:00")) // _HOUR
             self._events[hour % _WEEK] += found * len(instants) / len(sample)
-        start = microseconds(stretch.start)
-        weeks, left = divmod(microseconds(stretch.end) - start, _WEEK * _HOUR)
+        self._add_time(seen)
+        self._newest.append(seen)
+        self._cumulated = None
+
+    def _add_time(self, seen: _Seen) -> None:
+        start = seen.start
+        weeks, left = divmod(seen.end - start, _WEEK * _HOUR)
         if weeks:
-            self._microseconds = [seen + weeks * _HOUR for seen in self._microseconds]
+            self._microseconds = [each + weeks * _HOUR for each in self._microseconds]
         while left > 0:
             step = min(left, _HOUR - start % _HOUR)
             self._microseconds[start // _HOUR % _WEEK] += step
             start, left = start + step, left - step
-        self._rates = None
 
     def expected(self, start: Instant, end: Instant) -> float:
-        """How many events should lie between two instants; none if nothing was learned."""
-        (week, into), (last_week, last_into) = map(self._place, (start, end))
-        return max(0.0, (last_week - week) * self._cumulated[-1] + last_into - into)
+        """Events to expect between two instants; something must have been learned."""
+        usual = self._usual(microseconds(start), microseconds(end))
+        came, would_be_usual = self._level()
+        near = min(usual, _REACH * would_be_usual)
+        return usual - near + (near * came / would_be_usual if near else 0.0)
 
-    def seconds_for(self, start: Instant, events: float) -> float:
-        """How long it should take from an instant on until so many events have come.
+    def seconds_until(self, start: Instant, events: float) -> float:
+        """Seconds from an instant until so many events should have come; as `expected`."""
+        came, would_be_usual = self._level()
+        near = min(events, _REACH * came)
+        usual = events - near + (near * would_be_usual / came if near else 0.0)
+        cumulated = self._cumulated_events()
+        at = microseconds(start)
+        weeks, left = divmod(self._before(at % (_WEEK * _HOUR)) + usual, cumulated[-1])
+        hour = min(bisect_right(cumulated, left), _WEEK) - 1
+        share = (left - cumulated[hour]) / max(cumulated[hour + 1] - cumulated[hour], 1e-9)
+        return (weeks * _WEEK * _HOUR + (hour + share) * _HOUR - at % (_WEEK * _HOUR)) / 1e6
 
-        Something must have been learned.
-        """
-        _, into = self._place(start)
-        weeks, left = divmod(into + events, self._cumulated[-1])
-        hour = min(bisect_right(self._cumulated, left), _WEEK) - 1
-        end = hour * _HOUR + (left - self._cumulated[hour]) / self._rates_now()[hour]
-        return (weeks * _WEEK * _HOUR + end - microseconds(start) % (_WEEK * _HOUR)) / 1e6
+    def _level(self) -> tuple[float, float]:
+        """Events of the newest ranges, and how many would have been usual there."""
+        came = sum(seen.events for seen in self._newest)
+        return came, sum(self._usual(seen.start, seen.end) for seen in self._newest)
 
-    def _place(self, instant: Instant) -> tuple[int, float]:
-        """The number of its week, and how many events should lie in that week before it."""
-        rates = self._rates_now()
-        week, into = divmod(microseconds(instant), _WEEK * _HOUR)
-        hour, rest = divmod(into, _HOUR)
-        return week, self._cumulated[hour] + rest * rates[hour]
+    def _usual(self, start: int, end: int) -> float:
+        week = _WEEK * _HOUR
+        whole_weeks = end // week - start // week
+        events = whole_weeks * self._cumulated_events()[-1]
+        return max(0.0, events + self._before(end % week) - self._before(start % week))
 
-    def _rates_now(self) -> list[float]:
-        """Events a microsecond in each hour of the week."""
-        if self._rates is None:
-            overall = sum(self._events) / max(_SHORTEST, sum(self._microseconds))
+    def _before(self, into_week: int) -> float:
+        """Usual events of a week before so many microseconds of it."""
+        cumulated = self._cumulated_events()
+        hour, rest = divmod(into_week, _HOUR)
+        return cumulated[hour] + (cumulated[hour + 1] - cumulated[hour]) * rest / _HOUR
+
+    def _cumulated_events(self) -> list[float]:
+        """Usual events before each hour of the week, and before its end."""
+        if self._cumulated is None:
+            overall = max(1.0, sum(self._events)) / max(1.0, sum(self._microseconds))
             by_day = [
                 _rate(sum(self._events[hour::_DAY]), sum(self._microseconds[hour::_DAY]), overall)
                 for hour in range(_DAY)
             ]
-            self._rates = [
+            rates = [
                 _rate(events, seen, by_day[hour % _DAY])
                 for hour, (events, seen) in enumerate(
                     zip(self._events, self._microseconds, strict=True)
                 )
             ]
-            self._cumulated = list(accumulate((rate * _HOUR for rate in self._rates), initial=0.0))
-        return self._rates
+            self._cumulated = list(accumulate((rate * _HOUR for rate in rates), initial=0.0))
+        return self._cumulated
 
 
 def _rate(events: float, seen: int, otherwise: float) -> float:
+    """Events a microsecond; `otherwise` as long as little was seen. Always above 0."""
     return (events + _TRUSTED * otherwise) / (seen + _TRUSTED)
-
-
-class Level(NamedTuple):
-    """How much came lately, against what the rhythm lets expect for the same time.
-
-    For a while things go on like that, and then as usual.
-
-    Attributes:
-        came: events that came.
-        usual: events that were to be expected.
-    """
-
-    came: float
-    usual: float
-
-    @classmethod
-    def of(cls, stretches: Sequence[Stretch], rhythm: Rhythm) -> Level:
-        """What some stretches held."""
-        return cls(
-            sum(stretch.events for stretch in stretches),
-            sum(rhythm.expected(stretch.start, stretch.end) for stretch in stretches),
-        )
-
-    def to_come(self, usual: float) -> float:
-        """How many events to expect where usually there would be so many."""
-        if not self.usual:
-            return usual
-        near = min(usual, _REACH * self.usual)
-        return near * self.came / self.usual + usual - near
-
-    def usual_for(self, events: float) -> float:
-        """How many there would be usually where so many are to be expected."""
-        near = min(events, _REACH * self.came)
-        return near * self.usual / self.came + events - near if self.usual and self.came else events

@@ -1,366 +1,316 @@
-"""The pages of a run in order, while requests for later ones are sent ahead."""
+"""Which window to request next, and which page comes next: no thread, no clock, no network."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from math import floor, sqrt
-from operator import itemgetter
-from typing import Final, TypeAlias
+from collections.abc import Iterator
+from math import ceil, floor, sqrt
+from typing import Final
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
-from tap_audit_events.events.instants import Instant, later, whole_second
+from tap_audit_events.events.instants import EARLIEST, later, whole_second
 from tap_audit_events.events.page import Page
-from tap_audit_events.events.window import AsksAhead, Window
-from tap_audit_events.extraction.forecast import Level, Rhythm, Stretch
-from tap_audit_events.extraction.window_reader import Exported, Pages, Reading, read_window
-
-PagesAheadOf: TypeAlias = Callable[[AsksAhead, Window], Pages]
-"""The same; a page after which the next was asked for ahead says so, and has to be advanced again
-at once."""
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.forecast import Forecast
+from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
 
 SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 3
-"""Requests beyond those of one after the other: at most this share of them, and so many."""
+"""Requests beyond those of a sequential run: at most this share of them, and so many."""
 
-WINDOW_PAGES: Final = 7
-"""Pages that a window is cut for: few, so that the one in front is soon read to its end."""
+WINDOW_PAGES: Final = 8
+"""Pages that a window is cut for at most, so that the first one is soon read to its end."""
 
-TWO_REQUESTS: Final = 1.05
-"""Pages that will hardly be read with one request; with two at a time, if one is free for it."""
+LAST_SHARE: Final = 0.8
+"""A worker gets at most this share of its part of the pages that are left."""
 
-FAR_WINDOWS, FAR_PAGES = 3, 24
-"""The first few are cut for more: what comes from far away tells hours that nothing else does."""
+FEW_PAGES: Final = 3
+"""A window in progress is not split for fewer pages."""
 
-PAGES_AHEAD: Final = 12
-BYTES_AHEAD: Final = 48 * 1024 * 1024
-"""What may have been read and not be taken yet: pages for each request in flight; bytes."""
+SPLIT_FACTOR: Final = 2
+"""A window in progress is split if it has so many times the pages that were expected."""
 
-PAGES_LATELY: Final = 5
-"""Pages of a window that tell whether more or less comes there than usual."""
+COST_OF_SPLIT: Final = 3 + SPARE_SHARE
+"""Requests: a page is requested again, and what is left is cut."""
+
+UNKNOWN_PAGES: Final = 0.5
+"""Expected of a window that nobody knows anything about: it may be split after its first page."""
+
+ROUNDING: Final = 1e-6
+
+LONGEST_SECONDS: Final = 1e12
+"""Longer than the range of times."""
+
+PAGES_HELD: Final = 12
+BYTES_HELD: Final = 48 * 1024 * 1024
+"""Pages that were requested and not taken yet: so many for each request in flight; bytes."""
 
 
-class Export:
-    """Which request to send next, and which page comes next: no thread, no clock, no network.
+class Plan:
+    """Reads a range in windows.
 
-    The first request asks for the whole range. Where it has more than one page, a window is cut
-    off behind the next few pages, by how many events are foreseen, and asked for at the same time;
-    behind that another, and so on. Each window is asked to the end of the range and read only as
-    far as the next one starts: so none is empty but behind the last event, wherever the cut lies,
-    and a window that turns out large is cut again.
+    The first request covers the whole range. If more pages follow and requests in parallel pay,
+    the range is cut into windows of a few pages, by how many events are expected; each is read by
+    cursor to its own end. So the service's time filter finds every event of a window, and no
+    window depends on another.
 
-    Requests stay within `SPARE_SHARE` and `SPARE_REQUESTS` of what one after the other needs: each
-    cut costs at most one request, and is made only where all that are open may cost it.
+    Requests stay within `SPARE_SHARE` and `SPARE_REQUESTS` of what a sequential run needs: the last
+    page of a window may be nearly empty, so a window is cut only if all that are open may waste
+    one request.
 
     Args:
         window: the range of the run.
-        pages_of: reads a window.
-        page_size: the most events of a page.
-        concurrency: the most requests at a time; with 1 nothing is cut.
-        pages_ahead: the most pages that may wait to be taken.
-        restarting: is told from where a window is started again.
+        page_size: events of a page at most.
+        concurrency: requests in flight at most; with 1 nothing is cut.
+        pages_held: pages at most that may have been requested and not taken.
 
     Attributes:
-        windows: how many there have been.
+        windows: how many were requested.
+        in_flight: requests in flight.
+        restarted: the windows that were restarted because a cursor was refused.
     """
 
     def __init__(
-        self,
-        window: Window,
-        pages_of: PagesAheadOf,
-        *,
-        page_size: int,
-        concurrency: int = 1,
-        pages_ahead: int | None = None,
-        restarting: Callable[[Window], object],
+        self, window: Window, *, page_size: int, concurrency: int = 1, pages_held: int | None = None
     ) -> None:
-        self._window = window
-        self._pages_of = pages_of
+        self.windows = self.in_flight = 0
+        self._range = window
         self._page_size = page_size
         self._concurrency = concurrency
-        self._pages_ahead = pages_ahead or PAGES_AHEAD * concurrency
-        self._restarting = restarting
-        self._rhythm = Rhythm()
-        self.windows = 0
-        self._readings = deque([self._reading(window.start)])
-        self._useful = self._wasted = 0.0
-        self._under_way = self._held_pages = self._held_bytes = self._newest_bytes = 0
-        self._may_cut = concurrency > 1
-        self._newest_is_told = True  # by the last event of a page, before that is looked at
+        self._pages_held = pages_held or PAGES_HELD * concurrency
+        self.restarted: list[Window] = []
+        self._forecast = Forecast()
+        self._readers = [WindowReader(window, UNKNOWN_PAGES)]
+        self._oldest = window.start or EARLIEST
+        self._useful = self._most_useful = self._wasted = 0.0
+        self._newest_bytes = 1
+        self._is_sequential = concurrency == 1
+        self._is_in_order = True
+        self._empty_windows = 0
 
     @property
     def is_done(self) -> bool:
-        """Whether every page has been taken."""
-        return not self._readings
+        """Whether every page was taken."""
+        return not self._readers
 
-    def next_request(self) -> Reading | None:
-        """The window to read the next page of; None where nothing should be asked for now.
+    @property
+    def ready_pages(self) -> int:
+        """Pages that can be taken now, one after the other."""
+        pages = 0
+        for reader in self._readers:
+            pages += reader.ready_pages
+            if not reader.is_read or reader.error is not None:
+                break
+        return pages
 
-        Whoever takes it advances its `pages` once, and tells `came` or `failed`.
+    def next_request(self, most_in_flight: int) -> Request | None:
+        """The next request to send, None if none should be sent now.
+
+        Whoever takes it calls `accept` or `fail` with it.
+
+        Args:
+            most_in_flight: how many requests in flight pay at present.
         """
-        reading = self._to_go_on() or self._cut_off()
-        if reading is not None:
-            if not self._may_cut and not reading.is_alone:
-                self._begin_again(reading)
-                reading.is_alone = True
-            self._ask(reading)
-        return reading
+        most = 1 if self._is_sequential else min(most_in_flight, self._concurrency)
+        if self.in_flight >= most:
+            return None
+        reader = self._next_reader(is_parallel=most > 1)
+        if reader is None:
+            return None
+        self.windows += not reader.is_requested
+        self.in_flight += 1
+        return reader.next_request()
 
-    def came(self, reading: Reading, exported: Exported) -> bool:
-        """Take in the page that was asked for.
+    def accept(self, request: Request, page: Page) -> None:
+        """Take in the page that was requested."""
+        reader = request.reader
+        self.in_flight -= 1
+        self._learn(reader, page)
+        self._count(reader, page)
+        self._newest_bytes = max(1, page.size)
+        reader.accept(page)
+        self._is_in_order = self._is_in_order and reader.in_order
+        if reader.is_read:
+            self._empty_windows = 0 if reader.events_read else self._empty_windows + 1
 
-        Returns:
-            Whether the next page of the same window is asked for as well: where it was asked for
-            ahead, and is still wanted. Then `pages` are to be advanced again; where it is not
-            wanted, they are to be closed, as they were before.
+    def fail(self, request: Request, error: Exception) -> None:
+        """Take in what came instead of a page; `next_page` raises it after the pages before it.
+
+        Cursors that are refused while several windows are read may be refused because of that, for
+        example if a service keeps only the newest: then the rest is read sequentially.
         """
-        reading.is_asked = False
-        self._under_way -= 1
-        page = exported.page
-        if reading not in self._readings:
-            self._held_pages -= 1  # what it holds was read by another meanwhile
-            self._wasted += page.is_next_asked
-            return False
-        self._take_in(reading, exported)
-        if not page.is_next_asked:
-            return False
-        is_in_reach = any(each is reading for each in self._in_reach())
-        if not is_in_reach or not (self._may_cut or reading.is_alone):
-            self._wasted += 1
-            self._begin_again(reading)
-            return False
-        self._ask(reading)
-        return True
+        reader = request.reader
+        self.in_flight -= 1
+        reader.fail(error)
+        is_refused = isinstance(error, CursorRefusedError)
+        if is_refused and reader.error is not None and not self._is_sequential:
+            self._is_sequential = True
+            reader.restart_alone()
+        if is_refused and reader.error is None:
+            self.restarted.append(reader.window)
 
-    def _take_in(self, reading: Reading, exported: Exported) -> None:
-        page = exported.page
-        self._count(reading, page)
-        reading.waiting.append(exported)
-        self._held_bytes += page.size
-        self._newest_bytes = page.size
-        reading.error = page.malformed
-        if page.oldest is not None and page.newest is not None:
-            self._learn(reading, page.instants, page.oldest, page.newest)
-        if not exported.in_order:
-            reading.is_alone = True
-            self._end_with(reading)
-        if page.is_last:
-            reading.is_at_end = True
-            self._drop_after(reading)
-        if page.malformed:
-            self._tell_who_asks_ahead()
-
-    def failed(self, reading: Reading, error: Exception) -> None:
-        """Take in what kept the page from coming: it is raised when its turn has come.
-
-        Cursors that are refused while several windows are read may be so because of it, as where
-        a service keeps only the newest: then the rest is read one request after the other.
-        """
-        reading.is_asked = False
-        self._under_way -= 1
-        self._held_pages -= 1
-        if reading not in self._readings:
-            return
-        if isinstance(error, CursorRefusedError) and self._concurrency > 1 and not reading.is_alone:
-            self._may_cut = False
-        else:
-            reading.error = error
-        self._tell_who_asks_ahead()
-
-    def next_page(self) -> Exported | None:
-        """The next page in order; None where it has not come, or all were taken.
+    def next_page(self) -> ReadPage | None:
+        """The next page in order, None if it has not come or all were taken.
 
         Raises:
             Exception: what came instead of it.
         """
-        while self._readings:
-            first = self._readings[0]
-            if first.waiting:
-                _, page, in_order = first.waiting.popleft()
-                self._held_pages -= 1
-                self._held_bytes -= page.size
-                window = Window(first.start, self._window.end, first.until)
-                return Exported(window, page, in_order)
+        while self._readers:
+            first = self._readers[0]
+            if first.ready_pages:
+                return first.take_page()
             if first.error is not None:
                 raise first.error
             if not first.is_read:
                 return None
-            self._readings.popleft()
+            del self._readers[0]
         return None
 
-    # What to ask for
+    # Which window to request
 
-    def _in_reach(self) -> Iterator[Reading]:
-        """The windows to be read further, in order, up to one that ends the run."""
-        for reading in self._readings:
-            if reading.error is not None:
+    def _next_reader(self, *, is_parallel: bool) -> WindowReader | None:
+        """The first window that nobody requests and that may be requested now."""
+        pages_before = 0.0
+        for reader in list(self._unread()):
+            if not reader.is_in_flight:
+                if not self._has_room(reader, pages_before):
+                    return None
+                found = self._prepared(reader, is_parallel=is_parallel)
+                if found is not None:
+                    return found
+            pages_before += _pages_left(reader)
+        return None
+
+    def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
+        """The window as it should be requested: as it is, cut or split; None if it should wait."""
+        if self._is_sequential and self._concurrency > 1 and not reader.is_alone:
+            reader.restart_alone()
+        if not is_parallel or not self.windows:
+            return reader
+        if reader.is_requested:
+            if not self._is_too_large(reader):
+                return reader
+            reader = self._split(reader)
+        if self._can_afford(1):
+            self._cut(reader)
+        elif self.in_flight:
+            return None
+        return reader
+
+    def _unread(self) -> Iterator[WindowReader]:
+        """The windows that are not read to their end, up to one that ends the run."""
+        for reader in self._readers:
+            if reader.error is not None:
                 return
-            if not reading.is_read:
-                yield reading
+            if not reader.is_read:
+                yield reader
 
-    def _ask(self, reading: Reading) -> None:
-        reading.is_asked = True
-        self._under_way += 1
-        self._held_pages += 1
-        self._tell_who_asks_ahead()
+    def _has_room(self, reader: WindowReader, pages_before: float) -> bool:
+        """Whether a page may be held until those before it have been read and taken.
 
-    def _tell_who_asks_ahead(self) -> None:
-        """Tell each window whether its next page but one will be asked for before any other."""
-        pages = self._held_pages + self._under_way
-        size = self._held_bytes + self._under_way * self._newest_bytes
-        is_next = pages <= self._pages_ahead and size < BYTES_AHEAD
-        for reading in self._readings:
-            reading.asks_ahead.is_given = False
-        for reading, before in self._in_places():
-            is_next = is_next and reading.is_asked and self._has_room(before)
-            is_told = reading.until is None or self._newest_is_told
-            may_go_on = self._may_cut or reading.is_alone
-            reading.asks_ahead.is_given = is_next and is_told and may_go_on
-            reading.asks_ahead.until = reading.until
-
-    def _to_go_on(self) -> Reading | None:
-        """The first window whose next page may be asked for."""
-        if self._under_way and not self._may_cut:
-            return None
-        for reading, pages_before in self._in_places():
-            if not reading.is_asked and (
-                self._has_room(pages_before) or self._is_waited_for(reading)
-            ):
-                return reading
-        return None
-
-    def _in_places(self) -> Iterator[tuple[Reading, float]]:
-        """The windows in reach, with how many pages will be read before."""
-        before, last = 0.0, None
-        for reading in self._in_reach():
-            if last is not None:
-                before += max(1.0, self._pages_left(last))
-            yield reading, before
-            last = reading
-
-    def _has_room(self, pages_before: float) -> bool:
-        """Whether a page may be held until so many that come before have been read too.
-
-        Else it would take the room of those that are waited for first. At most half of the room is
-        kept for them: how many they are is only foreseen.
+        Otherwise it would take the room of pages that are needed first. At most half of the room
+        is kept for them, as their number is an estimate.
         """
-        waiting = self._held_pages - self._under_way
-        is_full = self._held_pages >= self._pages_ahead or self._held_bytes >= BYTES_AHEAD
-        return not is_full and waiting + min(pages_before, self._room / 2) < self._room
+        if reader is self._readers[0] and not reader.ready_pages:
+            return True
+        room = min(self._pages_held, BYTES_HELD / self._newest_bytes)
+        held = self.in_flight + sum(each.ready_pages for each in self._readers)
+        return held + min(pages_before, room / 2) < room
 
-    @property
-    def _room(self) -> float:
-        """How many pages may be held, if they are as large as the newest."""
-        return min(self._pages_ahead, BYTES_AHEAD / max(1, self._newest_bytes))
+    def _cut(self, reader: WindowReader) -> None:
+        """Shorten a window to a few pages; what is left of it can be cut again.
 
-    def _is_waited_for(self, reading: Reading) -> bool:
-        return reading is self._readings[0] and not reading.waiting
-
-    def _cut_off(self) -> Reading | None:
-        """A new window behind the next pages of one that is large; None where none should be."""
-        if not self._may_cut or not self._can_spare_one:
-            return None
-        most = WINDOW_PAGES if self.windows > FAR_WINDOWS else FAR_PAGES
-        places = [(each, before, self._pages_left(each)) for each, before in self._in_places()]
-        largest = min(most, sum(left for _, _, left in places) / self._concurrency, self._room / 4)
-        for pages in (max(1.0, largest / share) for share in (1, 2)):
-            for reading, before, left in places:
-                if left > 1.5 * pages + 0.5 and self._has_room(before + pages):
-                    return self._cut(reading, pages)
-        for reading, before, left in sorted(places, key=itemgetter(2), reverse=True):
-            if left > TWO_REQUESTS and self._has_room(before + left / 2):
-                return self._cut(reading, left / 2)
-        return None
-
-    @property
-    def _can_spare_one(self) -> bool:
-        """Whether one more window may cost a request, where each that is open does so too."""
-        is_open = not self._readings[-1].is_at_end
-        needed = floor(self._useful) + 1 if is_open else self._useful  # it brings one page more
-        allowed = needed * (1 + SPARE_SHARE) + SPARE_REQUESTS
-        windows = sum(not reading.is_read for reading in self._readings)
-        return self._useful + self._wasted + windows + 1 <= allowed
-
-    def _pages_left(self, reading: Reading) -> float:
-        """How many pages a window may still have."""
-        until = reading.until or self._window.end
-        if reading.position is None or until <= reading.position:
-            return 0.0
-        usual = self._rhythm.expected(reading.position, until)
-        return self._level(reading).to_come(usual) / self._page_size
-
-    def _level(self, reading: Reading) -> Level:
-        if reading.level is None:
-            reading.level = Level.of(reading.lately, self._rhythm)
-        return reading.level
-
-    def _cut(self, reading: Reading, pages: float) -> Reading | None:
-        if reading.position is None:
-            return None
+        After empty windows it is cut to more: the range ends now, while its events may have ended
+        long ago.
+        """
+        expected = self._expected_pages(reader)
+        open_pages = sum(_pages_left(each) for each in self._unread() if each.is_requested)
+        share = LAST_SHARE * (expected + open_pages) / self._concurrency
+        pages = min(WINDOW_PAGES, max(1.0, share)) * 2**self._empty_windows
+        is_whole = expected <= 1.5 * pages + 0.5
+        reader.expected_pages = expected if is_whole else pages
+        if self._empty_windows:
+            reader.expected_pages = UNKNOWN_PAGES
+        if is_whole:
+            return
+        start = reader.position or self._oldest
         events = pages * self._page_size
-        events -= min(2 * sqrt(events), events / 2)  # by chance there will hardly be more then
-        usual = self._level(reading).usual_for(events)
-        seconds = self._rhythm.seconds_for(reading.position, usual)
-        start = later(whole_second(reading.position), seconds=2 + int(seconds))
-        if not reading.position < start < (reading.until or self._window.end):
-            return None
-        behind = self._reading(start, reading.lately)
-        behind.until, reading.until = reading.until, start
-        self._readings.insert(self._readings.index(reading) + 1, behind)
-        return behind
+        events -= min(2 * sqrt(events), events / 2)  # so that hardly ever a page more comes
+        seconds = min(self._forecast.seconds_until(start, events), LONGEST_SECONDS)
+        at = later(whole_second(start), seconds=2 + int(seconds))
+        if start < at < (reader.window.until or self._range.end):
+            self._readers.insert(self._readers.index(reader) + 1, reader.cut(at))
 
-    def _reading(self, start: Instant | None, lately: Iterable[Stretch] = ()) -> Reading:
-        self.windows += 1
-        reading = Reading(start, deque(lately, PAGES_LATELY))
-        self._begin_again(reading)
-        return reading
+    def _is_too_large(self, reader: WindowReader) -> bool:
+        """Whether a window in progress should be split.
 
-    def _begin_again(self, reading: Reading) -> None:
-        """Have the pages that are still to be asked for asked for from where it has come to."""
-        asked = Window(reading.position, self._window.end)
-        pages_of = partial(self._pages_of, reading.asks_ahead)
-        reading.pages = read_window(asked, pages_of, self._restarting)
+        Not after events out of order: one of them may follow in the part that is given up.
+        """
+        return (
+            reader.pages_read >= SPLIT_FACTOR * reader.expected_pages
+            and reader.can_split
+            and self._is_in_order
+            and self._can_afford(COST_OF_SPLIT)
+            and self._expected_pages(reader) > FEW_PAGES
+        )
+
+    def _split(self, reader: WindowReader) -> WindowReader:
+        """Give up the unread part of a window, which becomes a window of its own."""
+        rest = reader.split()
+        self._readers.insert(self._readers.index(reader) + 1, rest)
+        self._useful -= 1  # its newest page is requested again
+        self._wasted += 1
+        return rest
 
     # What came
 
-    def _count(self, reading: Reading, page: Page) -> None:
-        """How much of a request one after the other would have needed too."""
-        useful = 0.0 if page.is_last else 1.0
+    def _expected_pages(self, reader: WindowReader) -> float:
+        """How many pages may be left in a window."""
+        until = reader.window.until or self._range.end
+        start = reader.position or self._oldest
+        return self._forecast.expected(start, until) / self._page_size if start < until else 0.0
+
+    def _can_afford(self, more: float) -> bool:
+        """Whether so many more windows keep the run within its bound of requests.
+
+        However few events follow, each open window needs at most one request beyond the pages that
+        its events fill; one of them none, if it is known that more events follow.
+        """
+        windows = sum(not reader.is_read for reader in self._readers)
+        beyond = self._useful + self._wasted - self._known_pages(self._useful) + windows + more
+        return beyond <= SPARE_SHARE * self._known_pages(self._most_useful) + SPARE_REQUESTS
+
+    def _known_pages(self, pages: float) -> int:
+        """The pages of a sequential run that fill so many, and one if more events follow."""
+        has_more = any(reader.has_more for reader in self._unread())
+        return floor(pages + ROUNDING) + 1 if has_more else ceil(pages - ROUNDING)
+
+    def _count(self, reader: WindowReader, page: Page) -> None:
+        """Count which share of the request a sequential run would have needed as well."""
+        useful = 0.0 if page.next_cursor is None else 1.0
         if page.instants:
-            until, count = reading.until, len(page.instants)
-            inside = bisect_left(page.instants, until) if until else count
-            useful = inside / (self._page_size if page.is_last else count)
+            window, instants = reader.window, page.sorted_instants
+            start = bisect_left(instants, window.start) if window.start else 0
+            end = bisect_left(instants, window.until) if window.until else len(instants)
+            size = self._page_size if page.next_cursor is None else len(instants)
+            useful = max(0, end - start) / size
         self._useful += useful
         self._wasted += 1 - useful
+        self._most_useful = max(self._most_useful, self._useful)
 
-    def _learn(
-        self, reading: Reading, instants: Sequence[Instant], oldest: Instant, newest: Instant
-    ) -> None:
-        if self._may_cut:
-            stretch = Stretch(reading.position or oldest, newest, len(instants))
-            self._rhythm.learn(stretch, instants)
-            reading.lately.append(stretch)
-            reading.level = None
-        reading.reached = max(reading.reached or newest, newest)
-        self._newest_is_told &= (reading.asks_ahead.newest or newest) >= newest
+    def _learn(self, reader: WindowReader, page: Page) -> None:
+        """Tell the forecast which range was read, and what came."""
+        if self._concurrency == 1:
+            return
+        if page.instants and self._oldest == EARLIEST:
+            self._oldest = page.oldest
+        start = reader.position or self._oldest
+        end = page.newest if page.instants else start
+        if page.next_cursor is None:
+            end = reader.window.until or self._range.end
+        self._forecast.learn(start, end, page.instants)
 
-    def _end_with(self, reading: Reading) -> None:
-        """Read on from here one page after the other: what comes out of order may come late."""
-        self._may_cut = False
-        while self._readings[-1] is not reading:
-            self._drop(self._readings.pop())
-        reading.until = None
 
-    def _drop_after(self, reading: Reading) -> None:
-        """Forget windows behind the last event that have not answered yet."""
-        while (last := self._readings[-1]) is not reading and not (last.waiting or last.is_read):
-            self._drop(self._readings.pop())
-        self._readings[-1].until = None
-
-    def _drop(self, reading: Reading) -> None:
-        self._wasted += reading.is_asked
-        reading.asks_ahead.is_given = False
-        self._held_pages -= len(reading.waiting)
-        self._held_bytes -= sum(exported.page.size for exported in reading.waiting)
+def _pages_left(reader: WindowReader) -> float:
+    """How many pages a window should still have, at least one."""
+    return max(1.0, reader.expected_pages - reader.pages_read)

@@ -1,43 +1,37 @@
-"""Ending a run at a signal."""
+"""Ends a run at a signal."""
 
 from __future__ import annotations
 
 from queue import SimpleQueue
-from threading import Lock
 
 from tap_audit_events.errors.exceptions import StoppedError
 
 
 class Stop:
-    """Whether a signal asked to stop; whoever delivers looks, and ends at a place that is whole.
+    """Whether a signal asked the run to stop.
 
-    `ask` is all that a signal handler calls: it sets a flag and ends waits, no more.
+    A signal handler only calls `request`. The main thread checks, and ends after a whole line.
 
     Attributes:
-        signal_number: the signal, None as long as there is none.
-        news: something comes out whenever whoever delivers, if it waits, should look around.
-        alarm: the same for the main thread, where another one delivers.
-        in_hand: held while something is delivered that must be whole in the end. Where a signal
-            asks to stop, who holds it last writes STATE.
+        signal_number: the signal, None as long as there was none.
+        wakeups: whoever puts something into it ends the main thread's wait. A `SimpleQueue` may
+            be used inside a signal handler.
     """
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
-        self.news: SimpleQueue[None] = SimpleQueue()  # may be used inside a signal handler
-        self.alarm: SimpleQueue[None] = SimpleQueue()
-        self.in_hand = Lock()
+        self.wakeups: SimpleQueue[None] = SimpleQueue()
 
-    def ask(self, signal_number: int) -> None:
-        """Note the wish to stop, and wake whoever may wait."""
+    def request(self, signal_number: int) -> None:
+        """Note the signal, and end the main thread's wait."""
         self.signal_number = signal_number
-        self.news.put(None)
-        self.alarm.put(None)
+        self.wakeups.put(None)
 
     def check(self) -> None:
-        """Go on, or end here.
+        """Do nothing, unless a signal asked the run to stop.
 
         Raises:
-            StoppedError: a signal asked to stop.
+            StoppedError: a signal did.
         """
         if self.signal_number is not None:
             raise StoppedError(self.signal_number)

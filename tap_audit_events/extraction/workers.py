@@ -1,188 +1,153 @@
-"""Threads that send an export's requests, while one thread uses the pages in order."""
+"""Threads that send the requests of a plan, while the main thread takes the pages in order."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from queue import Empty
+from collections.abc import Callable, Generator
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
 
-from tap_audit_events.extraction.plan import Export
+from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
+from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import Exported, Reading
+from tap_audit_events.extraction.window_reader import ReadPage, Request
+
+Fetch: TypeAlias = Callable[[Window, str | None], Page]
+"""Requests the page of a window at a cursor; it is called from several threads."""
 
 IDLE_SECONDS = 1.0
-"""How often the main thread looks around while it waits for a page."""
+"""How often the main thread looks after other things while it waits for a page."""
 
-
-_REPLIES = 16
-"""Replies that tell how long one takes: a quarter may be quicker, as where a page is short."""
+_Inbox: TypeAlias = "SimpleQueue[Request | None]"
 
 
 class Workers:
-    """As many threads as requests may be under way; each asks for one page after the other.
+    """Sends the requests of a plan in daemon threads, each of which sends one at a time.
 
-    While one request at a time pays, whoever takes the pages sends it, if it may wait for the
-    service: a page that goes from one thread to another costs a fifth of the time that it takes.
+    A thread that has received a page sends the next request itself, if one is due. Other requests
+    go to the thread that became idle last, whose memory is still in the processor's cache.
 
     Args:
-        export: knows what to ask for; only one thread at a time asks it.
-        stop: ends the wait for a page.
-        count: how many threads.
-        may_wait: whether whoever takes the pages may wait for the service itself.
+        plan: knows what to request; only one thread at a time uses it.
+        fetch: requests a page.
+        stop: ends the main thread's wait for a page.
+        count: threads at most.
+        clock: a monotonic clock, in seconds.
     """
 
-    def __init__(self, export: Export, stop: Stop, count: int, *, may_wait: bool = False) -> None:
-        self._export = export
+    def __init__(
+        self,
+        plan: Plan,
+        fetch: Fetch,
+        stop: Stop,
+        count: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._plan = plan
+        self._fetch = fetch
         self._stop = stop
         self._count = count
-        self._may_wait = may_wait
-        self._pays = Pays()
-        self._under_way = 0
-        self._on_its_way: deque[Reading] = deque()
-        self._changed = threading.Condition()
+        self._clock = clock
+        self._estimator = ConcurrencyEstimator()
+        self._lock = threading.Lock()
+        self._started = 0
+        self._idle: list[_Inbox] = []
         self._is_over = False
         self._defect: BaseException | None = None
 
-    def pages(self, idle: Callable[[], object]) -> Iterator[Exported]:
+    def pages(self, idle: Callable[[], object]) -> Generator[ReadPage, None, None]:
         """Each page in order, as soon as it has come.
 
-        Where a signal asks to stop, the threads are left to themselves; they end with the process.
+        After a signal the threads are left to themselves; they end with the process.
 
         Args:
             idle: called now and then while a page is waited for.
 
         Raises:
-            StoppedError: a signal asked to stop.
+            StoppedError: a signal asked the run to stop.
             Exception: what came instead of the next page.
         """
-        for _ in range(self._count):
-            threading.Thread(target=self._work, daemon=True).start()
         try:
             while True:
                 self._stop.check()
+                with self._lock:
+                    page = self._plan.next_page()
+                    is_done = page is None and self._plan.is_done
+                    self._assign()
                 if self._defect is not None:
                     raise self._defect
-                reading = None
-                with self._changed:
-                    exported = self._export.next_page()
-                    if exported is None and self._export.is_done:
-                        return
-                    if not self._is_alone:
-                        self._changed.notify()  # there may be room for one more
-                    elif exported is None:
-                        reading = self._take()
-                if exported is not None:
-                    yield exported
-                elif reading is not None:
-                    self._read(reading)
-                else:
+                if is_done:
+                    return
+                if page is None:
                     self._wait(idle)
+                else:
+                    started_at = self._clock()
+                    yield page
+                    del page  # so that the next page can take its place in memory
+                    self._estimator.delivered(self._clock() - started_at)
         finally:
-            with self._changed:
-                self._is_over = True
-                self._changed.notify_all()
-
-    def perform(self, reading: Reading) -> bool:
-        """Ask for the next page of a window, and hand in what comes.
-
-        Returns:
-            Whether the same is to be done again: the page after it is on its way.
-        """
-        pages = reading.pages
-        try:
-            exported = next(pages)
-        except Exception as error:  # noqa: BLE001 - raised again when its turn has come
-            with self._changed:
-                self._export.failed(reading, error)
-            return False
-        with self._changed:
-            goes_on = self._export.came(reading, exported)
-        if exported.page.is_next_asked and not goes_on:
-            pages.close()  # nobody will take that answer
-        return goes_on
-
-    @property
-    def _is_alone(self) -> bool:
-        """Whether whoever takes the pages asks for them too."""
-        return self._may_wait and self._pays.most == 1
+            self._end()
 
     def _wait(self, idle: Callable[[], object]) -> None:
         try:
-            self._stop.news.get(timeout=IDLE_SECONDS)
+            self._stop.wakeups.get(timeout=IDLE_SECONDS)
         except Empty:
             idle()
 
-    def _work(self) -> None:
-        try:
-            while (reading := self._next()) is not None:
-                self._read(reading)
-                self._stop.news.put(None)
-        except BaseException as defect:  # noqa: BLE001 - the run would wait for ever
-            self._defect = defect
-            self._stop.news.put(None)
-
-    def _read(self, reading: Reading) -> None:
-        """Ask for one page; leave the one behind it, if it is on its way, to who is free for it."""
-        began = time.monotonic()
-        goes_on = self.perform(reading)
-        with self._changed:
-            self._pays.learn(time.monotonic() - began)
-            if goes_on:
-                self._on_its_way.append(reading)
+    def _assign(self) -> None:
+        """Hand requests that are due to idle threads, or to new ones."""
+        while self._idle or self._started < self._count:
+            request = self._next_request()
+            if request is None:
+                return
+            if self._idle:
+                self._idle.pop().put(request)
             else:
-                self._under_way -= 1
-            if not self._is_alone:
-                self._changed.notify()
+                self._started += 1
+                threading.Thread(target=self._work, args=(request,), daemon=True).start()
 
-    def _next(self) -> Reading | None:
-        """What a thread is to ask for; waits for it. None where the run is over."""
-        with self._changed:
-            while not self._is_over:
-                reading = None if self._is_alone else self._take()
-                if reading is not None:
-                    self._changed.notify()  # there may be something for one more
-                    return reading
-                self._changed.wait()
-        return None
+    def _next_request(self) -> Request | None:
+        if self._is_over:
+            return None
+        return self._plan.next_request(self._estimator.most_in_flight - self._plan.ready_pages)
 
-    def _take(self) -> Reading | None:
-        """The next page to ask for, and that is waited for first, where one more request pays."""
-        if self._on_its_way:
-            return self._on_its_way.popleft()
-        reading = self._export.next_request() if self._under_way < self._pays.most else None
-        self._under_way += reading is not None
-        return reading
+    def _work(self, request: Request | None) -> None:
+        inbox: _Inbox = SimpleQueue()
+        try:
+            while request is not None:
+                request = self.perform(request, inbox) or inbox.get()
+        except BaseException as defect:  # noqa: BLE001 - the main thread would wait for ever
+            self._defect = defect
+            self._stop.wakeups.put(None)
 
+    def perform(self, request: Request, inbox: _Inbox) -> Request | None:
+        """Send a request and hand in what comes; return the next one for the same thread."""
+        started_at, processor = self._clock(), time.thread_time()
+        outcome: Page | Exception
+        try:
+            outcome = self._fetch(request.window, request.cursor)
+        except Exception as error:  # noqa: BLE001 - the plan raises it when it is its turn
+            outcome = error
+        seconds = self._clock() - started_at
+        with self._lock:
+            self._estimator.received(seconds, time.thread_time() - processor)
+            if isinstance(outcome, Exception):
+                self._plan.fail(request, outcome)
+            else:
+                self._plan.accept(request, outcome)
+            following = self._next_request()
+            if following is None and not self._is_over:
+                self._idle.append(inbox)
+            self._assign()
+        self._stop.wakeups.put(None)
+        return following
 
-class Pays:
-    """How many requests at a time are of use.
-
-    While one waits for its reply, others can be worked on: as many as the processor can serve in
-    that time. With a service that replies at once more would only be in each other's way. The
-    first is sent alone.
-
-    Args:
-        processor_seconds: what the process has used of the processor so far.
-
-    Attributes:
-        most: requests under way at most.
-    """
-
-    def __init__(self, processor_seconds: Callable[[], float] = time.process_time) -> None:
-        self.most = 1
-        self._processor_seconds = processor_seconds
-        self._reply_seconds: deque[float] = deque(maxlen=_REPLIES)
-        self._pages = 0
-        self._processor_seconds_before = processor_seconds()
-
-    def learn(self, reply_seconds: float) -> None:
-        """Take in how long a page took, from the request to what was read of it."""
-        self._pages += 1
-        self._reply_seconds.append(reply_seconds)
-        quick = sorted(self._reply_seconds)[len(self._reply_seconds) // 4]
-        used = self._processor_seconds() - self._processor_seconds_before
-        if used:
-            per_page = used / self._pages
-            self.most = max(1, int(quick / per_page))
+    def _end(self) -> None:
+        """End the threads that are idle; the others end after their response."""
+        with self._lock:
+            self._is_over = True
+            for inbox in self._idle:
+                inbox.put(None)

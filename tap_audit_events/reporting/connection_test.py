@@ -1,52 +1,72 @@
-"""What ``--test`` finds out: two requests for one event each, a line for each thing it knows."""
+"""What ``--test`` finds out: two requests for one event each, a line for each result."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import Final, Protocol
 
+from requests import Session
+
+from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.events.instants import Instant, brief, instant_of
-from tap_audit_events.events.page import read_page
+from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
-from tap_audit_events.extraction.plan import Export
-from tap_audit_events.extraction.window_reader import Pages
-from tap_audit_events.service.adaptive_rate import http_date
-from tap_audit_events.service.client import Client, about
-
-if TYPE_CHECKING:
-    from tap_audit_events.singer.tap import TapAuditEvents
+from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.extraction.workers import Fetch, Workers
+from tap_audit_events.service.client import Client
+from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.retry_after import http_date
 
 CLOCKS_AGREE_SECONDS: Final = 2.0
-"""The Date header has whole seconds, and an answer is on its way for a while."""
+"""The Date header has whole seconds, and a response takes a while to arrive."""
 
 CLOCK_WARNING_SECONDS: Final = 30.0
 
 _TOKEN_KNOWN: Final = frozenset({"AE-403", "AE-429"})  # interface.md 5, rule 5, and 7
-_ANSWERED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
+_RESPONDED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
 
 
-class Check:
-    """Asks for the oldest and the newest event of what a first run would read.
+class _Runtime(Protocol):
+    """What the test needs of its surroundings."""
+
+    @property
+    def stop(self) -> Stop: ...
+    @property
+    def now(self) -> Callable[[], datetime]: ...
+    @property
+    def new_session(self) -> Callable[[], Session]: ...
+    @property
+    def new_rate_limiter(self) -> Callable[[int], RateLimiter]: ...
+    @property
+    def new_workers(self) -> Callable[[Plan, Fetch, Stop, int], Workers]: ...
+
+
+class ConnectionTest:
+    """Requests the oldest and the newest event of what a first run would read.
 
     Args:
-        tap: the tap, with its settings.
-        logger: where to tell what was found.
+        settings: what a run would read.
+        runtime: what surrounds a run.
+        logger: is told the results.
     """
 
-    def __init__(self, tap: TapAuditEvents, logger: logging.Logger) -> None:
-        self._tap = tap
+    def __init__(self, settings: Settings, runtime: _Runtime, logger: logging.Logger) -> None:
+        self._settings = replace(settings, page_size=1)
+        self._runtime = runtime
         self._logger = logger
-        self._settings = replace(tap.settings, page_size=1)
         self._date: str | None = None
 
     def run(self) -> None:
-        """Tell what holds.
+        """Log what works.
 
         Raises:
-            ServiceError: what does not; what holds before it is told by then.
-            StoppedError: a signal asked to stop.
+            ServiceError: what does not work; what does was logged before.
+            StoppedError: a signal asked the test to stop.
         """
         settings = self._settings
         window = run_window(
@@ -54,11 +74,11 @@ class Check:
             end_date=settings.end_date,
             bookmark=None,
             lookback_seconds=0,
-            now=instant_of(self._tap.now()),
+            now=instant_of(self._runtime.now()),
         )
         if window is None:
             self._logger.warning("Nothing to read: start_date lies after end_date or now")
-            window = Window(None, instant_of(self._tap.now()))
+            window = Window(None, instant_of(self._runtime.now()))
         try:
             oldest = self._first_instant(window, "asc")
         except ServiceError as error:
@@ -76,35 +96,35 @@ class Check:
             )  # fmt: skip
 
     def _tell_reached(self, code: str | None) -> None:
-        """How far the first request came; all the way without an error's code."""
+        """Log how far the first request came; without an error code it succeeded."""
         settings = self._settings
-        if code is None or code in _ANSWERED:
-            self._logger.info("The service answers at %s", settings.base_url)
+        if code is None or code in _RESPONDED:
+            self._logger.info("The service responds at %s", settings.base_url)
         if code is None or code in _TOKEN_KNOWN:
             self._logger.info("The service accepts the access token")
         if code is None:
             self._logger.info("Audit events of %s can be read", settings.organization_id)
 
     def _first_instant(self, window: Window, order: str) -> Instant | None:
-        """The time of the first event in an order; None where there is none."""
-        gate = self._tap.new_gate()
+        """The time of the first event in an order, None if there is none."""
+        limiter = self._runtime.new_rate_limiter(1)
         client = Client(
-            self._settings, self._tap.new_session, gate=gate, logger=self._logger, order=order
+            self._settings,
+            self._runtime.new_session,
+            limiter=limiter,
+            logger=self._logger,
+            order=order,
         )
 
-        def one_page(asks_ahead: object, asked: Window) -> Pages:
-            del asks_ahead
-            with about(asked):
-                page = read_page(client.fetch(asked, None))
-                if page.malformed:
-                    raise page.malformed
-            yield replace(page, is_last=True)
+        def fetch_only_page(window: Window, cursor: str | None) -> Page:
+            return replace(client.fetch(window, cursor), next_cursor=None)
 
-        export = Export(window, one_page, page_size=1, restarting=lambda _: None)
+        plan = Plan(window, page_size=1)
+        workers = self._runtime.new_workers(plan, fetch_only_page, self._runtime.stop, 1)
         try:
-            ((_, page, _),) = self._tap.new_workers(export).pages(lambda: None)
+            ((_, page, _, _),) = workers.pages(lambda: None)
         finally:
-            gate.close()
+            limiter.close()
         self._date = client.date
         return page.instants[0] if page.instants else None
 
@@ -114,7 +134,7 @@ class Check:
         if date is None:
             self._logger.info("The service does not tell its time: clocks cannot be compared")
             return
-        ahead = (self._tap.now() - date).total_seconds()
+        ahead = (self._runtime.now() - date).total_seconds()
         if abs(ahead) <= CLOCKS_AGREE_SECONDS:
             self._logger.info("The clocks of the service and of this machine agree")
             return

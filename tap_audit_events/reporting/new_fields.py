@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tap_audit_events.errors.exceptions import ServiceError, shown
-from tap_audit_events.events.page import Text, read_record
+from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.schema import SCHEMA
 
 MOST_NAMES: Final = 20
@@ -39,7 +39,7 @@ class Unknown:
             "Fields that the schema lacks, delivered too; a target may leave them out": {},
         }
 
-    def look_at(self, texts: Sequence[Text]) -> None:
+    def look_at(self, texts: Sequence[JsonText]) -> None:
         """Take in a page."""
         action_types, actor_types, fields = self._names.values()
         step = max(1, len(texts) // SAMPLES) if self._looked else 1

@@ -27,7 +27,7 @@ class Progress:
         self._started_at = self._said_at = clock()
         self._first: Instant | None = window.start
 
-    def passed(self, instant: Instant) -> None:
+    def passed(self, instant: Instant | None) -> None:
         """The first event of the run lies here, where the range has no start."""
         self._first = self._first or instant
 

@@ -8,21 +8,20 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from logging import INFO, Logger
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from singer_sdk import metrics
 
 from tap_audit_events import STREAM
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import brief, instant_of, seconds_between
-from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reporting import progress
 from tap_audit_events.reporting import progress_bar as bar
 from tap_audit_events.reporting.new_fields import Unknown
-from tap_audit_events.service.rate_limiter import Gate
+from tap_audit_events.service.rate_limiter import RateLimiter
 
 ENDPOINT: Final = "/v1/organizations/{organizationId}/audit_events"
 BAR_SECONDS: Final = 0.1
@@ -35,41 +34,49 @@ class RunMetric(StrEnum):
     LAG_SECONDS = "lag_seconds"
 
 
+class Run(Protocol):
+    """What is reported: the parts of a run that count."""
+
+    @property
+    def window(self) -> Window | None: ...
+    @property
+    def delivery(self) -> Delivery: ...
+    @property
+    def limiter(self) -> RateLimiter: ...
+
+
 class Report:
-    """Tells of one run.
+    """Reports one run.
 
     Args:
-        window: its range.
-        delivery: what it delivers.
-        gate: what its requests go through.
-        settings: what it was asked for.
-        logger: where to tell.
+        run: what is reported; its window must not be empty.
+        settings: what was requested.
+        logger: receives the lines.
         now: the time.
-        keeps_bookmark: whether its bookmark goes into STATE.
+        keeps_bookmark: whether the bookmark goes into STATE.
     """
 
     def __init__(
         self,
-        window: Window,
-        delivery: Delivery,
-        gate: Gate,
+        run: Run,
         settings: Settings,
         *,
         logger: Logger,
         now: Callable[[], datetime],
         keeps_bookmark: bool,
     ) -> None:
-        self._delivery = delivery
-        self._gate = gate
+        self._delivery = run.delivery
+        self._limiter = run.limiter
         self._logger = logger
         self._now = now
         self._keeps_bookmark = keeps_bookmark
         self._warned: set[str] = set()
         self._unknown = Unknown(settings.action_types)
+        window = run.window or Window(None, instant_of(now()))
         self._progress = progress.Progress(window)
         logger.info(
             "Reading %s; bookmark %s; lookback %d s; at most %d requests at a time",
-            window, bookmark_shown(delivery.watermark), settings.lookback_seconds,
+            window, bookmark_shown(run.delivery.watermark), settings.lookback_seconds,
             settings.concurrency,
         )  # fmt: skip
         self._bar: bar.Bar | None = None
@@ -88,38 +95,40 @@ class Report:
         line = self._progress.line(
             delivered=delivered,
             reached=reached,
-            requests=self._gate.requests,
-            retries=self._gate.retries,
+            requests=self._limiter.requests,
+            retries=self._limiter.retries,
         )
         self._logger.info("%s", line)
 
-    def page(self, page: Page) -> None:
-        """A page has been delivered."""
+    def page(self, delivery: Delivery) -> None:
+        """Report a page that was written."""
         self._warn_once()
-        self._unknown.look_at(self._delivery.texts())
-        if page.instants:
-            self._progress.passed(page.instants[0])
+        self._unknown.look_at(delivery.texts())
+        self._progress.passed(delivery.first_instant)
         self.tick()
 
-    def restarting(self, window: Window) -> None:
-        """A window is started again."""
-        self._logger.warning(
-            "The service refuses a cursor of its own, as when it has expired: starting again in %s",
-            window,
-        )
-
     def done(self, windows: int) -> None:
-        """The range has been read to its end, in so many windows."""
-        delivery, gate = self._delivery, self._gate
+        """Report that the range was read to its end, in so many windows."""
+        self._warn_of_short_reach()
+        delivery, limiter = self._delivery, self._limiter
         late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
         self._logger.info(
             "Done: %d events delivered%s; %d of them late%s; %d dropped as delivered before;"
             " %d requests in %d windows, %d of them retries; %.1f s waited for retries;"
             " bookmark %s%s",
             delivery.delivered, "" if delivery.delivered else ", nothing new", delivery.late, late,
-            delivery.repeats, gate.requests, windows, gate.retries, gate.waited_seconds,
-            self._bookmark(), self._behind(),
+            delivery.repeats, limiter.requests, windows, limiter.retries,
+            limiter.retry_wait_seconds, self._bookmark(), self._behind(),
         )  # fmt: skip
+
+    def _warn_of_short_reach(self) -> None:
+        watermark = self._delivery.watermark
+        if self._keeps_bookmark and watermark.forgot:
+            self._logger.warning(
+                "More events lie within lookback_seconds than the state can remember: the next run"
+                " looks back only %.0f s for late events",
+                watermark.short_reach_seconds or 0,
+            )
 
     def close(self) -> None:
         """The run is over, however it ended: wipe out the bar, say what is known by now."""
@@ -127,11 +136,11 @@ class Report:
             self._bar.close()
         for line in self._unknown.lines():
             self._logger.info("%s", line)
-        gate = self._gate
-        self._measured("counter", metrics.Metric.HTTP_REQUEST_COUNT, gate.requests)
-        self._measured("counter", RunMetric.RETRY_COUNT, gate.retries)
-        if gate.requests:
-            mean_seconds = gate.request_seconds / gate.requests
+        limiter = self._limiter
+        self._measured("counter", metrics.Metric.HTTP_REQUEST_COUNT, limiter.requests)
+        self._measured("counter", RunMetric.RETRY_COUNT, limiter.retries)
+        if limiter.requests:
+            mean_seconds = limiter.request_seconds / limiter.requests
             self._measured("timer", metrics.Metric.HTTP_REQUEST_DURATION, mean_seconds)
         if (seconds := self._lag_seconds()) is not None:
             self._measured("gauge", RunMetric.LAG_SECONDS, round(seconds, 3))
@@ -164,12 +173,9 @@ class Report:
         delivery = self._delivery
         cases = {
             "The service sends events out of order: the bookmark stays where it is until the"
-            " range is complete": not delivery.in_order,
+            " range is complete": not delivery.was_in_order,
             "The service sends events from outside of the range that was asked for:"
             " they are left out": bool(delivery.outside),
-            "More events lie within lookback_seconds than the state can remember: if the service"
-            " shows them again in the next run, some may be repeated; a smaller lookback_seconds"
-            " avoids it": delivery.watermark.forgot,
         }
         for warning, applies in cases.items():
             if applies and warning not in self._warned:

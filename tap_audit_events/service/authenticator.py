@@ -1,70 +1,77 @@
-"""The bearer authenticator (interface.md, section 5): the token goes to one place only."""
+"""The bearer authenticator (interface.md, section 5): the token goes to the service only."""
 
 from __future__ import annotations
 
 import threading
+from logging import Logger
 from urllib.parse import urlsplit
 
-import requests
-from singer_sdk.authenticators import BearerTokenAuthenticator
+from requests import PreparedRequest, Response
+from requests.auth import AuthBase
 
 from tap_audit_events.config.token_file import read_token_file
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.errors.redaction import keep_secret
 
 
-class AccessTokenAuthenticator(BearerTokenAuthenticator):
-    """Puts the access token into the Authorization header of requests to the configured service.
+class AccessTokenAuthenticator(AuthBase):
+    """Adds the access token to requests for the configured service.
+
+    It is safe to use from several threads.
 
     Args:
         token: the personal access token, without ``Bearer``.
-        base_url: its scheme, host and port are the only ones the token is sent to.
-        token_file: the file that holds the token, where it may change.
+        base_url: its scheme, host and port are the only ones that receive the token.
+        token_file: the file that holds the token, if it may change during a run.
+        logger: is told when the token has changed.
     """
 
-    def __init__(self, *, token: str, base_url: str, token_file: str | None = None) -> None:
-        super().__init__(token=token)
+    def __init__(
+        self, *, token: str, base_url: str, token_file: str | None, logger: Logger
+    ) -> None:
+        self._header = f"Bearer {token}"
         self._base = f"{base_url}/"
         self._origin = _origin(base_url)
         self._token_file = token_file
+        self._logger = logger
         self._lock = threading.Lock()
 
-    def authenticate_request(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Add the header.
+    def __call__(self, request: PreparedRequest) -> PreparedRequest:
+        """Add the Authorization header.
 
         Raises:
-            RefusedError: the request goes elsewhere.
+            RefusedError: the request is for another scheme, host or port.
         """
         url = request.url or ""
         if not url.startswith(self._base) and _origin(url) != self._origin:
             raise service_error("AE-REDIRECT", details="the request is for another scheme or host")
-        request.headers.update(self.auth_headers)
+        request.headers["Authorization"] = self._header
         return request
 
-    def has_another_token(self, refused: requests.Response) -> bool:
-        """Whether a request that was refused can be sent with another token, which is then used.
+    def has_new_token(self, refused: Response) -> bool:
+        """Whether a request that got status 401 can be sent again with another token.
 
-        The file is read again, unless another thread has just done so.
+        The token file is read, unless another thread has just done so.
         """
         if self._token_file is None:
             return False
         sent = refused.request.headers["Authorization"]
         with self._lock:
-            if sent == self.auth_headers["Authorization"]:
-                self._read_again(self._token_file)
-            return bool(sent != self.auth_headers["Authorization"])
+            if sent == self._header:
+                self._read_token_file(self._token_file)
+            return bool(sent != self._header)
 
-    def _read_again(self, path: str) -> None:
+    def _read_token_file(self, path: str) -> None:
         try:
             token = read_token_file(path)
         except ValueError as error:
-            self.logger.warning("access_token_file %s", error)
+            self._logger.warning("access_token_file %s", error)
             return
         keep_secret(token)
-        bearer = f"Bearer {token}"
-        if bearer != self.auth_headers["Authorization"]:
-            self.logger.info("access_token_file holds another token now: the run goes on with it")
-            self.auth_headers["Authorization"] = bearer
+        header = f"Bearer {token}"
+        if header != self._header:
+            self._logger.info("access_token_file holds a new token: the run continues with it")
+            self._header = header
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

@@ -1,4 +1,4 @@
-"""What came instead of a page, as the error it is."""
+"""Turns a response that is not a page, or no response at all, into the error it is."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import ssl
 from datetime import UTC, datetime
 from http import HTTPStatus
-from http.client import IncompleteRead
-from typing import Any
+from http.client import HTTPException, IncompleteRead
+from typing import Any, Final
 
 import requests
 from requests import exceptions
@@ -20,24 +20,33 @@ from urllib3.exceptions import (
 )
 
 from tap_audit_events.errors.exceptions import RetryableError, ServiceError, service_error, shown
-from tap_audit_events.service.adaptive_rate import http_date, retry_after_seconds
+from tap_audit_events.service.retry_after import http_date, retry_after_seconds
+
+NETWORK_ERRORS: Final = (
+    exceptions.RequestException,
+    HTTPError,
+    HTTPException,
+    UnicodeError,
+    OSError,
+)
+"""What `requests` and what it stands on raise if a response does not arrive, or not completely."""
 
 _STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
 
 
-def failure(response: requests.Response, body: bytes, *, has_cursor: bool) -> ServiceError:
-    """The error of an answer whose status is not 200 (interface.md, section 7)."""
+def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) -> ServiceError:
+    """The error of a response whose status is not 200 (interface.md, section 7)."""
     status = response.status_code
-    said = f"status {status}, {_said(body)}"
+    message = f"status {status}, {_message(body)}"
     if 300 <= status < 400:
         location = shown(response.headers.get("Location", ""))
         return service_error("AE-REDIRECT", details=f"status {status} to {location}")
     if status == HTTPStatus.BAD_REQUEST and has_cursor:
-        return service_error("AE-CURSOR-REFUSED", details=said)
+        return service_error("AE-CURSOR-REFUSED", details=message)
     if status == HTTPStatus.REQUEST_TIMEOUT:
-        return service_error("AE-TIMEOUT", details=said)
-    case = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
-    error = service_error(case if case in _STATUSES else "AE-STATUS", details=said)
+        return service_error("AE-TIMEOUT", details=message)
+    code = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
+    error = service_error(code if code in _STATUSES else "AE-STATUS", details=message)
     if isinstance(error, RetryableError):
         now = http_date(response.headers.get("Date")) or datetime.now(UTC)
         header = response.headers.get("Retry-After")
@@ -45,8 +54,8 @@ def failure(response: requests.Response, body: bytes, *, has_cursor: bool) -> Se
     return error
 
 
-def _said(body: bytes) -> str:
-    """The service's errCode, msg and vars, or the start of what came instead."""
+def _message(body: bytes) -> str:
+    """The service's errCode, msg and vars, or the start of what came instead of them."""
     try:
         error = json.loads(body)
         parts = [f"{key} {shown(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
@@ -55,14 +64,16 @@ def _said(body: bytes) -> str:
     return ", ".join(parts)
 
 
-def no_answer(error: Exception) -> ServiceError:
-    """What kept an answer from coming, or from coming whole."""
+def network_error(error: Exception) -> ServiceError:
+    """The error if a response did not arrive, or not completely."""
     cause = _innermost(error)
-    said = str(cause).removeprefix("None: ")  # urllib3 names the pool, of which it may know none
-    return service_error(_case_of(error, cause), details=f"{type(cause).__name__}: {shown(said)}")
+    message = str(cause).removeprefix("None: ")  # urllib3 begins with the pool, which may be None
+    return service_error(
+        _code_of(error, cause), details=f"{type(cause).__name__}: {shown(message)}"
+    )
 
 
-def _case_of(error: Exception, cause: BaseException) -> str:
+def _code_of(error: Exception, cause: BaseException) -> str:
     if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError | TimeoutError):
         return "AE-TIMEOUT"
     if isinstance(error, ProtocolError | IncompleteRead | DecodeError):
@@ -72,7 +83,7 @@ def _case_of(error: Exception, cause: BaseException) -> str:
     if isinstance(error, exceptions.ConnectionError | HTTPError | ConnectionError):
         return "AE-CONNECTION"
     if isinstance(error, OSError) and not isinstance(error, exceptions.RequestException):
-        return "AE-CERTIFICATE"  # the bundle that REQUESTS_CA_BUNDLE names is not there
+        return "AE-CERTIFICATE"  # the bundle that REQUESTS_CA_BUNDLE names does not exist
     return "AE-ADDRESS"
 
 

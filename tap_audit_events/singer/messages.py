@@ -10,13 +10,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-import msgspec
 from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.errors.redaction import holds_secret, without_secrets_in
-from tap_audit_events.events.page import Text
+from tap_audit_events.errors.redaction import holds_secret, without_secrets, without_secrets_in
+from tap_audit_events.events.exact_json import JsonText, encode
+
+_DIGESTS: Final = "ids"
 
 _BUFFER_BYTES: Final = 1 << 16
 """Less than a page, which is then written without being copied into the buffer."""
@@ -39,7 +40,7 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
-        self._encode = msgspec.json.Encoder(decimal_format="number").encode
+        self._encode = encode
         self._clock = clock
         self._stdout: Any = None
         self._file: BinaryIO | None = None
@@ -58,12 +59,12 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
     def serialize_message(self, message: Message) -> bytes:
         """A message as one line of JSON, every digit of its numbers kept.
 
-        The access token is in none but a RECORD, where an event holds it.
+        No message but a RECORD holds the access token. The ids in STATE are digests, which must
+        not be changed even if they look like a part of the token.
         """
-        if isinstance(message, StateMessage):  # `to_dict` would copy a long list of ids
-            value = {"type": message.type, "value": message.value}
-        else:
-            value = message.to_dict()
+        if isinstance(message, StateMessage):
+            return self._encode({"type": message.type, "value": redacted_state(message.value)})
+        value = message.to_dict()
         line = self._encode(value)
         if message.type == SingerMessageType.RECORD or not holds_secret(line.decode()):
             return line
@@ -83,7 +84,7 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             self._last_state, self._bytes_since_state = line, 0
             self._state_written_at = self._clock()
 
-    def write_records(self, stream: str, texts: Sequence[Text], extracted_at: datetime) -> None:
+    def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
         """Write a RECORD for each event's text, as `write_message` would for what it holds.
 
         Args:
@@ -132,3 +133,15 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         """Point stdout's descriptor at nothing, so that closing it at exit cannot fail again."""
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
+
+
+def redacted_state(value: Any) -> Any:
+    """A state with a mask for each secret in it, but for the digests of ids."""
+    if isinstance(value, dict):
+        return {
+            without_secrets(name): inner if name == _DIGESTS else redacted_state(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [redacted_state(inner) for inner in value]
+    return without_secrets_in(value)

@@ -13,8 +13,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
@@ -54,17 +53,13 @@ from tap_audit_events.errors.exceptions import (
     shown,
 )
 from tap_audit_events.errors.redaction import guard_log, keep_secret
-from tap_audit_events.extraction.shutdown import Stop
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    import requests
     from jsonschema import ValidationError
 
-    from tap_audit_events.extraction.plan import Export
-    from tap_audit_events.extraction.workers import Workers
-    from tap_audit_events.service.rate_limiter import Gate
+    from tap_audit_events.reader import Runtime
     from tap_audit_events.singer.messages import MessageWriter
     from tap_audit_events.singer.stream import AuditEventsStream
 
@@ -91,55 +86,28 @@ class TapAuditEvents(Tap):
     ]
 
     settings: Settings
-    """The checked settings; not there in discovery, which needs none."""
+    """The checked settings; absent in discovery, which needs none."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, runtime: Runtime | None = None, **kwargs: Any) -> None:
+        from tap_audit_events.reader import Runtime
         from tap_audit_events.singer.messages import MessageWriter
 
         guard_log()
-        self.stop = Stop()
+        self.runtime = runtime or Runtime()
         super().__init__(*args, **{"message_writer": MessageWriter(), **kwargs})
-
-    # What a run has around it; a simulation brings its own.
-
-    def now(self) -> datetime:
-        """The time, read once a run."""
-        return datetime.now(UTC)
-
-    def new_gate(self) -> Gate:
-        """What holds requests back."""
-        from tap_audit_events.service.rate_limiter import Gate
-
-        return Gate(self.settings.concurrency)
-
-    def new_workers(self, export: Export, *, may_wait: bool = False) -> Workers:
-        """Those who send the requests."""
-        from tap_audit_events.extraction.workers import Workers
-
-        return Workers(export, self.stop, self.settings.concurrency, may_wait=may_wait)
-
-    def run_apart(self, work: Callable[[], object], idle: Callable[[], object]) -> None:
-        """Do work that may wait for the service, in another thread."""
-        from tap_audit_events.extraction.apart import run_apart
-
-        run_apart(work, self.stop, idle)
-
-    def new_session(self) -> requests.Session:
-        """A connection to the service."""
-        import requests
-
-        from tap_audit_events.service.connections import AheadAdapter
-
-        session = requests.Session()
-        for scheme in ("https://", "http://"):
-            session.mount(scheme, AheadAdapter())
-        return session
 
     def discover_streams(self) -> Sequence[AuditEventsStream]:
         """The one stream."""
         from tap_audit_events.singer.stream import AuditEventsStream
 
-        return [AuditEventsStream(self)]
+        return [
+            AuditEventsStream(
+                self,
+                runtime=self.runtime,
+                writer=self.message_writer,
+                settings=lambda: self.settings,
+            )
+        ]
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take the bookmarks of earlier runs.
@@ -179,9 +147,9 @@ class TapAuditEvents(Tap):
     def _handle_termination(self, signum: int, frame: object) -> None:
         """Ask the run to stop; a second signal ends the process at once."""
         del frame
-        if self.stop.signal_number is not None:
+        if self.runtime.stop.signal_number is not None:
             os._exit(128 + signum)
-        self.stop.ask(signum)
+        self.runtime.stop.request(signum)
 
     @classmethod
     def _sdk_settings(cls) -> dict[str, Any]:
@@ -237,11 +205,11 @@ class TapAuditEvents(Tap):
         if value != CliTestOptionValue.All.value:
             super().cb_test(ctx, param, value)
             return
-        from tap_audit_events.reporting.connection_test import Check
+        from tap_audit_events.reporting.connection_test import ConnectionTest
 
         config = ctx.params.get("config", _ConfigInput())
         tap = cls(config=config.config, parse_env_config=config.parse_env)
-        Check(tap, cls.logger).run()
+        ConnectionTest(tap.settings, tap.runtime, cls.logger).run()
         ctx.exit()
 
     @classmethod
@@ -269,7 +237,7 @@ class TapAuditEvents(Tap):
         if not any(stream.selected for stream in tap.streams.values()):
             cls.logger.warning("The catalog does not select %s: nothing is read", STREAM)
         tap.sync_all()
-        tap.stop.check()
+        tap.runtime.stop.check()
 
 
 def _path(error: ValidationError) -> str:

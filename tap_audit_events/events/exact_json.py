@@ -1,0 +1,84 @@
+"""JSON to Python and back with every digit of every number kept."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from tap_audit_events.errors.exceptions import service_error, shown
+
+JsonText: TypeAlias = msgspec.Raw | bytes
+"""The JSON text of one event."""
+
+_LONGEST_INTEGER: Final = 4000
+"""Digits that `int` converts without a limit of Python's."""
+
+
+class HugeNumber:
+    """A number whose exponent is beyond what `Decimal` can hold; it keeps its text.
+
+    As text (`str`) it is its digits; `encode` writes it as the number it is.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HugeNumber) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+def read_record(text: JsonText) -> dict[str, Any]:
+    """An event's JSON text as a dictionary that holds every digit.
+
+    Raises:
+        ContractError: it is nested too deeply to be read.
+    """
+    try:
+        return _decode(text)
+    except msgspec.ValidationError:  # a number that msgspec does not read
+        return _decode_slowly(text)
+    except RecursionError:
+        raise service_error("AE-NESTING", details=shown(bytes(text).decode())) from None
+
+
+def _decode_slowly(text: JsonText) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(
+            bytes(text), parse_int=_exact_integer, parse_float=_exact_decimal
+        )
+    except RecursionError:
+        raise service_error("AE-NESTING", details=shown(bytes(text).decode())) from None
+    return record
+
+
+def _exact_integer(text: str) -> int | Decimal:
+    return int(text) if len(text) <= _LONGEST_INTEGER else Decimal(text)
+
+
+def _exact_decimal(text: str) -> Decimal | HugeNumber:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return HugeNumber(text)
+
+
+def _encode_huge_number(value: object) -> msgspec.Raw:
+    if isinstance(value, HugeNumber):
+        return msgspec.Raw(value.text.encode())
+    raise NotImplementedError(f"{type(value).__name__} has no JSON form")
+
+
+_decode = msgspec.json.Decoder(dict[str, Any], float_hook=_exact_decimal).decode
+encode = msgspec.json.Encoder(decimal_format="number", enc_hook=_encode_huge_number).encode
+"""Encodes what `read_record` returned."""

@@ -1,0 +1,94 @@
+"""Follows the cursors of one window, and notices if they lead nowhere (interface.md 4.1)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from tap_audit_events.errors.exceptions import service_error, shown
+from tap_audit_events.events.page import Page
+
+RECENT_CURSORS: Final = 1000
+RECENT_PAGES: Final = 5
+MOST_EMPTY_PAGES: Final = 1000
+"""Empty pages in a row: a service that filters behind its index may send many."""
+
+MOST_REPEATED_PAGES: Final = 30
+"""Pages in a row that bring no event that is new to the window."""
+
+MOST_CYCLES: Final = 3
+"""How often a page from long ago may come again."""
+
+
+class Paginator:
+    """Reads ``nextCursor`` from page after page until one has none.
+
+    A page without events is a page like any other: only one without ``nextCursor`` is the last.
+    What is remembered to notice a cycle does not grow: the newest cursors and pages, and those at
+    each power of two, which meet any longer cycle (Brent's algorithm).
+
+    Attributes:
+        cursor: position of the next page, None before the first page and after the last.
+        is_finished: whether the last page has come.
+    """
+
+    def __init__(self) -> None:
+        self.cursor: str | None = None
+        self.is_finished = False
+        self._pages = 0
+        self._next_milestone = 1
+        self._recent_cursors: deque[int] = deque(maxlen=RECENT_CURSORS)
+        self._cursors: set[int] = set()
+        self._milestone_cursor = 0
+        self._recent_pages: deque[AbstractSet[str]] = deque(maxlen=RECENT_PAGES)
+        self._milestone_page: AbstractSet[str] = frozenset()
+        self._empty = self._repeated = self._cycles = 0
+
+    def advance(self, page: Page) -> None:
+        """Take the cursor of the next page from the page that has just come.
+
+        Raises:
+            ContractError: the window had this cursor before, or its pages bring nothing new.
+        """
+        self._pages += 1
+        self.cursor = page.next_cursor
+        self.is_finished = page.next_cursor is None
+        if page.next_cursor is not None:
+            self._check_cursor(page.next_cursor)
+            self._check_progress(page)
+
+    def restart(self) -> None:
+        """Begin again without a cursor; the service may then give the same cursors again."""
+        self.cursor = None
+        self._recent_cursors.clear()
+        self._cursors.clear()
+        self._milestone_cursor = 0
+
+    def _check_cursor(self, cursor: str) -> None:
+        digest = hash(cursor)
+        if digest in self._cursors or digest == self._milestone_cursor:
+            raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {shown(cursor)}")
+        if len(self._recent_cursors) == RECENT_CURSORS:
+            self._cursors.discard(self._recent_cursors[0])
+        self._recent_cursors.append(digest)
+        self._cursors.add(digest)
+
+    def _check_progress(self, page: Page) -> None:
+        ids = frozenset(page.ids)
+        self._empty = 0 if ids else self._empty + 1
+        if self._empty > MOST_EMPTY_PAGES:
+            raise service_error("AE-EMPTY-PAGES", details=f"{self._empty} in a row")
+        if ids:
+            self._count_repeats(ids)
+            self._recent_pages.append(ids)
+        if self._pages >= self._next_milestone:
+            self._milestone_page, self._milestone_cursor = ids, hash(page.next_cursor)
+            self._next_milestone *= 2
+
+    def _count_repeats(self, ids: AbstractSet[str]) -> None:
+        is_repeated = any(ids <= page for page in self._recent_pages)
+        self._repeated = self._repeated + 1 if is_repeated else 0
+        self._cycles += not is_repeated and ids <= self._milestone_page
+        if self._repeated > MOST_REPEATED_PAGES or self._cycles > MOST_CYCLES:
+            raise service_error("AE-NO-PROGRESS", details=f"after {self._pages} pages")

@@ -1,0 +1,56 @@
+"""Reads the body of a response within a bound that no header can change."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from requests import Response
+
+from tap_audit_events.errors.exceptions import service_error
+
+LARGEST_ERROR_BYTES: Final = 64 * 1024
+"""Of an error's body, which is shown in part; the rest is not read."""
+
+_CHUNK_BYTES: Final = 8 * 1024 * 1024
+_LONGEST_LENGTH: Final = 18
+"""Digits of a Content-Length that is believed."""
+
+
+def read_body(response: Response, most_bytes: int) -> bytes:
+    """The whole body, decompressed.
+
+    Raises:
+        ContractError: it is larger than `most_bytes`.
+    """
+    length = _plain_length(response)
+    if length is not None and length <= most_bytes:
+        body: bytes = response.raw.read()  # twice as fast as in chunks, and bounded by `length`
+        return body
+    body = b"" if length is not None else read_start(response, most_bytes + 1)
+    if length is not None or len(body) > most_bytes:
+        response.raw.close()  # the connection cannot be used again: the rest is not read
+        raise service_error("AE-TOO-LARGE", details=f"more than {most_bytes:,} bytes")
+    return body
+
+
+def read_start(response: Response, most_bytes: int) -> bytes:
+    """The first bytes of the body, decompressed, at most so many."""
+    chunks: list[bytes] = []
+    size = 0
+    while size < most_bytes:
+        chunk = response.raw.read(min(_CHUNK_BYTES, most_bytes - size), decode_content=True)
+        if not chunk:
+            break
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
+
+
+def _plain_length(response: Response) -> int | None:
+    """Bytes of a body that is neither compressed nor chunked; None if no header says so alone."""
+    headers = response.headers
+    if "Content-Encoding" in headers or "Transfer-Encoding" in headers:
+        return None
+    length = headers.get("Content-Length", "")  # two of them are joined by a comma
+    is_length = length.isascii() and length.isdecimal() and len(length) <= _LONGEST_LENGTH
+    return int(length) if is_length else None

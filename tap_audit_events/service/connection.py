@@ -1,0 +1,114 @@
+"""Connections whose responses have a deadline, however they are framed."""
+
+from __future__ import annotations
+
+import io
+import socket
+import time
+from http.client import HTTPResponse
+from typing import Any, Final
+
+from requests import Session
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
+
+DEADLINE_FACTOR: Final = 10
+"""A response as a whole may take so many times ``request_timeout_seconds``."""
+
+_BUFFER_BYTES: Final = 1 << 16
+
+
+class _DeadlineReader(io.RawIOBase):
+    """Reads from a socket until a deadline; every read waits for bytes as long as the socket may.
+
+    Whatever a service sends slowly (status lines, headers, chunk sizes, a body, trailers) is read
+    through it.
+    """
+
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
+        self._raw = raw
+        self._socket = sock
+        self._timeout_seconds = sock.gettimeout()
+        seconds = self._timeout_seconds or 0.0
+        self._deadline = time.monotonic() + DEADLINE_FACTOR * seconds if seconds else None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what is there.
+
+        Raises:
+            TimeoutError: the deadline has passed, or no byte came in time.
+        """
+        if self._deadline is not None and self._timeout_seconds is not None:
+            seconds_left = self._deadline - time.monotonic()
+            if seconds_left <= 0:
+                raise TimeoutError(
+                    f"the response was not complete after {DEADLINE_FACTOR}"
+                    f" x {self._timeout_seconds:g} s"
+                )
+            if seconds_left < self._timeout_seconds:
+                self._socket.settimeout(seconds_left)
+        count: int | None = self._raw.readinto(buffer)
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _Response(HTTPResponse):
+    """A response that is read through a `_DeadlineReader`."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
+        super().__init__(sock, *args, **options)
+        reader = _DeadlineReader(self.fp.detach(), sock)
+        self.fp = io.BufferedReader(reader, _BUFFER_BYTES)
+
+
+class _Connection(HTTPConnection):
+    response_class = _Response
+
+
+class _SecureConnection(HTTPSConnection):
+    response_class = _Response
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+class _Adapter(HTTPAdapter):
+    """Carries requests over connections with a deadline, direct or through a proxy."""
+
+    def init_poolmanager(self, *args: Any, **options: Any) -> None:
+        super().init_poolmanager(*args, **options)
+        _use_deadlines(self.poolmanager)
+
+    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
+        manager = super().proxy_manager_for(*args, **options)
+        _use_deadlines(manager)
+        return manager
+
+
+def _use_deadlines(manager: PoolManager) -> None:
+    """Replace the usual pools; a manager for SOCKS proxies keeps its own."""
+    replacements = {HTTPConnectionPool: _Pool, HTTPSConnectionPool: _SecurePool}
+    manager.pool_classes_by_scheme = {
+        scheme: replacements.get(pool, pool)
+        for scheme, pool in manager.pool_classes_by_scheme.items()
+    }
+
+
+def new_session() -> Session:
+    """A session of `requests` for one thread."""
+    session = Session()
+    for scheme in ("https://", "http://"):
+        session.mount(scheme, _Adapter())
+    return session

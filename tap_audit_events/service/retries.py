@@ -1,0 +1,57 @@
+"""Retries of one request: which errors, how often, and how long to wait before each."""
+
+from __future__ import annotations
+
+from logging import Logger
+from typing import Final
+
+import backoff
+
+from tap_audit_events.errors.exceptions import RetryableError, service_error
+from tap_audit_events.service.retry_after import LONGEST_RETRY_AFTER_SECONDS
+
+LONGEST_BACKOFF_SECONDS: Final = 60.0
+
+
+class Retries:
+    """Counts the retries of one request.
+
+    Args:
+        most: retries at most.
+        logger: is told of each wait.
+    """
+
+    def __init__(self, most: int, logger: Logger) -> None:
+        self._most = most
+        self._logger = logger
+        self._count = 0
+        self._backoffs = backoff.expo(max_value=LONGEST_BACKOFF_SECONDS)
+        next(self._backoffs)  # backoff's generators yield nothing first
+
+    def seconds_before_next(self, error: RetryableError) -> float:
+        """The wait before the request is sent again.
+
+        It is at least what ``Retry-After`` says; without it exponential, with full jitter.
+
+        Raises:
+            RetryableError: the retries are used up.
+            RefusedError: the service wants a wait that is longer than a run should last.
+        """
+        if self._count >= self._most:
+            raise _used_up(error, self._count) from None
+        requested = error.retry_after_seconds or 0.0
+        if requested > LONGEST_RETRY_AFTER_SECONDS:
+            raise service_error(
+                "AE-RETRY-AFTER", details=f"Retry-After of {requested:.0f} seconds; {error.details}"
+            ) from None
+        self._count += 1
+        seconds: float = max(requested, backoff.full_jitter(next(self._backoffs)))
+        self._logger.warning(
+            "Retry %d of %d in %.1f s: %s", self._count, self._most, seconds, error.happened
+        )
+        return seconds
+
+
+def _used_up(error: RetryableError, retries: int) -> RetryableError:
+    gave_up = f"; gave up after {retries} retries" if retries else ""
+    return RetryableError(error.code, details=f"{error.details}{gave_up}")
