@@ -77,10 +77,9 @@ class Delivery:
         self._written = self._taken = 0
 
     def _to_deliver(self, page: Page, window: Window) -> Sequence[int]:
-        fresh = self.watermark.fresh(page.ids)
+        fresh = self.watermark.fresh(page.ids, page.instants)
         if len(fresh) < len(page.ids):
             self.repeats += len(page.ids) - len(fresh)
-            self.watermark.recognize(page.ids, page.instants)
         if page.oldest is None or page.newest is None:
             return fresh
         if window.holds(page.oldest) and window.holds(page.newest):

@@ -1,186 +1,236 @@
-"""What was delivered, so that a run can start before its bookmark and repeat nothing."""
+"""What was delivered, so that a run can start before its bookmark and repeat nothing.
+
+Three things always hold:
+
+- Every event before the bookmark was delivered, except for those that become visible late.
+- The id of every delivered event that is dated at or after `ids_from` is known.
+- `ids_from` is not after the bookmark. A run that starts there misses nothing and repeats nothing.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
+from bisect import insort
 from collections.abc import Iterable, Sequence
-from itertools import chain
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Final
 
-from tap_audit_events.events.instants import EARLIEST, Instant, later, whole_second
+from tap_audit_events.events.instants import (
+    EARLIEST,
+    LATEST,
+    Instant,
+    later,
+    seconds_between,
+    whole_second,
+)
+from tap_audit_events.extraction.id_chunk import Chunk, Piece
+from tap_audit_events.extraction.id_groups import Group, digest_of, merge_groups, split_digests
 
-LONGEST_MEMORY: Final = 10_000
-"""Ids held at most. Beyond it the oldest are forgotten: a repeat is possible then, a loss never."""
+LONGEST_MEMORY: Final = 100_000
+"""Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten."""
 
-LONGEST_MEMORY_BEFORE: Final = 2_000
-"""With more ids than these, those from before the lookback are forgotten: no run reads them again,
-and few fit into a processor's cache beside a page."""
+LONGEST_MEMORY_BEFORE: Final = 5_000
+"""At least so many ids are held during a run, even if they are older than the lookback: a service
+may repeat a page, and a window that is split resumes from the start of its newest page."""
 
 SHORTEST_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
 
-
-_CHUNK: Final = 1000
-
-
-class _Chunk(NamedTuple):
-    """Events in the order of time; their ids once more, to be looked up."""
-
-    instants: list[Instant]
-    ids: list[str]
-    known: set[str]
+_GROUPS: Final = 256
+"""About so many groups go into STATE, at most twice as many."""
 
 
 class Watermark:
     """The bookmark, and the ids delivered within the lookback before it.
 
-    Some ids from before the lookback are held too, for a service that repeats a page; they do not
-    go into STATE. Work is done a page at a time: a page that repeats nothing
-    costs no step of Python per event.
+    A page that repeats nothing costs no Python step per event.
 
     Args:
-        bookmark: the newest instant delivered, None where nothing was.
-        ids: ids delivered within the lookback before the bookmark, or after it.
-        ids_from: the instant from which on the ids are complete: those of older events may have
-            been delivered too.
-        ids_until: the newest instant that one of them may have, the bookmark where None; each is
-            held until the bookmark has left it behind, or `recognize` tells its own instant.
+        bookmark: the instant before which everything was delivered, None if nothing was delivered.
+        groups: ids that earlier runs delivered, as `groups` gave them.
+        ids_from: the instant from which on `groups` are complete.
         lookback_seconds: how far before the bookmark the next run starts.
-        longest_memory: ids held at most.
+        longest_memory: ids kept for the next run at most. Those of the bookmark's own instant are
+            kept even if there are more: the next run reads them again in any case.
 
     Attributes:
-        bookmark: the newest instant up to which everything was delivered.
-        forgot: whether ids that the next run may read again had to be forgotten.
+        bookmark: as above. It is the instant of the newest event delivered, or an earlier instant
+            while older events may still come.
     """
 
     def __init__(
         self,
         bookmark: Instant | None = None,
-        ids: Iterable[str] = (),
+        groups: Iterable[Group] = (),
         *,
         ids_from: Instant = EARLIEST,
-        ids_until: Instant | None = None,
         lookback_seconds: int = 0,
         longest_memory: int = LONGEST_MEMORY,
     ) -> None:
+        earlier = tuple(groups)
+        self.bookmark = bookmark
+        self._ids_from = ids_from
         self._lookback_seconds = max(lookback_seconds, SHORTEST_LOOKBACK_SECONDS)
         self._longest_memory = longest_memory
-        self._chunks: deque[_Chunk] = deque()
-        self._held = 0
-        self.bookmark = bookmark
-        self.forgot = False
-        self._newest = bookmark
-        self._ids_from = ids_from
-        self._read = dict.fromkeys(ids if bookmark is not None else ())
-        self._read_until = ids_until or bookmark or EARLIEST
+        self._forgotten_until: Instant | None = None
+        self._chunks = sorted(map(Chunk.of_group, earlier), key=_newest)
+        self._held = sum(map(len, self._chunks))
+        self._ids: set[str] = set()
+        self._earlier = {each for group in earlier for each in split_digests(group.digests)}
+        self._earlier_until = max((group.until for group in earlier), default=None)
 
     @property
-    def ids(self) -> list[str]:
-        """The ids that the next run may read again, oldest first."""
-        floor = self.ids_from
-        read = self._read if self._read_until >= floor else ()
-        held = (chunk.ids[bisect_left(chunk.instants, floor) :] for chunk in self._chunks)
-        return [*read, *chain.from_iterable(held)][-self._longest_memory :]
-
-    @property
-    def ids_until(self) -> Instant | None:
-        """The newest instant of an id that is held; after the bookmark where that had to stay."""
-        newest = [chunk.instants[-1] for chunk in self._chunks]
-        if self._read:
-            newest.append(self._read_until)
-        return max(newest, default=self.bookmark)
+    def lookback_start(self) -> Instant:
+        """The start of the next run if its lookback is the same and all ids in it are held."""
+        return whole_second(later(self.bookmark or EARLIEST, seconds=-self._lookback_seconds))
 
     @property
     def ids_from(self) -> Instant:
-        """The instant from which on ids are held: no run that goes on from here starts before."""
-        newest = self.bookmark or EARLIEST
-        floor = whole_second(later(newest, seconds=-self._lookback_seconds))
-        return max(floor, self._ids_from)
+        """The instant from which on all ids are held: the next run must not start before it."""
+        self._forget_surplus()
+        return min(self._complete_from(), self.bookmark or EARLIEST)
 
-    def fresh(self, ids: Sequence[str]) -> Sequence[int]:
-        """The positions of the ids that are not held, each id once, in order."""
-        distinct, known = set(ids), [chunk.known for chunk in self._chunks]
+    @property
+    def forgot(self) -> bool:
+        """Whether this run had to forget ids within the lookback before the bookmark."""
+        self._forget_surplus()
+        return self._forgotten_until is not None and self._forgotten_until >= self.lookback_start
+
+    @property
+    def short_reach_seconds(self) -> float | None:
+        """How far back late events are still delivered, None if over the whole lookback."""
+        if self.bookmark is None or self.ids_from <= self.lookback_start:
+            return None
+        return seconds_between(self.ids_from, self.bookmark)
+
+    @property
+    def groups(self) -> list[Group]:
+        """The ids that the next run may read again, in ascending order of the groups' instants."""
+        if self.bookmark is None:
+            return []
+        self._forget_surplus()
+        pieces = [piece.group() for piece in self._pieces()]
+        return merge_groups(pieces, bookmark=self.bookmark, size=self._group_size)
+
+    def fresh(self, ids: Sequence[str], instants: Sequence[Instant]) -> Sequence[int]:
+        """The positions of the events that were not delivered before, each id once, in order."""
+        distinct = set(ids)
         if (
             len(distinct) == len(ids)
-            and self._read.keys().isdisjoint(distinct)
-            and all(map(distinct.isdisjoint, known))
+            and self._ids.isdisjoint(distinct)
+            and not (self._earlier and self._may_be_earlier(min(instants, default=LATEST)))
         ):
             return range(len(ids))
-        held = set(self._read).union(*known)
         first: dict[str, int] = {}
         for position, event_id in enumerate(ids):
             first.setdefault(event_id, position)
-        return [position for event_id, position in first.items() if event_id not in held]
-
-    def recognize(self, ids: Sequence[str], instants: Sequence[Instant]) -> None:
-        """Learn the instants of ids that were read from STATE, which holds no times."""
-        known = {
-            event_id: at
-            for event_id, at in zip(ids, instants, strict=True)
-            if event_id in self._read
-        }
-        for event_id in known:
-            del self._read[event_id]
-        if known:
-            self._hold(list(known), list(known.values()))
-            self._forget_oldest()
+        positions = [
+            position
+            for event_id, position in first.items()
+            if event_id not in self._ids
+            and not (
+                self._may_be_earlier(instants[position]) and digest_of(event_id) in self._earlier
+            )
+        ]
+        return positions if len(positions) < len(ids) else range(len(ids))
 
     def deliver(
         self, ids: Sequence[str], instants: Sequence[Instant], *, moves_bookmark: bool = True
     ) -> None:
-        """Take in events that have been written, all of them fresh.
+        """Remember events that have been written, all of them fresh.
 
-        The bookmark moves to the newest of them, and never back. It stays where `moves_bookmark`
-        is off, until `settle`: older events may still come.
+        The bookmark moves to the newest of them, and never back. If `moves_bookmark` is False,
+        because older events may still come, it stays until `settle`; if there is none, it becomes
+        `EARLIEST`.
         """
         if not ids:
             return
-        newest = self._hold(ids, instants)
-        self._newest = max(self._newest or newest, newest)
-        if moves_bookmark:
-            self.bookmark = self._newest
-        self._forget_oldest()
+        chunk = Chunk.of_events(ids, instants)
+        moved = chunk.newest if moves_bookmark else EARLIEST
+        self.bookmark = max(self.bookmark or moved, moved)
+        self._hold(chunk)
+        self._drop_old_chunks()
 
-    def settle(self) -> None:
-        """Everything up to the newest event is delivered: move a bookmark that had to stay."""
-        self.bookmark = self._newest
+    def settle(self, until: Instant) -> None:
+        """Move the bookmark to the newest event delivered up to an instant, and never back.
 
-    def _hold(self, ids: Sequence[str], instants: Sequence[Instant]) -> Instant:
-        """Hold some ids, at least one; say which instant is the newest of theirs."""
-        chunk, last = _in_order(instants, ids), self._chunks[-1] if self._chunks else None
-        if last and len(last.ids) < _CHUNK and last.instants[-1] <= chunk.instants[0]:
-            last.instants.extend(chunk.instants)
-            last.ids.extend(chunk.ids)
-            last.known.update(chunk.known)
-        else:
-            self._chunks.append(chunk)
-        self._held += len(ids)
-        return chunk.instants[-1]
+        To be called when every event before `until` has been delivered.
+        """
+        newest = [chunk.newest_until(until) for chunk in self._chunks]
+        if self._forgotten_until is not None and self._forgotten_until <= until:
+            newest.append(self._forgotten_until)
+        self.bookmark = max(filter(None, [*newest, self.bookmark]), default=None)
 
-    def _forget_oldest(self) -> None:
-        floor = self.ids_from
-        if len(self._read) + self._held > self._longest_memory and self._read_until < floor:
-            self._read.clear()
-        while self._chunks:
-            chunk = self._chunks[0]
-            most = self._longest_memory
-            if chunk.instants[-1] < floor:
-                most = min(most, LONGEST_MEMORY_BEFORE)
-            excess = len(self._read) + self._held - most
-            if excess <= 0:
+    def _may_be_earlier(self, instant: Instant) -> bool:
+        """Whether an earlier run may have delivered an event of this instant."""
+        return self._earlier_until is not None and instant <= self._earlier_until
+
+    def _hold(self, chunk: Chunk) -> None:
+        self._ids.update(chunk.ids)
+        self._held += len(chunk)
+        if not self._chunks or not self._chunks[-1].extend(chunk):
+            insort(self._chunks, chunk, key=_newest)
+
+    def _drop_old_chunks(self) -> None:
+        """Bound what is held. `_forget_surplus` bounds exactly what goes into STATE."""
+        start, bookmark = self.lookback_start, self.bookmark or EARLIEST
+        index = 0
+        while index < len(self._chunks):
+            chunk = self._chunks[index]
+            in_lookback = chunk.newest >= start
+            enough = max(LONGEST_MEMORY_BEFORE, self._longest_memory if in_lookback else 0)
+            if self._held - len(chunk) < enough:
                 return
-            self._chunks.popleft()
-            forgotten = chunk.instants[:excess]
-            self._held -= len(forgotten)
-            self.forgot = self.forgot or forgotten[-1] >= floor
-            if rest := chunk.ids[excess:]:
-                self._chunks.appendleft(_Chunk(chunk.instants[excess:], rest, set(rest)))
+            if chunk.spans(bookmark):
+                index += 1
+                continue
+            del self._chunks[index]
+            self._held -= len(chunk)
+            self._ids.difference_update(chunk.ids)
+            if in_lookback:
+                self._forget_until(chunk.newest)
+
+    def _forget_surplus(self) -> None:
+        """Forget the oldest ids beyond the longest memory, except those of the bookmark."""
+        if self._held <= self._longest_memory:
+            return
+        pieces = self._pieces()
+        surplus = sum(piece.length for piece in pieces) - self._longest_memory
+        for piece in pieces:
+            if surplus <= 0:
+                return
+            if piece.until != self.bookmark:
+                surplus -= piece.length
+                self._forget_until(piece.until)
+
+    def _forget_until(self, instant: Instant) -> None:
+        self._forgotten_until = max(self._forgotten_until or instant, instant)
+
+    def _complete_from(self) -> Instant:
+        """As `ids_from`, but after the bookmark if ids after it were forgotten."""
+        known_from = max(self.lookback_start, self._ids_from)
+        if self._forgotten_until is None:
+            return known_from
+        return max(known_from, _just_after(self._forgotten_until))
+
+    def _pieces(self) -> list[Piece]:
+        """The ids for the next run, oldest first."""
+        start, bookmark = self._complete_from(), self.bookmark or EARLIEST
+        pieces = [
+            piece
+            for chunk in self._chunks
+            if chunk.newest >= min(start, bookmark)
+            for piece in chunk.pieces(start, bookmark, self._group_size)
+        ]
+        return sorted(pieces, key=attrgetter("until"))
+
+    @property
+    def _group_size(self) -> int:
+        return -(-min(self._held, self._longest_memory) // _GROUPS)
 
 
-def _in_order(instants: Sequence[Instant], ids: Sequence[str]) -> _Chunk:
-    in_order = sorted(instants)
-    if in_order == instants:
-        return _Chunk(in_order, list(ids), set(ids))
-    pairs = sorted(zip(instants, ids, strict=True))
-    return _Chunk([at for at, _ in pairs], [event_id for _, event_id in pairs], set(ids))
+_newest = attrgetter("newest")
+
+
+def _just_after(instant: Instant) -> Instant:
+    """An instant that is later by a billionth of a second, or by less."""
+    return Instant(f"{instant}{'' if '.' in instant else '.'}000000001")

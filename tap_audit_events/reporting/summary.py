@@ -111,6 +111,12 @@ class Report:
     def done(self, windows: int) -> None:
         """The range has been read to its end, in so many windows."""
         delivery, gate = self._delivery, self._gate
+        if self._keeps_bookmark and delivery.watermark.forgot:
+            self._logger.warning(
+                "More events lie within lookback_seconds than the state can remember: the next run"
+                " looks back only %.0f s for late events",
+                delivery.watermark.short_reach_seconds or 0,
+            )
         late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
         self._logger.info(
             "Done: %d events delivered%s; %d of them late%s; %d dropped as delivered before;"
@@ -167,9 +173,6 @@ class Report:
             " range is complete": not delivery.in_order,
             "The service sends events from outside of the range that was asked for:"
             " they are left out": bool(delivery.outside),
-            "More events lie within lookback_seconds than the state can remember: if the service"
-            " shows them again in the next run, some may be repeated; a smaller lookback_seconds"
-            " avoids it": delivery.watermark.forgot,
         }
         for warning, applies in cases.items():
             if applies and warning not in self._warned:

@@ -42,7 +42,7 @@ from tap_audit_events.reporting.summary import Report, bookmark_shown
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import Gate
 from tap_audit_events.singer.catalog import Path, deselected, leave_out
-from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_asked_for
+from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
 
 if TYPE_CHECKING:
     from singer_sdk.singerlib import Catalog
@@ -142,7 +142,7 @@ class AuditEventsStream(Stream):
                         self._write_checkpoint()
         finally:
             gate.close()
-        delivery.watermark.settle()
+        delivery.watermark.settle(window.end)
         self._keep_bookmark()
         report.done(export.windows)
 
@@ -178,7 +178,7 @@ class AuditEventsStream(Stream):
         settings = self._tap.settings
         if self.replication_method == REPLICATION_FULL_TABLE:
             return Watermark(lookback_seconds=settings.lookback_seconds)
-        added = types_never_asked_for(self.stream_state, settings.action_types)
+        added = types_never_requested(self.stream_state, settings.action_types)
         if added is not None:
             self.logger.warning(
                 "action_types was widened since the bookmark was written: older events of %s were"

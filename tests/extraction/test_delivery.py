@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
-from tap_audit_events.events.instants import EARLIEST, Instant, text_of
+from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.delivery import Delivery
+from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import Pages, read_window
 from tap_audit_events.singer.state import from_bookmark, to_bookmark
@@ -70,6 +71,7 @@ def test_any_runs_over_any_pages_deliver_every_event_once(
             bookmark=watermark.bookmark,
             lookback_seconds=lookback,
             now=at(now),
+            ids_from=watermark.ids_from,
         )
         if window is None:
             continue
@@ -80,7 +82,7 @@ def test_any_runs_over_any_pages_deliver_every_event_once(
         for page in pages:
             for _ in range(data.draw(st.integers(1, 2))):
                 seen += delivered(delivery, a_page(page), window)
-        delivery.watermark.settle()
+        delivery.watermark.settle(LATEST)
         bookmark = to_bookmark(delivery.watermark, organization_id=ORGANIZATION_ID, action_types=[])
     assert sorted(seen) == [event_id for event_id, _ in events]
 
@@ -98,7 +100,8 @@ def test_only_what_is_written_counts_as_delivered(
     delivery.take_in()
     count = min(written, len(events))
     whole = count if written > len(events) else max(0, count - 1)
-    assert delivery.watermark.ids == [event_id for event_id, _ in events[:whole]]
+    held = b"".join(group.digests for group in delivery.watermark.groups)
+    assert held == digests_of(event_id for event_id, _ in events[:whole])
     delivery.take_in()
     assert delivery.delivered == whole
 
@@ -113,10 +116,11 @@ def test_a_bookmark_stays_while_pages_are_out_of_order() -> None:
     kept = to_bookmark(delivery.watermark, organization_id=ORGANIZATION_ID, action_types=[])
     again = from_bookmark(kept, organization_id=ORGANIZATION_ID, lookback_seconds=0)
     assert again.bookmark == at(110)
-    assert again.fresh(["a", "b", "c", "d", "e"]) == [4]
+    instants = [at(110), at(200), at(300), at(400), at(350)]
+    assert again.fresh(["a", "b", "c", "d", "e"], instants) == [4]
     again.deliver(["e"], [at(350)])
-    assert again.fresh(["a", "b", "c", "d", "e"]) == []
-    delivery.watermark.settle()
+    assert again.fresh(["a", "b", "c", "d", "e"], instants) == []
+    delivery.watermark.settle(LATEST)
     assert delivery.watermark.bookmark == at(400)
 
 
@@ -161,7 +165,8 @@ def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
         ids = [f"new-{number}" for number in range(size)]
         instants = [at(1000 + number // 100) for number in range(size)]
         page = Page(ids, instants, [b""] * size)
-        delivery = Delivery(Watermark(at(999), ["old"], lookback_seconds=60))
+        old = Group(at(999), digests_of(["old"]))
+        delivery = Delivery(Watermark(at(999), [old], lookback_seconds=60))
         window = Window(at(0), at(10**6))
 
         def work() -> None:

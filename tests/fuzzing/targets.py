@@ -51,7 +51,7 @@ from tap_audit_events.service.adaptive_rate import (
     http_date,
     retry_after_seconds,
 )
-from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_asked_for
+from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
 from tests.builders import ORGANIZATION_ID
 from tests.fuzzing.answers import answered_with, listened_to
 
@@ -116,7 +116,7 @@ def state(data: bytes) -> None:
         check_state(document)
         lines += state_warnings(document)
         bookmark = document.get("bookmarks", {}).get(STREAM, {})
-        types_never_asked_for(bookmark, ["x"])
+        types_never_requested(bookmark, ["x"])
         watermark = from_bookmark(
             bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60, warn=lines.append
         )
@@ -128,7 +128,7 @@ def state(data: bytes) -> None:
     written = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
     json.dumps(written, ensure_ascii=False).encode()
     again = from_bookmark(written, organization_id=ORGANIZATION_ID, lookback_seconds=60)
-    assert (again.bookmark, again.ids) == (watermark.bookmark, watermark.ids)
+    assert (again.bookmark, again.groups) == (watermark.bookmark, watermark.groups)
 
 
 def catalog(data: bytes) -> None:

@@ -3,21 +3,28 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.instants import parse_instant
+from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_asked_for
+from tap_audit_events.singer.state import (
+    from_bookmark,
+    has_time,
+    to_bookmark,
+    types_never_requested,
+)
 from tests.builders import ORGANIZATION_ID
 from tests.extraction.test_watermark import at
 
 OTHER_ORGANIZATION_ID = "00000000-1111-2222-3333-444444444444"
 
 
+GROUP = Group(at(5), digests_of(["a", "b"]))
+
+
 def a_bookmark(**changes: Any) -> dict[str, Any]:
-    watermark = Watermark(at(5), ["a", "b"], lookback_seconds=0)
+    watermark = Watermark(at(5), [GROUP], lookback_seconds=0)
     bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=["x"])
     return bookmark | changes
 
@@ -26,14 +33,46 @@ def read(bookmark: dict[str, Any]) -> Watermark:
     return from_bookmark(bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60)
 
 
-@given(st.lists(st.text(), unique=True, max_size=20), st.integers(0, 10**6).map(at))
-def test_a_watermark_survives_state(ids: list[str], bookmark: Instant) -> None:
-    """What was written is read again."""
-    written = to_bookmark(
-        Watermark(bookmark, ids), organization_id=ORGANIZATION_ID, action_types=[]
+def test_the_bookmark_is_a_singer_bookmark_and_one_list() -> None:
+    """Everything else is one object in one list, which is replaced as a whole if states merge."""
+    assert a_bookmark() == {
+        "replication_key": "occurredAt",
+        "replication_key_value": "2026-01-01T00:00:00.5Z",
+        "watermark": [
+            {
+                "version": 2,
+                "bookmark": "2026-01-01T00:00:00.5Z",
+                "organization_id": ORGANIZATION_ID,
+                "action_types": ["x"],
+                "ids_from": "2025-12-31T23:59:59Z",
+                "ids": [["2026-01-01T00:00:00.5Z", "tYKDHG6DXp06q9Dj2YQd1Q"]],
+            }
+        ],
+    }
+    again = read(a_bookmark())
+    assert (again.bookmark, again.groups) == (at(5), [GROUP])
+    assert again.ids_from == parse_instant("2025-12-31T23:59:59Z")
+
+
+def test_a_bookmark_of_version_1_is_read() -> None:
+    """Runs of the version before repeat nothing after an update."""
+    entry = {
+        "version": 1,
+        "bookmark": "2026-01-01T00:00:00.5Z",
+        "organization_id": ORGANIZATION_ID,
+        "action_types": [],
+        "ids": ["a", "b"],
+        "ids_from": "2025-12-31T23:59:59Z",
+        "ids_until": "2026-01-01T00:00:00.5Z",
+    }
+    lines: list[str] = []
+    watermark = from_bookmark(
+        a_bookmark(watermark=[entry]),
+        organization_id=ORGANIZATION_ID,
+        lookback_seconds=60,
+        warn=lines.append,
     )
-    again = read(written)
-    assert (again.bookmark, again.ids) == (bookmark, ids)
+    assert (watermark.bookmark, watermark.groups, lines) == (at(5), [GROUP], [])
 
 
 def test_a_state_of_nothing_is_empty() -> None:
@@ -41,6 +80,11 @@ def test_a_state_of_nothing_is_empty() -> None:
     assert to_bookmark(Watermark(), organization_id=ORGANIZATION_ID, action_types=[]) == {}
     assert read({}).bookmark is None
     assert read({"replication_key_value": None}).bookmark is None
+    assert [has_time(each) for each in ({}, {"replication_key_value": None}, a_bookmark())] == [
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_plain_singer_bookmark_is_read() -> None:
@@ -49,19 +93,24 @@ def test_a_plain_singer_bookmark_is_read() -> None:
         {"replication_key": "occurredAt", "replication_key_value": "2026-01-01T01:00:00.50+01:00"}
     )
     assert watermark.bookmark == at(5)
-    assert watermark.ids == []
+    assert watermark.groups == []
 
 
 @pytest.mark.parametrize(
     "bookmark",
     [
         a_bookmark(replication_key_value="2025-12-31T00:00:00Z"),
-        a_bookmark(watermark=[{"version": 2, "something": "else"}]),
+        a_bookmark(watermark=[{"version": 3, "something": "else"}]),
     ],
 )
 def test_ids_that_do_not_belong_to_the_bookmark_are_not_used(bookmark: dict[str, Any]) -> None:
     """A bookmark set back by hand reads its time again; a newer version's ids are left alone."""
-    assert read(bookmark).ids == []
+    lines: list[str] = []
+    watermark = from_bookmark(
+        bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60, warn=lines.append
+    )
+    assert watermark.groups == []
+    assert ["may be emitted again" in line for line in lines] == [True]
 
 
 @pytest.mark.parametrize(
@@ -69,11 +118,13 @@ def test_ids_that_do_not_belong_to_the_bookmark_are_not_used(bookmark: dict[str,
     [
         (a_bookmark(replication_key="id"), "its replication_key is not occurredAt"),
         (a_bookmark(replication_key_value="yesterday"), "'yesterday' is no RFC 3339"),
-        (a_bookmark(replication_key_value=1767225600), "is no text"),
+        (a_bookmark(replication_key_value=1767225600), "is not a text"),
         (a_bookmark(watermark={}), "as this tap writes it"),
         (a_bookmark(watermark=[]), "as this tap writes it"),
         (a_bookmark(watermark=[{"version": 1}]), "as this tap writes it"),
-        (a_bookmark(watermark=[a_bookmark()["watermark"][0] | {"ids": [7]}]), "as this tap"),
+        (a_bookmark(watermark=[a_bookmark()["watermark"][0] | {"ids": [7]}]), "not a time and"),
+        (a_bookmark(watermark=[a_bookmark()["watermark"][0] | {"action_types": [7]}]), "as this"),
+        (a_bookmark(watermark=[{"version": 1, "ids": ["a"]}]), "as this tap writes it"),
     ],
 )
 def test_a_bookmark_that_cannot_be_used_is_refused(bookmark: dict[str, Any], problem: str) -> None:
@@ -92,11 +143,11 @@ def test_a_state_of_another_organization_is_refused() -> None:
 def test_an_organization_id_is_the_same_in_any_case() -> None:
     """UUIDs are compared without regard to case."""
     again = from_bookmark(a_bookmark(), organization_id=ORGANIZATION_ID.upper(), lookback_seconds=0)
-    assert again.ids == ["a", "b"]
+    assert again.groups == [GROUP]
 
 
 @pytest.mark.parametrize(
-    ("earlier", "wanted", "never_asked_for"),
+    ("earlier", "wanted", "never_requested"),
     [
         ([], [], None),
         ([], ["x"], None),
@@ -105,11 +156,11 @@ def test_an_organization_id_is_the_same_in_any_case() -> None:
         (["x"], [], []),
     ],
 )
-def test_types_that_were_never_asked_for_are_known(
-    earlier: list[str], wanted: list[str], never_asked_for: list[str] | None
+def test_types_that_were_never_requested_are_known(
+    earlier: list[str], wanted: list[str], never_requested: list[str] | None
 ) -> None:
     """Types added since the bookmark was written have older events that were not read."""
     bookmark = to_bookmark(
         Watermark(at(0), []), organization_id=ORGANIZATION_ID, action_types=earlier
     )
-    assert types_never_asked_for(bookmark, wanted) == never_asked_for
+    assert types_never_requested(bookmark, wanted) == never_requested

@@ -1,0 +1,146 @@
+"""The watermark's own JSON form."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark_json import from_json, to_json
+from tests.extraction.test_watermark import at, deliver
+
+GOLDEN = {
+    "version": 2,
+    "bookmark": "2026-01-01T00:00:10Z",
+    "ids_from": "2025-12-31T23:59:10Z",
+    "ids": [
+        ["2026-01-01T00:00:00.5Z", "tYKDHG6DXp0"],
+        ["2026-01-01T00:00:10Z", "OqvQ49mEHdVa6ZaU31Jv2A"],
+    ],
+}
+VERSION_1 = {
+    "version": 1,
+    "bookmark": "2026-01-01T00:00:10Z",
+    "organization_id": "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47",
+    "action_types": [],
+    "ids": ["a", "b", "b", "\ud800"],
+    "ids_from": "2026-01-01T00:00:05Z",
+    "ids_until": "2026-01-01T00:00:20Z",
+}
+
+
+def read(value: Any, lookback: int = 60) -> Watermark:
+    return from_json(value, lookback_seconds=lookback)
+
+
+def test_the_json_form_is_known_to_the_byte() -> None:
+    """A later version must read what this one has written."""
+    watermark = Watermark(lookback_seconds=60)
+    deliver(watermark, [("a", at(5)), ("b", at(100)), ("\ud800", at(100))])
+    assert to_json(watermark) == GOLDEN
+    again = read(GOLDEN)
+    assert (again.bookmark, again.groups) == (watermark.bookmark, watermark.groups)
+    assert to_json(again) == GOLDEN
+    page = [("a", at(5)), ("b", at(100)), ("\ud800", at(100)), ("c", at(100))]
+    assert deliver(again, page) == ["c"]
+
+
+def test_nothing_delivered_is_an_empty_object() -> None:
+    """Before the first event there is no bookmark, and so no watermark."""
+    assert to_json(Watermark()) == {}
+    assert read({}).bookmark is None
+
+
+def test_version_1_becomes_one_group() -> None:
+    """Its ids have one instant for all of them, after the bookmark if that had to stay."""
+    watermark = read(VERSION_1, lookback=1)
+    assert watermark.groups == [Group(at(200), digests_of(["a", "b", "\ud800"]))]
+    assert (watermark.bookmark, watermark.ids_from) == (at(100), at(90))
+    assert read(VERSION_1, lookback=300).ids_from == at(50)
+    assert deliver(watermark, [("a", at(100)), ("b", at(150)), ("c", at(150))]) == ["c"]
+    deliver(watermark, [("d", at(211))])
+    assert len(watermark.groups) == 1
+    deliver(watermark, [("e", at(220))])
+    assert watermark.groups[0] == Group(at(211), digests_of("d"))
+    assert read(VERSION_1 | {"ids": []}).groups == []
+
+
+@given(
+    st.lists(st.tuples(st.text(), st.integers(0, 700)), unique_by=lambda each: each[0]),
+    st.integers(0, 100),
+    st.booleans(),
+)
+def test_a_watermark_survives_json(
+    events: list[tuple[str, int]], lookback: int, in_order: bool
+) -> None:
+    """What was written is read again, through JSON text, and written the same."""
+    watermark = Watermark(lookback_seconds=lookback)
+    deliver(watermark, [(i, at(tenths)) for i, tenths in events], moves_bookmark=in_order)
+    written = json.loads(json.dumps(to_json(watermark)))
+    again = read(written, lookback)
+    assert (again.bookmark, again.ids_from) == (watermark.bookmark, watermark.ids_from)
+    assert again.groups == watermark.groups
+    assert to_json(again) == written
+
+
+def test_a_full_memory_is_about_a_megabyte() -> None:
+    """100,000 ids of any length are 8 bytes each, in a few hundred groups."""
+    watermark = Watermark(lookback_seconds=10**6)
+    for page in range(LONGEST_MEMORY // 1000 + 5):
+        events: list[tuple[str, Instant]] = [
+            (f"{page:012}-{n:023}", at(10 * page + n // 100)) for n in range(1000)
+        ]
+        deliver(watermark, events)
+    written = to_json(watermark)
+    assert 99_000 <= sum(group.count for group in watermark.groups) <= LONGEST_MEMORY
+    assert len(written["ids"]) <= 512
+    assert len(json.dumps(written)) <= 1_100_000
+
+
+def with_ids(*groups: Any) -> dict[str, Any]:
+    return GOLDEN | {"ids": [*groups]}
+
+
+TIME = "2026-01-01T00:00:10Z"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (GOLDEN | {"version": 3}, "its version is not 1 or 2"),
+        (GOLDEN | {"version": None}, "its version is not 1 or 2"),
+        (GOLDEN | {"version": []}, "its version is not 1 or 2"),
+        ({"version": 2}, "its bookmark is not a time"),
+        (GOLDEN | {"bookmark": 7}, "its bookmark is not a time"),
+        (GOLDEN | {"bookmark": "yesterday"}, "its bookmark, 'yesterday', is "),
+        (GOLDEN | {"ids_from": None}, "its ids_from is not a time"),
+        (GOLDEN | {"ids_from": "2026-13-01T00:00:00Z"}, "its ids_from, '2026-13-01T00:00:00Z', is"),
+        (GOLDEN | {"ids_from": "2026-01-01T00:00:11Z"}, "its ids_from lies after its bookmark"),
+        (GOLDEN | {"ids": {}}, "its ids are not a list"),
+        (GOLDEN | {"ids": None}, "its ids are not a list"),
+        (with_ids("tYKDHG6DXp0"), "a group of its ids is not a time and a text"),
+        (with_ids([TIME]), "a group of its ids is not a time and a text"),
+        (with_ids([TIME, "tYKDHG6DXp0", 1]), "a group of its ids is not a time and a text"),
+        (with_ids([TIME, 7]), "a group of its ids is not a time and a text"),
+        (with_ids(["now", "tYKDHG6DXp0"]), "a time of its ids, 'now', is "),
+        (with_ids([TIME, "tYKDHG6DX!0"]), "a group of its ids is not base64"),
+        (with_ids([TIME, "tYKDHG6DXp0="]), "a group of its ids is not base64"),
+        (with_ids([TIME, "tYKDHG6DXp0tY"]), "a group of its ids is not base64"),
+        (with_ids([TIME, "tYKDHG6DXpä"]), "a group of its ids is not base64"),
+        (with_ids([TIME, "\ud800"]), "a group of its ids is not base64"),
+        (with_ids([TIME, "tYKDHG6D"]), "does not consist of digests of 8 bytes"),
+        (with_ids([TIME, ""]), "does not consist of digests of 8 bytes"),
+        (GOLDEN | {"ids": GOLDEN["ids"][::-1]}, "its groups of ids are not in the order of time"),  # type: ignore[index]
+        (VERSION_1 | {"ids": ["a", 7]}, "one of its ids is not a text"),
+        (VERSION_1 | {"ids_until": None}, "its ids_until is not a time"),
+        ({key: VERSION_1[key] for key in ("version", "bookmark", "ids_from")}, "not a list"),
+    ],
+)
+def test_what_is_no_watermark_is_refused(value: dict[str, Any], problem: str) -> None:
+    """The message says which part is wrong."""
+    with pytest.raises(ValueError, match=problem):
+        read(value)
