@@ -47,34 +47,33 @@ def split_digests(digests: bytes) -> list[bytes]:
 
 
 def merge_groups(groups: Sequence[Group], *, bookmark: Instant, size: int) -> list[Group]:
-    """Merge neighbors into groups of at most `size` ids.
+    """Merge neighbors into groups of at most `size` ids, more only if all have one instant.
 
     A merged group expires with the newest instant in it, so `size` bounds how many ids are kept
-    longer than necessary. Ids of the bookmark's own instant become one group, however many; they
-    are never merged with others, because they never expire before the bookmark moves.
+    longer than necessary. No group joins the bookmark's own instant with others: the ids of that
+    instant are kept however many they are.
 
     Args:
         groups: in ascending order of their instants.
-        bookmark: the instant that no merged group crosses.
+        bookmark: the instant that is not joined with others.
         size: ids in a merged group at most. Larger groups stay as they are.
     """
     merged: list[list[Group]] = []
     count = 0
     for group in groups:
-        is_tie = group.until == bookmark
-        if (
-            merged
-            and _side(merged[-1][-1], bookmark) == _side(group, bookmark)
-            and (is_tie or count + group.count <= size)
-        ):
+        if merged and _belong_together(merged[-1][-1], group, bookmark, count, size):
             merged[-1].append(group)
             count += group.count
         else:
             merged.append([group])
             count = group.count
-    return [Group(parts[-1].until, b"".join(group.digests for group in parts)) for parts in merged]
+    return [Group(same[-1].until, b"".join(group.digests for group in same)) for same in merged]
 
 
-def _side(group: Group, bookmark: Instant) -> int:
-    """Before the bookmark, at it, or after it: -1, 0 or 1."""
-    return (group.until > bookmark) - (group.until < bookmark)
+def _belong_together(
+    group: Group, following: Group, bookmark: Instant, count: int, size: int
+) -> bool:
+    if group.until == following.until:
+        return True
+    same_side = following.until < bookmark or group.until > bookmark
+    return same_side and count + following.count <= size

@@ -397,9 +397,7 @@ def test_a_small_memory_repeats_nothing_and_loses_nothing_in_reach(
 def test_a_small_memory_and_disorder_lose_nothing(
     shown: list[Shown], runs: list[Settings], memory: int
 ) -> None:
-    """If more ids lie after a bookmark that had to stay than the memory holds, some events may be
-    repeated, but all are delivered.
-    """
+    """Some events may be repeated after a run that failed in disorder, but all are delivered."""
     watermark, everything = Watermark(), set[str]()
     for number, run in enumerate(runs):
         visible = [each.event for each in shown if each.first_run <= number <= each.last_run]

@@ -45,7 +45,7 @@ def test_the_bookmark_is_a_singer_bookmark_and_one_list() -> None:
                 "organization_id": ORGANIZATION_ID,
                 "action_types": ["x"],
                 "ids_from": "2025-12-31T23:59:59Z",
-                "ids": [["2026-01-01T00:00:00.5Z", "tYKDHG6DXp06q9Dj2YQd1Q"]],
+                "ids": [["2026-01-01T00:00:00.5Z", "QPieOVtmQi+EcsLjTYVPdQ"]],
             }
         ],
     }
