@@ -102,6 +102,10 @@ class Watermark:
             return None
         return seconds_between(self.ids_from, self.bookmark)
 
+    def is_ahead_of(self, now: Instant) -> bool:
+        """Whether the bookmark is future-dated: until then, a run has nothing to read."""
+        return self.bookmark is not None and self.bookmark > now
+
     @property
     def groups(self) -> list[Group]:
         """The ids that the next run may read again, in ascending order of the groups' instants."""
@@ -190,7 +194,7 @@ class Watermark:
                 self._forget_until(chunk.newest)
 
     def _forget_surplus(self) -> None:
-        """Forget the oldest ids beyond the longest memory, except those of the bookmark."""
+        """Forget the oldest ids beyond the longest memory. `_pieces` keeps those of the bookmark."""
         if self._held <= self._longest_memory:
             return
         pieces = self._pieces()
@@ -198,9 +202,8 @@ class Watermark:
         for piece in pieces:
             if surplus <= 0:
                 return
-            if piece.until != self.bookmark:
-                surplus -= piece.length
-                self._forget_until(piece.until)
+            surplus -= piece.length
+            self._forget_until(piece.until)
 
     def _forget_until(self, instant: Instant) -> None:
         self._forgotten_until = max(self._forgotten_until or instant, instant)
