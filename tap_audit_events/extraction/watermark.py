@@ -194,7 +194,7 @@ class Watermark:
                 self._forget_until(chunk.newest)
 
     def _forget_surplus(self) -> None:
-        """Forget the oldest ids beyond the longest memory. `_pieces` keeps those of the bookmark."""
+        """Forget the oldest ids beyond the memory. `_pieces` keeps those of the bookmark anyway."""
         if self._held <= self._longest_memory:
             return
         pieces = self._pieces()
