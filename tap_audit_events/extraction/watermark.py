@@ -160,8 +160,6 @@ class Watermark:
         To be called when every event before `until` has been delivered.
         """
         newest = [chunk.newest_until(until) for chunk in self._chunks]
-        if self._forgotten_until is not None and self._forgotten_until <= until:
-            newest.append(self._forgotten_until)
         self.bookmark = max(filter(None, [*newest, self.bookmark]), default=None)
 
     def _may_be_earlier(self, instant: Instant) -> bool:
