@@ -170,6 +170,29 @@ def test_memory_in_a_run_is_bounded() -> None:
     assert watermark.ids_from > at(220)
 
 
+def test_a_page_that_is_dropped_at_the_start_of_the_lookback_counts_as_forgotten() -> None:
+    """Its instant is the first of the lookback, so the next run must start after it."""
+    watermark = Watermark(lookback_seconds=60, longest_memory=5_000)
+    for page in range(6):
+        deliver(watermark, [(f"{page}-{n}", at(120 * page)) for n in range(1000)])
+    assert watermark.lookback_start == at(0)
+    assert len(digests_in(watermark)) == 5_000
+    assert at(0) < watermark.ids_from <= at(120)
+    assert watermark.forgot
+
+
+def test_of_pages_out_of_order_the_oldest_are_dropped() -> None:
+    """What is older goes first, not what came first."""
+    watermark = Watermark(lookback_seconds=10**6, longest_memory=5_000)
+    for page in reversed(range(12)):
+        events = [(f"{page}-{n}", at(10 * page)) for n in range(1000)]
+        deliver(watermark, events, moves_bookmark=False)
+    watermark.settle(LATEST)
+    assert watermark.bookmark == at(110)
+    assert [group.until for group in watermark.groups] == [at(10 * page) for page in range(7, 12)]
+    assert at(60) < watermark.ids_from <= at(70)
+
+
 # A memory that is full
 
 
@@ -305,6 +328,19 @@ def test_groups_stay_few_and_small_over_many_runs() -> None:
     assert 200 <= len(groups) <= 512
     assert 2 * 401 <= sum(group.count for group in groups) <= 2 * 401 + 4
     assert max(group.count for group in groups) <= 4
+
+
+@pytest.mark.parametrize("bookmark", [300, 301, 302, 599])
+def test_no_group_joins_the_bookmarks_instant_with_others(bookmark: int) -> None:
+    """Its ids are kept however many there are; others are not kept for their sake."""
+    watermark = Watermark(at(bookmark), lookback_seconds=60)
+    events = [(f"id-{tenths}", at(tenths)) for tenths in range(600)]
+    deliver(watermark, events, moves_bookmark=False)
+    groups = watermark.groups
+    assert max(group.count for group in groups) == 3
+    (own,) = [group for group in groups if group.until == at(bookmark)]
+    assert own.digests == digest_of(f"id-{bookmark}")
+    assert sum(group.count for group in groups if group.until < at(bookmark)) == bookmark
 
 
 @dataclass(frozen=True)
