@@ -170,6 +170,15 @@ def test_memory_in_a_run_is_bounded() -> None:
     assert watermark.ids_from > at(220)
 
 
+def test_small_pages_are_held_together() -> None:
+    """Thousands of pages of one event each do not cost thousands of chunks."""
+    watermark = Watermark(lookback_seconds=10**6)
+    for page in range(2500):
+        deliver(watermark, [(f"{page}", at(page))])
+    assert len(watermark._chunks) == 3
+    assert len(digests_in(watermark)) == 2500
+
+
 def test_a_page_that_is_dropped_at_the_start_of_the_lookback_counts_as_forgotten() -> None:
     """Its instant is the first of the lookback, so the next run must start after it."""
     watermark = Watermark(lookback_seconds=60, longest_memory=5_000)
@@ -330,7 +339,7 @@ def test_groups_stay_few_and_small_over_many_runs() -> None:
     assert max(group.count for group in groups) <= 4
 
 
-@pytest.mark.parametrize("bookmark", [300, 301, 302, 599])
+@pytest.mark.parametrize("bookmark", [300, 301, 302, 597, 599])
 def test_no_group_joins_the_bookmarks_instant_with_others(bookmark: int) -> None:
     """Its ids are kept however many there are; others are not kept for their sake."""
     watermark = Watermark(at(bookmark), lookback_seconds=60)
