@@ -86,12 +86,12 @@ def no_lookback(patch: Patch) -> None:
 
 def no_memory(patch: Patch) -> None:
     """What comes back at the inclusive bound is emitted again."""
-    patch.setattr(Watermark, "fresh", lambda _, ids: range(len(ids)))
+    patch.setattr(Watermark, "fresh", lambda _, ids, instants: range(len(ids)))
 
 
 def ids_of_the_bookmark_only(patch: Patch) -> None:
     """The ids of the lookback are not remembered in STATE."""
-    replaced(patch, state, "_held", lambda real: lambda bookmark: real(bookmark) | {"ids": []})
+    replaced(patch, state, "to_json", lambda real: lambda watermark: real(watermark) | {"ids": []})
 
 
 def state_before_records(patch: Patch) -> None:
