@@ -12,8 +12,8 @@ from tap_audit_events.events.page import read_page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.plan import Export
 from tap_audit_events.extraction.window_reader import Pages
-from tap_audit_events.service.adaptive_rate import http_date
 from tap_audit_events.service.client import Client, about
+from tap_audit_events.service.retry_after import http_date
 
 if TYPE_CHECKING:
     from tap_audit_events.singer.tap import TapAuditEvents

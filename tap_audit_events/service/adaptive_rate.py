@@ -1,138 +1,115 @@
-"""When to ask: how many requests at a time, how soon after each other, how long after a failure."""
+"""How many requests may be in flight, and how far apart they start."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from math import inf
+from math import exp2, inf
 from typing import Final
 
-LONGEST_RETRY_AFTER_SECONDS: Final = 900.0
-"""A service that asks to wait longer ends the run: the next one goes on where it stopped."""
+MARGIN: Final = 1.05
+"""Requests start this much further apart than by the rate that was measured."""
 
-LONGEST_BACKOFF_SECONDS: Final = 60.0
+WIDER: Final = 1.25
+"""After a refusal, requests start this much further apart than when it came."""
 
-GOOD_RUN: Final = 20
-"""Good replies in a row after which a little more is tried."""
+LONGEST_SPACING_SECONDS: Final = 5.0
+"""A service that allows less than that slows the run by its own ``Retry-After``."""
 
-FIRST_GOOD_RUN: Final = 1
-"""The same as long as the service has refused nothing: as soon as an export can use it."""
+LONGEST_FIRST_SPACING_SECONDS: Final = 0.2
+"""The widest spacing that the first refusal can lead to: others may have used up the quota."""
 
-LONGEST_GOOD_RUN: Final = 320
-"""Good replies in a row after which requests come closer again, at most."""
+STEADY_REQUESTS: Final = 100
+STEADY_SECONDS: Final = 20.0
+"""The spacing is kept for so many requests, but not longer than this."""
 
-LONGEST_SPACING_SECONDS: Final = 10.0
-
-_SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
-
-
-def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
-    """What a ``Retry-After`` header asks for, as seconds from now (RFC 9110, section 10.2.3).
-
-    Both forms are read: seconds, and an HTTP date, which is 0 where it has passed.
-
-    Args:
-        header: the header's text, None where there is none.
-        now: the time of the answer, aware; best the service's own, so that clocks need not agree.
-
-    Returns:
-        At least 0; None where there is no header or it is in neither form.
-    """
-    text = (header or "").strip()
-    if _SECONDS.fullmatch(text):
-        return float(text)
-    moment = http_date(text)
-    return None if moment is None else max(0.0, (moment - now).total_seconds())
+HALVING_SECONDS: Final = 4.0
+"""Afterwards it is halved each time that so many seconds pass without a refusal."""
 
 
-def http_date(text: str | None) -> datetime | None:
-    """The aware moment of an HTTP date, None where the text is none."""
-    try:
-        moment = parsedate_to_datetime(text or "")
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+class AdaptiveRate:
+    """Limits how many requests are in flight and spaces them, as the service's refusals demand.
 
+    In flight: begins at half of `concurrency`, grows by one with each round of successes, and is
+    halved by a refusal (additive increase, multiplicative decrease, as in TCP).
 
-def pause_seconds(retry_after: float | None, backoff: float) -> float:
-    """How long to wait before asking again: at least what the service asked for."""
-    return max(retry_after or 0.0, backoff)
+    Spacing: none until the service shows its rate. A period lasts from the end of one wait that the
+    service asked for to the end of the next. The requests that succeed in a period are what the
+    service allows in that time. The first period may be different, because another client may have
+    used most of the quota before: after few successes and a long wait, the rate remains unknown.
 
-
-class Pace:
-    """How many requests may be under way, and when the next may start.
-
-    The number begins at half of the most, grows by one after each run of good replies, and is
-    halved when the service refuses one for its rate (additive increase, multiplicative decrease).
-
-    Where replies come fast, even one at a time may be too many: requests are spaced too, at first
-    a tenth wider than by what the service took before it refused. After a good run they come a
-    tenth closer; where that is refused they move apart again, and the next try needs a run twice
-    as long. So a steady limit is met, and tried less and less. Those refused together count once.
+    Recovery: the spacing is kept for a while, then shrinks quickly until the next refusal. Then it
+    is made a little wider than when the refusal came, but not wider than what was kept without one.
 
     Args:
-        most: requests under way at most.
+        concurrency: requests in flight at most.
 
     Attributes:
-        limit: requests under way at most, for now.
-        under_way: requests under way.
+        in_flight: requests that have started and not ended.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.limit = (most + 1) // 2
-        self.under_way = 0
-        self._spacing_seconds = 0.0
-        self._first_at: float | None = None
-        self._started_at = self._held_until = self._refused_at = -inf
-        self._good = self._good_run = self._good_at_spacing = 0
-        self._run_to_come_closer = GOOD_RUN
-
-    def seconds_to_wait(self, now: float) -> float:
-        """Until the next request may start; infinite where one has to end first."""
-        if self.under_way >= self.limit:
-            return inf
-        return max(0.0, self._held_until - now, self._started_at + self._spacing_seconds - now)
-
-    def start(self, now: float) -> None:
-        """A request starts."""
-        if self._first_at is None:
-            self._first_at = now
-        self.under_way += 1
-        self._started_at = now
-
-    def end(self, *, good: bool) -> None:
-        """A request has ended, with a good reply or without."""
-        self.under_way -= 1
-        if not good:
-            self._good_run = self._good_at_spacing = 0
-            return
-        self._good += 1
-        self._good_run += 1
-        self._good_at_spacing += 1
-        if self._good_run == (GOOD_RUN if self._is_refused else FIRST_GOOD_RUN):
-            self._good_run = 0
-            self.limit = min(self.limit + 1, self._most)
-        if self._good_at_spacing >= self._run_to_come_closer:
-            self._good_at_spacing = 0
-            self._spacing_seconds *= 0.9
-
-    def hold(self, now: float, *, started_at: float, seconds: float) -> None:
-        """A request was refused for the rate: nothing starts for so many seconds."""
-        self._held_until = max(self._held_until, now + seconds)
-        if started_at <= self._refused_at:
-            return  # refused together with one that has slowed everything already
-        self.limit = max(1, self.limit // 2)
-        if self._is_refused:
-            spacing = self._spacing_seconds * 1.15
-            self._run_to_come_closer = min(2 * self._run_to_come_closer, LONGEST_GOOD_RUN)
-        else:
-            took = now + seconds - (now if self._first_at is None else self._first_at)
-            spacing = took / max(1, self._good) * 1.1
-        self._spacing_seconds = min(spacing, LONGEST_SPACING_SECONDS)
-        self._refused_at = now
+    def __init__(self, concurrency: int) -> None:
+        self._concurrency = concurrency
+        self._limit = float((concurrency + 1) // 2)
+        self.in_flight = 0
+        self._held_until = self._started_at = -inf
+        self._period_start: float | None = None
+        self._succeeded = 0  # of the requests started in this period
+        self._kept_spacing = 0.0  # from which it shrinks
+        self._spacing = self._last_spacing = 0.0  # after the newest request, and before it
 
     @property
-    def _is_refused(self) -> bool:
-        return self._refused_at > -inf
+    def limit(self) -> int:
+        """Requests in flight at most, for now."""
+        return int(self._limit)
+
+    def seconds_to_wait(self, now: float) -> float:
+        """Seconds until the next request may start; infinite if another has to end first."""
+        if self.in_flight >= self.limit:
+            return inf
+        return max(0.0, self._held_until - now, self._started_at + self._spacing - now)
+
+    def start(self, now: float) -> None:
+        """Count a request as in flight."""
+        if self._period_start is None:
+            self._period_start = now
+        self._started_at = now
+        self._last_spacing, self._spacing = self._spacing, self._shrunk(now)
+        self.in_flight += 1
+
+    def end(self, *, started_at: float, succeeded: bool) -> None:
+        """Count a request as ended."""
+        self.in_flight -= 1
+        if succeeded:
+            self._limit = min(self._limit + 1 / self._limit, self._concurrency)
+            self._succeeded += started_at >= self._held_until
+
+    def rate_limited(self, now: float, *, started_at: float, seconds: float) -> None:
+        """A request was refused for its rate: nothing starts for so many seconds.
+
+        Requests that were in flight together and are refused together slow the rate only once.
+        """
+        if started_at >= self._held_until:
+            self._limit = max(1.0, self._limit / 2)
+            spacing = self._wider() if self._kept_spacing else self._measured(started_at + seconds)
+            self._kept_spacing = self._spacing = min(spacing, LONGEST_SPACING_SECONDS)
+            self._succeeded = 0
+        self._held_until = max(self._held_until, now + seconds)
+        self._period_start = self._held_until
+
+    def _shrunk(self, now: float) -> float:
+        """The spacing after a request that starts now."""
+        kept_until = self._held_until + min(STEADY_REQUESTS * self._kept_spacing, STEADY_SECONDS)
+        return self._kept_spacing * exp2(-max(0.0, now - kept_until) / HALVING_SECONDS)
+
+    def _wider(self) -> float:
+        """The spacing after a refusal that came in spite of a spacing."""
+        wider = self._last_spacing * WIDER
+        has_shrunk = self._last_spacing < self._kept_spacing
+        return min(wider, self._kept_spacing) if has_shrunk else wider
+
+    def _measured(self, period_end: float) -> float:
+        """The spacing at which this period's successes would just fill it; 0 if unknown."""
+        if not self._succeeded or self._period_start is None:
+            return 0.0
+        spacing = (period_end - self._period_start) / self._succeeded * MARGIN
+        is_first = self._held_until == -inf
+        return 0.0 if is_first and spacing > LONGEST_FIRST_SPACING_SECONDS else spacing

@@ -1,4 +1,4 @@
-"""The gate that every request goes through, whichever thread sends it."""
+"""One rate limiter for all requests of a run, whichever thread sends them."""
 
 from __future__ import annotations
 
@@ -9,134 +9,123 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isinf
 
-from tap_audit_events.service.adaptive_rate import Pace
+from tap_audit_events.service.adaptive_rate import AdaptiveRate
 
 
 class ClosedError(Exception):
-    """The run is over: nothing is to be sent any more."""
+    """The run is over: no request may be sent any more."""
 
 
 @dataclass(slots=True)
-class Turn:
-    """A request's leave to be sent.
+class Permit:
+    """Permit to send one request.
 
     Attributes:
-        started_at: when it was given, on the gate's clock.
-        is_good: set where the reply was a good one.
+        started_at: when it was given, by the limiter's clock.
+        succeeded: set by the caller after a good response.
     """
 
     started_at: float
-    is_good: bool = False
+    succeeded: bool = False
 
 
-class Gate:
-    """Holds requests back: so many at a time, none while the service wants none.
+class RateLimiter:
+    """Limits how many requests are in flight, and sends none while the service wants none.
 
     Args:
-        most: requests under way at most.
-        clock: seconds that go by.
+        concurrency: requests in flight at most.
+        clock: a monotonic clock, in seconds.
 
     Attributes:
-        requests: sent so far.
-        retries: of them, those that were sent again.
-        request_seconds: how long they took, added up.
-        waited_seconds: how long requests were put off after failures, added up.
+        requests: requests sent so far, retries included.
+        retries: how many of them were retries.
+        request_seconds: time that permits were held, in total.
+        retry_wait_seconds: waits before retries, in total.
     """
 
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, concurrency: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.requests = self.retries = 0
-        self.request_seconds = self.waited_seconds = 0.0
-        self._pace = Pace(most)
+        self.request_seconds = self.retry_wait_seconds = 0.0
+        self._rate = AdaptiveRate(concurrency)
         self._clock = clock
         self._changed = threading.Condition()
         self._is_closed = False
 
     @contextmanager
-    def turn(self, begun: Turn | None = None) -> Iterator[Turn]:
-        """Wait until a request may be sent, and count it as under way for the block.
-
-        Args:
-            begun: the turn of a request that was sent already.
+    def permit(self) -> Iterator[Permit]:
+        """Wait until a request may be sent, and count it as in flight for the block.
 
         Raises:
             ClosedError: the run is over.
         """
-        turn = begun or self._wait_for_turn()
+        permit = self._acquire()
         try:
-            yield turn
+            yield permit
         finally:
-            self.end(turn)
+            self._release(permit)
 
-    def turn_at_once(self) -> Turn | None:
-        """Count a request as under way that may be sent now; None where it would have to wait.
+    def rate_limited(self, permit: Permit, seconds: float) -> None:
+        """Send no request for so many seconds, and fewer at a time afterwards (status 429).
 
-        Whoever takes it goes through `turn` with it, or ends it.
+        Returns at once: the retry waits for its own permit, as every other request does.
         """
         with self._changed:
-            if self._is_closed or self._pace.seconds_to_wait(self._clock()) > 0:
-                return None
-            return self._start()
-
-    def end(self, turn: Turn) -> None:
-        """The request is over."""
-        with self._changed:
-            self.request_seconds += self._clock() - turn.started_at
-            self._pace.end(good=turn.is_good)
-            self._changed.notify_all()  # one of them waits for time, perhaps
-
-    def hold(self, turn: Turn, seconds: float) -> None:
-        """The service refused a request for its rate: no request is sent for so long."""
-        with self._changed:
             self._count_retry(seconds)
-            self._pace.hold(self._clock(), started_at=turn.started_at, seconds=seconds)
+            self._rate.rate_limited(self._clock(), started_at=permit.started_at, seconds=seconds)
 
     def pause(self, seconds: float) -> None:
-        """Let time go by before one request is sent again.
+        """Wait before one request is retried; other requests are sent meanwhile.
+
+        Call it without a permit, or that permit is held during the wait.
 
         Raises:
             ClosedError: the run is over.
         """
         with self._changed:
             self._count_retry(seconds)
-            until = self._clock() + seconds
-            while (left := until - self._clock()) > 0:
+            end = self._clock() + seconds
+            while (left := end - self._clock()) > 0:
+                self._check_open()
                 self._wait(left)
+            self._check_open()
 
-    def sent_again(self) -> None:
-        """A request was sent once more within its turn, with another token."""
+    def count_resend(self) -> None:
+        """Count a request that was sent once more within its permit, with another token."""
         with self._changed:
             self.requests += 1
             self.retries += 1
 
     def close(self) -> None:
-        """Send nothing any more, and end every wait."""
+        """Give no more permits, and end every wait with `ClosedError`."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
 
-    def _wait_for_turn(self) -> Turn:
+    def _acquire(self) -> Permit:
         with self._changed:
-            while (seconds := self._pace.seconds_to_wait(self._clock())) > 0:
+            self._check_open()
+            while (seconds := self._rate.seconds_to_wait(self._clock())) > 0:
                 self._wait(seconds)
-            self._check()
-            return self._start()
+                self._check_open()
+            permit = Permit(self._clock())
+            self._rate.start(permit.started_at)
+            self.requests += 1
+            return permit
 
-    def _start(self) -> Turn:
-        turn = Turn(self._clock())
-        self._pace.start(turn.started_at)
-        self.requests += 1
-        self._changed.notify_all()  # perhaps one more may
-        return turn
+    def _release(self, permit: Permit) -> None:
+        with self._changed:
+            self.request_seconds += self._clock() - permit.started_at
+            self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
+            self._changed.notify_all()  # not one: it might be a thread that waits for time
 
     def _count_retry(self, seconds: float) -> None:
         self.retries += 1
-        self.waited_seconds += seconds
+        self.retry_wait_seconds += seconds
 
     def _wait(self, seconds: float) -> None:
-        self._check()
+        """Wait for a change, at most so many seconds."""
         self._changed.wait(None if isinf(seconds) else seconds)
-        self._check()
 
-    def _check(self) -> None:
+    def _check_open(self) -> None:
         if self._is_closed:
             raise ClosedError

@@ -20,7 +20,7 @@ from urllib3.exceptions import (
 )
 
 from tap_audit_events.errors.exceptions import RetryableError, ServiceError, service_error, shown
-from tap_audit_events.service.adaptive_rate import http_date, retry_after_seconds
+from tap_audit_events.service.retry_after import http_date, retry_after_seconds
 
 _STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
 

@@ -1,4 +1,4 @@
-"""One gate for every thread that sends requests."""
+"""One rate limiter for every thread that sends requests."""
 
 import threading
 import time
@@ -6,31 +6,61 @@ from collections.abc import Callable
 
 import pytest
 
-from tap_audit_events.service.rate_limiter import ClosedError, Gate
+from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
 
 LONG = 3600.0
 
 
-def in_threads(count: int, work: Callable[[], None]) -> list[threading.Thread]:
+class SimulatedTime:
+    """A clock that only waits move: each wait passes at once, and is recorded."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.waits: list[float | None] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float | None = None) -> bool:
+        assert seconds is not None, "it would wait for another thread forever"
+        self.waits.append(seconds)
+        self.now += seconds
+        return False
+
+
+@pytest.fixture
+def simulated_time() -> SimulatedTime:
+    return SimulatedTime()
+
+
+@pytest.fixture
+def limiter(simulated_time: SimulatedTime, monkeypatch: pytest.MonkeyPatch) -> RateLimiter:
+    """Eight in flight at most, in simulated time."""
+    limiter = RateLimiter(8, simulated_time)
+    monkeypatch.setattr(limiter._changed, "wait", simulated_time.wait)
+    return limiter
+
+
+def start_threads(count: int, work: Callable[[], None]) -> list[threading.Thread]:
     threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
     for thread in threads:
         thread.start()
     return threads
 
 
-def all_end(threads: list[threading.Thread]) -> None:
+def join(threads: list[threading.Thread]) -> None:
     for thread in threads:
         thread.join(timeout=30)
         assert not thread.is_alive()
 
 
-def is_ended_while_it_pauses(gate: Gate) -> None:
+def pause_until_closed(limiter: RateLimiter) -> None:
     with pytest.raises(ClosedError):
-        gate.pause(LONG)
+        limiter.pause(LONG)
 
 
-class Counting:
-    """How many are inside at a time."""
+class Inside:
+    """Counts how many threads are inside its block at a time."""
 
     def __init__(self) -> None:
         self.now = self.most = self.total = 0
@@ -47,129 +77,196 @@ class Counting:
             self.now -= 1
 
 
-def test_no_more_than_the_limit_are_under_way() -> None:
-    """However many threads there are; each gets its turn, and failures give theirs back."""
-    gate, inside = Gate(3), Counting()
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_no_more_than_the_limit_are_in_flight(concurrency: int) -> None:
+    """Each of more threads gets its permits, and a failure returns its permit."""
+    limiter, inside = RateLimiter(concurrency), Inside()
 
     def work() -> None:
         for number in range(40):
             try:
-                with gate.turn() as turn, inside:
+                with limiter.permit() as permit, inside:
                     time.sleep(0.0005)
                     if number % 7 == 0:
                         raise ValueError
-                    turn.is_good = True
+                    permit.succeeded = True
             except ValueError:
                 pass
 
-    all_end(in_threads(10, work))
-    assert inside.total == gate.requests == 400
-    assert inside.most == 3
+    join(start_threads(10, work))
+    assert inside.total == limiter.requests == 400
+    assert inside.most == concurrency
+    assert limiter.retries == 0
 
 
-def test_a_refusal_holds_every_thread() -> None:
-    """While one waits out what the service asked for, no other sends; then all go on."""
-    gate = Gate(8)
+@pytest.mark.parametrize("seconds", [0.25, 1, 10, 900])
+def test_a_429_holds_every_request(
+    limiter: RateLimiter, simulated_time: SimulatedTime, seconds: float
+) -> None:
+    """No request starts until the wait is over, the refused one as little as others."""
+    with limiter.permit() as refused, limiter.permit() as other:
+        simulated_time.now = 3.0
+        limiter.rate_limited(refused, seconds)
+        other.succeeded = True
+    for _ in range(5):
+        with limiter.permit() as permit:
+            permit.succeeded = True
+            assert permit.started_at >= 3.0 + seconds
+    assert simulated_time.waits[0] == seconds
+    assert (limiter.requests, limiter.retries) == (7, 1)
+    assert limiter.retry_wait_seconds == seconds
+
+
+def test_the_longest_of_several_waits_counts(
+    limiter: RateLimiter, simulated_time: SimulatedTime
+) -> None:
+    """Requests that are refused together may be given different waits."""
+    with limiter.permit() as first, limiter.permit() as second, limiter.permit() as third:
+        for permit, seconds in ((first, 2.0), (second, 5.0), (third, 3.0)):
+            limiter.rate_limited(permit, seconds)
+    with limiter.permit() as permit:
+        assert permit.started_at == 5.0
+    assert (limiter.retries, limiter.retry_wait_seconds) == (3, 10.0)
+
+
+def test_fewer_requests_are_in_flight_after_a_429(
+    limiter: RateLimiter, simulated_time: SimulatedTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four may be in flight before, and two afterwards."""
+    with limiter.permit() as first, limiter.permit(), limiter.permit(), limiter.permit():
+        limiter.rate_limited(first, 1.0)
+    with (
+        limiter.permit(),
+        limiter.permit(),
+        pytest.raises(AssertionError, match="another thread"),
+        limiter.permit(),
+    ):
+        pass
+
+
+def test_a_429_holds_every_thread() -> None:
+    """The same with threads and a real clock."""
+    limiter = RateLimiter(8)
     started: list[float] = []
-    held = threading.Event()
+    is_held = threading.Event()
 
     def work() -> None:
-        held.wait()
-        with gate.turn() as turn:
+        is_held.wait()
+        with limiter.permit() as permit:
             started.append(time.monotonic())
-            turn.is_good = True
+            permit.succeeded = True
 
-    threads = in_threads(8, work)
-    with gate.turn() as turn:
-        gate.hold(turn, 0.3)
-        free_at = time.monotonic() + 0.29
-        held.set()
-    all_end(threads)
+    threads = start_threads(8, work)
+    with limiter.permit() as permit:
+        free_at = time.monotonic() + 0.1
+        limiter.rate_limited(permit, 0.1)
+        is_held.set()
+    join(threads)
     assert len(started) == 8
     assert min(started) >= free_at
-    assert (gate.retries, gate.waited_seconds) == (1, 0.3)
 
 
-def test_a_pause_is_for_one_request_only() -> None:
+@pytest.mark.parametrize("seconds", [0.0, 0.5, 60.0])
+def test_a_pause_lasts_as_long_as_it_says(
+    limiter: RateLimiter, simulated_time: SimulatedTime, seconds: float
+) -> None:
+    limiter.pause(seconds)
+    assert simulated_time.now == seconds
+    assert (limiter.requests, limiter.retries, limiter.retry_wait_seconds) == (0, 1, seconds)
+
+
+def test_a_pause_is_not_cut_short_by_other_requests(
+    limiter: RateLimiter, simulated_time: SimulatedTime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread that is woken early waits for the rest."""
+
+    def wake_early(seconds: float) -> bool:
+        return simulated_time.wait(min(seconds, 4.0))
+
+    monkeypatch.setattr(limiter._changed, "wait", wake_early)
+    limiter.pause(10.0)
+    assert simulated_time.waits == [4.0, 4.0, 2.0]
+
+
+def test_a_pause_holds_one_request_only() -> None:
     """Others are sent meanwhile."""
-    gate = Gate(2)
-    paused = in_threads(1, lambda: is_ended_while_it_pauses(gate))
-    while not gate.retries:
+    limiter = RateLimiter(2)
+    paused = start_threads(1, lambda: pause_until_closed(limiter))
+    while not limiter.retries:
         time.sleep(0.001)
-    with gate.turn() as turn:
-        turn.is_good = True
+    with limiter.permit() as permit:
+        permit.succeeded = True
     assert paused[0].is_alive()
-    gate.close()
-    all_end(paused)
+    limiter.close()
+    join(paused)
 
 
-def test_a_pause_takes_no_turn_from_another_thread() -> None:
-    """What wakes a thread that waits for its turn is not lost on one that waits for time."""
-    gate = Gate(1)
-    paused = in_threads(1, lambda: is_ended_while_it_pauses(gate))
-    while not gate.retries:
+def test_a_pause_keeps_no_permit_from_another_thread() -> None:
+    """What wakes a thread that waits for a permit is not lost on one that waits for time."""
+    limiter = RateLimiter(1)
+    paused = start_threads(1, lambda: pause_until_closed(limiter))
+    while not limiter.retries:
         time.sleep(0.001)
 
     def work() -> None:
         for _ in range(20):
-            with gate.turn() as turn:
+            with limiter.permit() as permit:
                 time.sleep(0.0005)
-                turn.is_good = True
+                permit.succeeded = True
 
-    all_end(in_threads(6, work))
-    assert gate.requests == 120
-    gate.close()
-    all_end(paused)
+    join(start_threads(6, work))
+    assert limiter.requests == 120
+    limiter.close()
+    join(paused)
 
 
 def test_closing_ends_every_wait() -> None:
-    """A wait for a turn, for the end of a hold, and a pause; nothing is sent afterwards."""
-    gate = Gate(2)
-    ended = Counting()
+    """A wait for a permit, for the end of a 429's wait, and a pause; nothing is sent afterwards."""
+    limiter, ended = RateLimiter(2), Inside()
 
-    def wait_for_a_turn() -> None:
-        with pytest.raises(ClosedError), gate.turn():
-            raise AssertionError("a turn was given")
+    def wait_for_a_permit() -> None:
+        with pytest.raises(ClosedError), limiter.permit():
+            raise AssertionError("a permit was given")
         with ended:
             pass
 
     def pause() -> None:
-        with pytest.raises(ClosedError):
-            gate.pause(LONG)
+        pause_until_closed(limiter)
         with ended:
             pass
 
-    with gate.turn() as turn:
-        gate.hold(turn, LONG)
-        threads = [*in_threads(4, wait_for_a_turn), *in_threads(2, pause)]
-        gate.close()
-        all_end(threads)
-    assert ended.total == 6
-    assert gate.requests == 1
-    with pytest.raises(ClosedError), gate.turn():
-        raise AssertionError("a turn was given")
+    with limiter.permit() as permit:
+        waiting_for_an_end = start_threads(3, wait_for_a_permit)
+        limiter.rate_limited(permit, LONG)
+        threads = [*start_threads(3, wait_for_a_permit), *start_threads(2, pause)]
+        limiter.close()
+        join([*waiting_for_an_end, *threads])
+    assert ended.total == 8
+    assert limiter.requests == 1
 
 
-def test_a_turn_at_once_never_waits() -> None:
-    """It is one of the turns: none beyond the limit, none in a hold, none when all is over."""
-    gate = Gate(1)
-    begun = gate.turn_at_once()
-    assert begun is not None
-    assert gate.turn_at_once() is None
-    with gate.turn(begun) as turn:
-        assert turn is begun
-    assert gate.requests == 1
-    gate.hold(begun, LONG)
-    assert gate.turn_at_once() is None
-    other = Gate(1)
-    other.close()
-    assert other.turn_at_once() is None
+def test_nothing_starts_after_closing(limiter: RateLimiter) -> None:
+    """Also if there would be nothing to wait for."""
+    limiter.close()
+    with pytest.raises(ClosedError), limiter.permit():
+        raise AssertionError("a permit was given")
+    with pytest.raises(ClosedError):
+        limiter.pause(0.0)
+    assert limiter.requests == 0
 
 
-def test_a_turn_at_once_can_be_given_back() -> None:
-    """A request that could not be sent, or whose answer nobody wants, is under way no more."""
-    gate = Gate(1)
-    begun = gate.turn_at_once()
-    assert begun is not None
-    gate.end(begun)
-    assert gate.turn_at_once() is not None
+def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime) -> None:
+    """Requests that overlap count in full; a wait for a permit is not part of a request."""
+    with limiter.permit() as refused:
+        with limiter.permit():
+            simulated_time.now += 2.0
+        simulated_time.now += 1.0
+        limiter.rate_limited(refused, 10.0)
+    with limiter.permit():
+        limiter.count_resend()
+        simulated_time.now += 0.5
+    limiter.pause(4.0)
+    assert limiter.request_seconds == 2.0 + 3.0 + 0.5
+    assert limiter.retry_wait_seconds == 14.0
+    assert (limiter.requests, limiter.retries) == (4, 3)
+    assert simulated_time.now == 17.5
