@@ -184,6 +184,27 @@ def test_after_an_early_refusal_requests_are_not_spaced(passes: int) -> None:
     assert rate.seconds_to_wait(10.2) == 0
 
 
+def test_the_spacing_is_measured_in_the_period_that_the_refusal_ends() -> None:
+    """Not by what succeeded before: one request is late, and four end in the next period."""
+    rate = AdaptiveRate(WORKERS)
+    for _ in range(3):
+        rate.start(0.0)
+        rate.end(started_at=0.0, succeeded=True)
+    rate.start(0.5)
+    rate.start(0.5)
+    rate.rate_limited(1.0, started_at=0.5, seconds=9)
+    rate.end(started_at=0.5, succeeded=False)
+    rate.end(started_at=0.5, succeeded=True)
+    for at in (10.0, 10.0, 11.0, 11.0):
+        rate.start(at)
+        rate.end(started_at=at, succeeded=True)
+    rate.start(12.0)
+    rate.rate_limited(12.5, started_at=12.0, seconds=4)
+    rate.end(started_at=12.0, succeeded=False)
+    rate.start(16.5)
+    assert rate.seconds_to_wait(16.5) == pytest.approx(6 / 4 * 1.05)
+
+
 # A limit that stays
 
 

@@ -50,7 +50,7 @@ def start_threads(count: int, work: Callable[[], None]) -> list[threading.Thread
 
 def join(threads: list[threading.Thread]) -> None:
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=10)
         assert not thread.is_alive()
 
 

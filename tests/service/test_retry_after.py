@@ -1,5 +1,6 @@
 """The wait that a Retry-After header asks for."""
 
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from email.utils import format_datetime
 
@@ -66,11 +67,24 @@ def test_http_dates(header: str, seconds: float) -> None:
         None, "", "  ", "soon", "-1", "-5", "-0", "-0.5", "+5", "1e3", "1_000", "1,000", "5, 10",
         ".5", "5.", "5s", "0x10", "nan", "inf", "-inf", "\uff11\uff12", "\u0663",
         "Sat, 99 Jan 2026 12:00:07 GMT", "Sat, 31 Jan 2026 25:00:07 GMT", "tomorrow",
+        "Sat, 31 Jan 2026 12:00:07 +99999999999999999999",
+        "Sat, 31 Jan 99999999999999999999 12:00:07 GMT",
     ],
 )  # fmt: skip
 def test_anything_else_is_ignored(header: str | None) -> None:
     """Neither form: the caller's own backoff decides."""
     assert retry_after_seconds(header, now=NOW) is None
+
+
+def test_a_date_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the tap runs."""
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert retry_after_seconds("Sat Jan 31 12:00:07 2026", now=NOW) == 7
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_the_longest_wait_is_a_quarter_of_an_hour() -> None:
