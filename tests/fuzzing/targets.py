@@ -46,7 +46,7 @@ from tap_audit_events.events.instants import (
 )
 from tap_audit_events.events.page import encode, read_page, read_record, split_page
 from tap_audit_events.events.window import Window
-from tap_audit_events.service.adaptive_rate import (
+from tap_audit_events.service.retry_after import (
     LONGEST_RETRY_AFTER_SECONDS,
     http_date,
     retry_after_seconds,
