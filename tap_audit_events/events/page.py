@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import ServiceError, service_error, shown
+from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
 
 _REPLACEMENT = rb"\ufffd"
@@ -146,7 +146,7 @@ def split_page(body: bytes, *, is_next_asked: bool = False) -> Envelope:
         envelope = _read_envelope(text)
         cursor = envelope.nextCursor if text is body else _cursor_as_sent(body)
     except msgspec.ValidationError as error:
-        raise service_error("AE-ENVELOPE", details=shown(str(error))) from None
+        raise service_error("AE-ENVELOPE", details=sanitize(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise service_error("AE-NO-JSON", details=f"{error}; it begins {_start(body)}") from None
     except RecursionError:
@@ -205,7 +205,7 @@ def read_record(text: Text) -> dict[str, Any]:
     try:
         return _read_exact_record(text)
     except RecursionError:
-        raise service_error("AE-NESTING", details=shown(bytes(text).decode())) from None
+        raise service_error("AE-NESTING", details=sanitize(bytes(text).decode())) from None
 
 
 def _read_exact_record(text: Text) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def _up_to_malformed(
 def _malformed(position: int, text: Text, error: Exception) -> ServiceError:
     return service_error(
         "AE-EVENT",
-        details=f"event {position + 1} of the page: {error}: {shown(bytes(text).decode())}",
+        details=f"event {position + 1} of the page: {error}: {sanitize(bytes(text).decode())}",
     )
 
 
@@ -355,4 +355,4 @@ encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def _start(body: bytes) -> str:
-    return shown(body[:4000].decode("utf-8", "backslashreplace"), 80)
+    return sanitize(body[:4000].decode("utf-8", "backslashreplace"), 80)

@@ -1,4 +1,4 @@
-"""The range of a run, and the windows it is asked in."""
+"""The range of a run, and the windows in which it is requested."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from tap_audit_events.events.instants import (
 )
 
 AsksAhead: TypeAlias = Callable[[Instant | None], bool]
-"""Whether the page after one that has just come may be asked for before that one is looked at; it
-is told what seems to be the newest instant in it, None where that is not known."""
+"""Whether the next page may be requested before the last one is read. Its argument is the last
+page's newest instant as far as it is known, None if it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A range of time, asked with the same filters on each of its pages.
+    """A time range that is requested with the same filters on each of its pages.
 
     Attributes:
-        start: first instant that belongs to it, None for the oldest event there is.
-        end: last instant that belongs to it.
-        until: first instant that belongs to the next window already, None where there is none.
-            What is asked reaches to `end`, and is read no further than here.
+        start: first instant of the window, None for the time of the oldest event.
+        end: last instant of the window.
+        until: first instant of the next window, None if there is none. The requests reach to
+            `end`, but the window is read only up to here.
     """
 
     start: Instant | None
@@ -38,16 +38,16 @@ class Window:
 
     @property
     def start_time(self) -> str | None:
-        """What ``startTime`` asks: rounded down to a second, for services differ in rounding."""
+        """Value of ``startTime``: rounded down to a second, because services differ in rounding."""
         return None if self.start is None else text_of(whole_second(self.start))
 
     @property
     def end_time(self) -> str:
-        """What ``endTime`` asks: rounded up to a second."""
+        """Value of ``endTime``: rounded up to a second."""
         return text_of(next_whole_second(self.end))
 
     def holds(self, instant: Instant) -> bool:
-        """Whether an instant lies in the window: `start` and `end` do, `until` does not."""
+        """Whether an instant is in the window, which includes `start` and `end` but not `until`."""
         return (
             (self.start is None or self.start <= instant)
             and instant <= self.end
@@ -55,7 +55,7 @@ class Window:
         )
 
     def asks(self, instant: Instant) -> bool:
-        """Whether a request for the window asks for an instant; the bounds asked are rounded."""
+        """Whether a request for the window covers an instant, given that its bounds are rounded."""
         start = None if self.start is None else whole_second(self.start)
         return Window(start, next_whole_second(self.end)).holds(instant)
 
@@ -75,9 +75,9 @@ def run_window(
 ) -> Window | None:
     """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).
 
-    With `ids_from` it starts there at the earliest: what was delivered before is not known by id.
-    Both the bookmark's side and ``now`` are rounded down to whole seconds: events of the second
-    that is still running wait for the next run. None where the range is empty.
+    With `ids_from` it starts there at the earliest, because ids delivered before are not known.
+    The bookmark's side and ``now`` are rounded down to whole seconds: events of the current second
+    are left for the next run. None if the range is empty.
     """
     starts = [] if start_date is None else [start_date]
     if bookmark is not None:

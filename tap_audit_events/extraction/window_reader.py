@@ -169,6 +169,6 @@ def _rest(
     """The window from the newest instant on, where that is farther than ever before."""
     if position.newest is None or not position.in_order or not position.is_beyond(reached):
         start = position.safe or reached.newest or window.start
-        error.where = f"in {Window(start, window.end)}"
+        error.window = str(Window(start, window.end))
         raise error
     return Window(position.newest, window.end)

@@ -10,7 +10,7 @@ from singer_sdk.authenticators import BearerTokenAuthenticator
 
 from tap_audit_events.config.token_file import read_token_file
 from tap_audit_events.errors.exceptions import service_error
-from tap_audit_events.errors.redaction import keep_secret
+from tap_audit_events.errors.redaction import register_secret
 
 
 class AccessTokenAuthenticator(BearerTokenAuthenticator):
@@ -60,7 +60,7 @@ class AccessTokenAuthenticator(BearerTokenAuthenticator):
         except ValueError as error:
             self.logger.warning("access_token_file %s", error)
             return
-        keep_secret(token)
+        register_secret(token)
         bearer = f"Bearer {token}"
         if bearer != self.auth_headers["Authorization"]:
             self.logger.info("access_token_file holds another token now: the run goes on with it")

@@ -349,12 +349,12 @@ class Client:
             too_long = service_error(
                 "AE-RETRY-AFTER", details=f"Retry-After of {asked:.0f} seconds; {error.details}"
             )
-            too_long.where = error.where
+            too_long.window = error.window
             raise too_long from None
         seconds = pause_seconds(asked, backoff_seconds)
         self._logger.warning(
             "Asking again in %.1f s, retry %d of %d: %s",
-            seconds, retry, self._settings.max_retries, error.happened,
+            seconds, retry, self._settings.max_retries, error.summary,
         )  # fmt: skip
         if error.code == "AE-429":
             self._gate.hold(turn, seconds)
@@ -382,12 +382,12 @@ def about(window: Window) -> Iterator[None]:
     try:
         yield
     except ServiceError as error:
-        error.where = f"in {window}"
+        error.window = str(window)
         raise
 
 
 def _used_up(error: RetryableError, retries: int) -> RetryableError:
     gave_up = f"; gave up after {retries} retries" if retries else ""
     final = RetryableError(error.code, details=f"{error.details}{gave_up}")
-    final.where = error.where
+    final.window = error.window
     return final

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from singer_sdk.pagination import BaseAPIPaginator
 
-from tap_audit_events.errors.exceptions import service_error, shown
+from tap_audit_events.errors.exceptions import sanitize, service_error
 
 RECENT_CURSORS: Final = 10_000
 
@@ -42,7 +42,7 @@ class NextCursorPaginator(BaseAPIPaginator[str | None]):
         if cursor is None:
             return None
         if cursor in self._recent or cursor == self._milestone:
-            raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {shown(cursor)}")
+            raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {sanitize(cursor)}")
         self._remember(cursor)
         return cursor
 

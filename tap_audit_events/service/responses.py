@@ -19,7 +19,7 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from tap_audit_events.errors.exceptions import RetryableError, ServiceError, service_error, shown
+from tap_audit_events.errors.exceptions import RetryableError, ServiceError, sanitize, service_error
 from tap_audit_events.service.adaptive_rate import http_date, retry_after_seconds
 
 _STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
@@ -30,7 +30,7 @@ def failure(response: requests.Response, body: bytes, *, has_cursor: bool) -> Se
     status = response.status_code
     said = f"status {status}, {_said(body)}"
     if 300 <= status < 400:
-        location = shown(response.headers.get("Location", ""))
+        location = sanitize(response.headers.get("Location", ""))
         return service_error("AE-REDIRECT", details=f"status {status} to {location}")
     if status == HTTPStatus.BAD_REQUEST and has_cursor:
         return service_error("AE-CURSOR-REFUSED", details=said)
@@ -49,9 +49,9 @@ def _said(body: bytes) -> str:
     """The service's errCode, msg and vars, or the start of what came instead."""
     try:
         error = json.loads(body)
-        parts = [f"{key} {shown(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
+        parts = [f"{key} {sanitize(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return f"body {shown(body.decode('utf-8', 'backslashreplace'))}"
+        return f"body {sanitize(body.decode('utf-8', 'backslashreplace'))}"
     return ", ".join(parts)
 
 
@@ -59,7 +59,9 @@ def no_answer(error: Exception) -> ServiceError:
     """What kept an answer from coming, or from coming whole."""
     cause = _innermost(error)
     said = str(cause).removeprefix("None: ")  # urllib3 names the pool, of which it may know none
-    return service_error(_case_of(error, cause), details=f"{type(cause).__name__}: {shown(said)}")
+    return service_error(
+        _case_of(error, cause), details=f"{type(cause).__name__}: {sanitize(said)}"
+    )
 
 
 def _case_of(error: Exception, cause: BaseException) -> str:

@@ -15,7 +15,7 @@ from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.errors.redaction import holds_secret, without_secrets_in
+from tap_audit_events.errors.redaction import contains_secret, redact_json
 from tap_audit_events.events.page import Text
 
 _BUFFER_BYTES: Final = 1 << 16
@@ -65,9 +65,9 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         else:
             value = message.to_dict()
         line = self._encode(value)
-        if message.type == SingerMessageType.RECORD or not holds_secret(line.decode()):
+        if message.type == SingerMessageType.RECORD or not contains_secret(line.decode()):
             return line
-        return self._encode(without_secrets_in(value))
+        return self._encode(redact_json(value))
 
     def write_message(self, message: Message) -> None:
         """Write a message; not a STATE that is already the last line.

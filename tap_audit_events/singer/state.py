@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from tap_audit_events import REPLICATION_KEY
-from tap_audit_events.errors.exceptions import SettingsError, shown
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
 from tap_audit_events.extraction.watermark import Watermark
 
@@ -73,7 +73,7 @@ def from_bookmark(
     held = _held(bookmark)
     if held.get("organization_id", organization_id).lower() != organization_id.lower():
         raise _unusable(
-            f"it belongs to the organization {shown(held['organization_id'], 60)},"
+            f"it belongs to the organization {sanitize(held['organization_id'], 60)},"
             " not to that of organization_id: give each organization a state of its own"
         )
     instant = _instant(value)
@@ -137,7 +137,7 @@ def _instant(value: Any) -> Instant:
     except TypeError:
         raise _unusable("its time is no text") from None
     except ValueError as error:
-        raise _unusable(f"its time {shown(value, 60)} {error}") from None
+        raise _unusable(f"its time {sanitize(value, 60)} {error}") from None
 
 
 def _unusable(problem: str) -> SettingsError:

@@ -27,8 +27,8 @@ from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OutputError,
     SettingsError,
+    sanitize,
     service_error,
-    shown,
 )
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.page import Envelope, Page, read_page
@@ -183,7 +183,7 @@ class AuditEventsStream(Stream):
             self.logger.warning(
                 "action_types was widened since the bookmark was written: older events of %s were"
                 " never asked for. To have them, run once without state.",
-                ", ".join(map(shown, added)) or "the other types",
+                ", ".join(map(sanitize, added)) or "the other types",
             )
         return from_bookmark(
             self.stream_state,
@@ -334,13 +334,13 @@ class AuditEventsStream(Stream):
         try:
             super()._write_record_message(record)
         except RecursionError:
-            raise service_error("AE-NESTING", details=f"event {shown(event_id)}") from None
+            raise service_error("AE-NESTING", details=f"event {sanitize(event_id)}") from None
         except (AuditEventsError, MappingError):
             raise
         except Exception as error:
-            what = f"{type(error).__name__}: {shown(str(error))}"
+            what = f"{type(error).__name__}: {sanitize(str(error))}"
             raise SettingsError(
-                [f"stream_maps fails at event {shown(event_id)} ({what})"], "AE-STREAM-MAPS"
+                [f"stream_maps fails at event {sanitize(event_id)} ({what})"], "AE-STREAM-MAPS"
             ) from error
 
 
@@ -353,7 +353,7 @@ def pages_of(client: Client, asks_ahead: AsksAhead, window: Window) -> Pages:
     def read(envelope: Envelope) -> Page:
         page = read_page(envelope)
         if page.malformed:
-            page.malformed.where = f"in {window}"
+            page.malformed.window = str(window)
         return page
 
     with closing(client.envelopes(window, asks_ahead)) as envelopes:

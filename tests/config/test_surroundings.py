@@ -81,7 +81,7 @@ def test_a_state_of_another_stream_is_warned_about(service: Service, sync: Sync)
     """A misspelt stream would read everything again."""
     service.add(TEN_EVENTS)
     done = sync(state={"bookmarks": {"audit-events": {"replication_key_value": "x"}}})
-    assert done.warnings == ["The state has no bookmark of audit_events: all events are read"]
+    assert done.warnings == ["The state has no bookmark for audit_events: all events are read"]
 
 
 def test_ids_that_are_not_used_are_warned_about(service: Service, sync: Sync) -> None:
@@ -189,7 +189,7 @@ def test_bounds_that_were_rounded_raise_no_warning(service: Service, sync: Sync)
 def echoes(token: str) -> dict[str, bytes]:
     escaped = json.dumps(token)
     return {
-        "no JSON": f"<pre>Authorization: Bearer {token}</pre>".encode(),
+        "not JSON": f"<pre>Authorization: Bearer {token}</pre>".encode(),
         "event": f'{{"auditEvents": [{{"id": "x", "token": {escaped}}}]}}'.encode(),
         "cursor": f'{{"auditEvents": [], "nextCursor": {escaped}}}'.encode(),
         "envelope": f"{{{escaped}: 1}}".encode(),
@@ -304,7 +304,7 @@ def test_names_in_the_environment_that_are_no_settings_are_warned_about(sync: Sy
     """A misspelt variable is found like a misspelt setting."""
     given = {"TAP_AUDIT_EVENTS_PAGESIZE": "5", "TAP_AUDIT_EVENTS__ID": "m"}
     done = sync("--config", "ENV", environment=given).raise_for_exit_code()
-    assert done.warnings == ["'pagesize' is no setting and is ignored: did you mean page_size?"]
+    assert done.warnings == ["'pagesize' is not a setting and is ignored: did you mean page_size?"]
 
 
 def test_a_path_cannot_forge_a_log_line(settings: dict[str, Any]) -> None:
