@@ -6,6 +6,7 @@ import json
 import logging
 import logging.handlers
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -300,6 +301,8 @@ ECHOES: dict[str, dict[str, Any]] = {
     "Location": {"code": 302, "location": f"https://e.example/?t={quote(TOKEN, safe='')}"},
     "Retry-After": {"code": 429, "retry_after": TOKEN.replace("\\", "")},
     "long Retry-After": {"code": 503, "retry_after": "99999", "msg": TOKEN},
+    "lower case": {"code": 403, "msg": f"no {TOKEN.lower()}"},
+    "upper case": {"code": 403, "err_code": TOKEN.upper()},
 }
 
 
@@ -313,6 +316,47 @@ def test_an_echo_in_an_error_is_masked(
     service.add_faults([Fault(kind="status", **ECHOES[where])])
     done = sync(access_token=TOKEN, max_retries=0, environment={"LOGLEVEL": level})
     assert only_error(done)
+    assert TOKEN.lower()[:12] not in done.log.lower()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-be"])
+def test_an_echo_in_utf_16_is_masked(encoding: str, service: Service, sync: Sync) -> None:
+    """Read as UTF-8, it has NUL bytes between its letters, which a line shows as escapes."""
+    service.access_token = TOKEN
+    body = f"<p>Bearer {TOKEN}</p>".encode(encoding)
+    service.add_faults([Fault(kind="body", text=body)])
+    done = sync(access_token=TOKEN, max_retries=0)
+    assert "p\\x00a\\x00t" not in only_error(done)
+    assert TOKEN[:12] not in re.sub(r"(\\x00)+", "", done.log)
+
+
+def test_a_token_in_quotes_is_masked_without_them(service: Service, sync: Sync) -> None:
+    """The quotes are a mistake in the configuration; the service may echo what is between them."""
+    service.add_faults([Fault(kind="status", code=401, msg=f"unknown: {TOKEN[:9]}secret-name")])
+    done = sync(access_token=f'"{TOKEN[:9]}secret-name"')
+    assert "secret-name" not in only_error(done)
+
+
+@pytest.mark.parametrize(
+    "settings_of",
+    [
+        lambda url: {"action_types": ["workspace_create", "acme_pat_secret-name"]},
+        lambda url: {"base_url": f"{url}/acme_pat_secret-name"},
+        lambda url: {"base_url": f"{url}/ACME_PAT_SECRET-NAME/x"},
+        lambda url: {"base_url": f"{url}/a%2Facme%5Fpat%5Fsecret-name"},
+    ],
+)
+def test_a_token_in_a_url_is_masked_in_the_debug_log(
+    settings_of: Callable[[str], dict[str, Any]],
+    service: Service,
+    settings: dict[str, Any],
+    sync: Sync,
+) -> None:
+    """Libraries log the URL of each request, which contains these settings."""
+    done = sync(environment={"LOGLEVEL": "DEBUG"}, **settings_of(settings["base_url"]))
+    assert "GET /" in done.log
+    assert "secret-name" not in done.log.lower()
+    service.violations.clear()  # the sandbox does not know these paths
 
 
 def test_a_cursor_that_echoes_is_masked_in_the_debug_log(service: Service, sync: Sync) -> None:
