@@ -99,12 +99,12 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " instant that it has delivered. That is wasted if the next cursor is refused too before"
         " any new event has come, for example because more events share one instant than a page"
         " can contain.",
-        "Events of this window are missing; the events before it are delivered. Run the tap again."
+        "The events up to that instant are delivered. Run the tap again: it resumes there."
         " If the error returns, try another page_size.",
     ),
     "AE-REDIRECT": ErrorEntry(
         Category.REFUSED,
-        "The service redirects to another URL, which the access token is not sent to",
+        "The service redirects to another URL, and the access token is not sent there",
         "The service has moved, or a sign-in page or a proxy stands in front of it."
         " The line shows the new URL.",
         "If the new URL is right, set base_url to it. If not, ask the operator of the service.",
@@ -195,7 +195,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-EMPTY-PAGES": ErrorEntry(
         Category.CONTRACT,
         "The service keeps sending empty pages, each with a new nextCursor",
-        "An empty page is allowed, and events may follow it; so many in a row lead nowhere.",
+        "An empty page is allowed, and events may follow it; so many in a row make no progress.",
         f"The events before them are delivered. {_RUN_AGAIN}",
     ),
     "AE-NO-PROGRESS": ErrorEntry(
@@ -203,7 +203,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The service's pages contain only events that it has already sent in the same window",
         "The service, or a gateway in front of it, ignores the cursor and sends the same events"
         " with a new nextCursor each time.",
-        f"The events of these pages are delivered. {_RUN_AGAIN}",
+        f"The events up to these pages are delivered. {_RUN_AGAIN}",
     ),
     "AE-CURSOR-REPEATED": ErrorEntry(
         Category.CONTRACT,

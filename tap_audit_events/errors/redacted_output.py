@@ -1,4 +1,4 @@
-"""Masks secrets in every log record and in everything that is written to stderr.
+"""Masks secrets in every log record, which it also shortens, and in everything on stderr.
 
 Events are data: what they contain is written to stdout unchanged.
 """
@@ -9,13 +9,16 @@ import io
 import logging
 import sys
 from collections.abc import Callable
-from typing import TextIO
+from typing import Final, TextIO
 
 from tap_audit_events.errors.redaction import redact
 
+MAX_RECORD_LENGTH: Final = 20_000
+"""Most characters of a log record; enough for a traceback. Libraries log headers of any size."""
+
 
 def redact_logs() -> None:
-    """Mask the secrets in each log record before any handler, present or future, gets it."""
+    """Mask the secrets in each log record, and shorten it, before any handler gets it."""
     logging.Handler.handle = _handle_redacted  # type: ignore[method-assign]
 
 
@@ -37,11 +40,13 @@ def _handle_redacted(self: logging.Handler, record: logging.LogRecord) -> bool:
 
 
 def _redact_record(record: logging.LogRecord) -> None:
-    """Mask the secrets in a record: in its message, its traceback and its extra attributes."""
+    """Mask the secrets in a record's message, traceback and other attributes; shorten the text."""
     text = record.getMessage()
     if record.exc_info:
         text += "\n" + logging.Formatter().formatException(record.exc_info)
     redacted = redact(text)
+    if len(redacted) > MAX_RECORD_LENGTH:
+        redacted = f"{redacted[:MAX_RECORD_LENGTH]}…"
     if redacted != text:
         record.msg, record.args, record.exc_info, record.exc_text = redacted, None, None, None
     for name, value in list(vars(record).items()):

@@ -24,7 +24,11 @@ from singer_sdk.singerlib import SchemaMessage, StateMessage
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors import redaction
 from tap_audit_events.errors.catalogue import CATALOGUE
-from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
+from tap_audit_events.errors.redacted_output import (
+    MAX_RECORD_LENGTH,
+    redact_logs,
+    redact_stderr,
+)
 from tap_audit_events.errors.redaction import (
     MASK,
     MIN_SECRET_LENGTH,
@@ -44,7 +48,7 @@ from tests.errors.test_errors import only_error
 from tests.running import Run, forms_of, run
 from tests.singer.test_stopping import start, wait_for_log  # noqa: F401 - a fixture
 
-TOKEN = "acme_pat_9+/=&<\"x\\y'%z"
+TOKEN = "acme_pat_9+/=&<\"X\\y'%Zz"
 """Every escape changes it."""
 
 
@@ -165,7 +169,7 @@ LOGGED: dict[str, Callable[[logging.Logger], object]] = {
     "argument": lambda logger: logger.info("is %s, %r", TOKEN, {"Authorization": TOKEN}),
     "split": lambda logger: logger.info("%s%s", TOKEN[:6], TOKEN[6:]),
     "percent": lambda logger: logger.info("100 %% of %s", TOKEN),
-    "address": lambda logger: logger.debug("GET /v1?cursor=%s", quote(TOKEN, safe="").lower()),
+    "URL": lambda logger: logger.debug("GET /v1?cursor=%s", quote(TOKEN, safe="").lower()),
     "extra": lambda logger: logger.info("x", extra={"config": {"access_token": TOKEN}}),
     "stack": lambda logger: logger.handle(
         logging.makeLogRecord({"msg": "x", "stack_info": TOKEN, "levelno": 30})
@@ -207,6 +211,21 @@ def test_a_traceback_is_logged_without_the_token(collected: Collected) -> None:
     assert_discreet("\n".join(collected.sent))
     assert "It failed\nTraceback" in collected.sent[0]
     assert f"ValueError: inner {MASK}" in collected.sent[0]
+
+
+@pytest.mark.parametrize("has_traceback", [True, False])
+def test_a_long_record_is_cut(has_traceback: bool, collected: Collected) -> None:
+    """A library may log headers of many megabytes, as a message or in a traceback."""
+    logger = logging.getLogger("some.library")
+    if has_traceback:
+        try:
+            raise ValueError("x" * 10 * MAX_RECORD_LENGTH)
+        except ValueError:
+            logger.exception("It failed")
+    else:
+        logger.warning("%s", "x" * 10 * MAX_RECORD_LENGTH)
+    assert collected.sent[0].endswith("xxx…")
+    assert len(max(collected.sent, key=len)) < 3 * MAX_RECORD_LENGTH
 
 
 def test_a_record_without_the_token_is_left_alone(collected: Collected) -> None:
@@ -330,11 +349,14 @@ def test_an_echo_in_utf_16_is_masked(encoding: str, service: Service, sync: Sync
     assert TOKEN[:12] not in re.sub(r"(\\x00)+", "", done.log)
 
 
-def test_a_token_in_quotes_is_masked_without_them(service: Service, sync: Sync) -> None:
-    """The quotes are a mistake in the configuration; the service may echo what is between them."""
-    service.add_faults([Fault(kind="status", code=401, msg=f"unknown: {TOKEN[:9]}secret-name")])
-    done = sync(access_token=f'"{TOKEN[:9]}secret-name"')
-    assert "secret-name" not in only_error(done)
+@pytest.mark.parametrize("given", ['"TOKEN"', "'TOKEN'", "Bearer:TOKEN", "TOKEN.", "<TOKEN>;"])
+def test_a_token_with_other_characters_around_it_is_masked(
+    given: str, service: Service, sync: Sync
+) -> None:
+    """They are a mistake in the configuration; the service may echo the token without them."""
+    service.add_faults([Fault(kind="status", code=401, msg="unknown: acme_pat_secret-name")])
+    done = sync(access_token=given.replace("TOKEN", "acme_pat_secret-name"))
+    assert f"unknown: {MASK}" in only_error(done)
 
 
 @pytest.mark.parametrize(
