@@ -1,7 +1,7 @@
-"""Brings the parts of the documents that are made up to date: ``make docs``.
+"""Regenerates the generated parts of the documents: ``make docs``.
 
-They stand between ``<!-- made: NAME -->`` and ``<!-- end -->``: what the demo prints, the tables of
-settings, the page of errors, the size of a state. Tests compare them with the code.
+They are between ``<!-- made: NAME -->`` and ``<!-- end -->``: the output of the demo, the table of
+settings, the errors, the size of a state. Tests compare them with the code.
 """
 
 import re
@@ -14,7 +14,7 @@ from pathlib import Path
 from singer_sdk.singerlib import StateMessage
 
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
-from tap_audit_events.errors.catalogue import CASES, Kind
+from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.extraction.id_groups import Group, digests_of
@@ -30,12 +30,12 @@ LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z \[")
 
 
 def part(text: str, name: str) -> str:
-    """What stands in a part of a page."""
-    return _pattern(name).search(text)[2]  # type: ignore[index]  # a page without it is an error
+    """The content of a generated part of a page."""
+    return _pattern(name).search(text)[2]  # type: ignore[index]  # a page without the part is an error
 
 
 def with_part(text: str, name: str, content: str) -> str:
-    """The page with other content in that part."""
+    """The page with new content in a generated part."""
     return _pattern(name).sub(lambda found: f"{found[1]}{content}{found[3]}", text)
 
 
@@ -44,8 +44,8 @@ def _pattern(name: str) -> re.Pattern[str]:
 
 
 def settings_table() -> str:
-    """Each setting, with its kind, default and description."""
-    rows = ["| setting | kind | default | |", "|---|---|---|---|"]
+    """Each setting with its type, default and description."""
+    rows = ["| setting | type | default | description |", "|---|---|---|---|"]
     for name, schema in SETTINGS_SCHEMA["properties"].items():
         if "title" not in schema or name.startswith(("stream_map", "faker", "flattening")):
             continue
@@ -58,40 +58,40 @@ def settings_table() -> str:
 
 
 def error_line() -> str:
-    """An error as the log has it."""
+    """An error as a line of the log."""
     error = service_error(
         "AE-403", details="status 403, errCode 'forbidden', msg 'No', vars 'null'"
     )
-    error.where = "in 2026-01-31T08:00:00Z to 2026-01-31T09:00:00Z"
+    error.window = "2026-01-31T08:00:00Z to 2026-01-31T09:00:00Z"
     logged = f"2026-01-31 09:00:01,234 | ERROR    | {'tap-audit-events':30} | {error}"
     return f"```text\n{logged}\n```\n"
 
 
-ASKED_AGAIN = {
-    Kind.RETRY: "yes, up to `max_retries` times before this line",
-    Kind.CURSOR: "the window is, as long as that brings something new",
+RETRIED = {
+    Category.RETRY: "yes, up to `max_retries` times before this line",
+    Category.CURSOR: "the window is restarted, as long as that brings new events",
 }
 EXIT_CODES = {
-    Kind.STOPPED: " and ".join(
+    Category.STOPPED: " and ".join(
         f"{128 + number} after {number.name}" for number in (signal.SIGTERM, signal.SIGINT)
     )
 }
 
 
 def error_sections() -> str:
-    """Each code with what happened, why, what to do, and what becomes of the run."""
+    """A section for each code: what happened, why, what to do, whether it is retried, exit code."""
     return "\n".join(
-        f"## {code}\n\n**{case.happened}.**\n\n"
-        f"- Why: {case.cause}\n"
-        f"- What to do: {case.next_step}\n"
-        f"- Asked again by itself: {ASKED_AGAIN.get(case.kind, 'no')}\n"
-        f"- Exit code: {EXIT_CODES.get(case.kind, '1')}\n"
-        for code, case in CASES.items()
+        f"## {code}\n\n**{entry.summary}.**\n\n"
+        f"- Why: {entry.cause}\n"
+        f"- What to do: {entry.next_step}\n"
+        f"- Retried automatically: {RETRIED.get(entry.category, 'no')}\n"
+        f"- Exit code: {EXIT_CODES.get(entry.category, '1')}\n"
+        for code, entry in CATALOGUE.items()
     )
 
 
 def state_table() -> str:
-    """How long a STATE line is, for ids that are UUIDs."""
+    """The size of a STATE line, for ids that are UUIDs."""
     rows = ["| ids within the lookback | one STATE |", "|---|---|"]
     for count in (0, 100, 1000, LONGEST_MEMORY):
         ids = [str(uuid.UUID(int=number)) for number in range(count)]
@@ -105,13 +105,13 @@ def state_table() -> str:
 
 
 def demo_output(printed: str) -> str:
-    """What the demo prints, without the log lines of Meltano and its plugins."""
+    """The output of the demo, without the log lines of Meltano and its plugins."""
     lines = [line for line in printed.strip("\n").split("\n") if not LOG_LINE.match(line)]
     return "```text\n" + "\n".join(line.rstrip() for line in lines) + "\n```\n"
 
 
 def main() -> None:
-    """Make every part anew; the demo runs once."""
+    """Regenerate every part; the demo runs once."""
     command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
     demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     text = with_part(README.read_text(), "demo", demo_output(demo.stdout))

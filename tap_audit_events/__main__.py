@@ -8,15 +8,15 @@ import os
 import sys
 from pathlib import Path
 
-from tap_audit_events.errors.redaction import guard_log, guard_stderr
+from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
 
 _LEVELS = ("TAP_AUDIT_EVENTS_LOGLEVEL", "LOGLEVEL")
 
 
 def main() -> None:
     """Run the tap; what is wrong before it can say so itself is one line, too."""
-    guard_stderr()
-    guard_log()
+    redact_stderr()
+    redact_logs()
     atexit.register(_abandon_stderr_that_is_gone)
     for name in _LEVELS:
         level = os.environ.get(name, "")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tap_audit_events.errors.redaction import LEAST_LENGTH
+from tap_audit_events.errors.redaction import MIN_SECRET_LENGTH
 from tap_audit_events.sandbox import Service
 
 STREAM = "audit_events"
@@ -140,7 +140,7 @@ def _tokens(settings: Mapping[str, Any] | str, environment: Mapping[str, str]) -
     found = [str(each).strip() for each in token if each is not None]
     file = Path(str(given.get("access_token_file", "")))
     found += [file.read_text(errors="replace").strip()] if file.is_file() else []
-    return [each for each in found if len(each) >= LEAST_LENGTH]
+    return [each for each in found if len(each) >= MIN_SECRET_LENGTH]
 
 
 def _written(folder: Path, given: Mapping[str, object]) -> Sequence[str]:

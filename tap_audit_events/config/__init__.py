@@ -1,1 +1,1 @@
-"""The settings of a run."""
+"""The settings of a run, and the files that they are read from."""

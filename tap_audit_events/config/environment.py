@@ -1,4 +1,4 @@
-"""Settings from environment variables, which hold texts only."""
+"""Settings from environment variables, whose values are always strings."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ from typing import Any, Final
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 
 
-def settings_from_texts(
+def parse_settings(
     texts: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Settings given as texts, as environment variables are, in the types of their schemas.
+    """Convert the texts of environment variables to the types of their settings' schemas.
 
-    A text that does not fit stays as it is, to be refused like any other value. A list is JSON, or
-    texts separated by commas.
+    A text that does not fit its type stays a string, so that its validator refuses it. A list is
+    JSON, or strings separated by commas.
     """
-    return {
-        name: _from_text(text, properties[name].get("type", ())) for name, text in texts.items()
-    }
+    return {name: _parse(text, properties[name].get("type", ())) for name, text in texts.items()}
 
 
-def _from_text(text: str, types: str | Sequence[str]) -> Any:
-    kind = types if isinstance(types, str) else next(iter(types), "string")
+def _parse(text: str, types: str | Sequence[str]) -> Any:
+    first_type = types if isinstance(types, str) else next(iter(types), "string")
     try:
-        return _FROM_TEXT.get(kind, str)(text)
+        return _PARSERS.get(first_type, str)(text)
     except (ValueError, RecursionError):
         return text
 
 
-def unknown_environment(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """The names of environment variables that look like settings of the tap and are none.
+def unknown_settings(names: Iterable[str], known: Iterable[str]) -> list[str]:
+    """Names of environment variables with the tap's prefix that are not settings, without prefix.
 
-    Those with two underscores are Meltano's own.
+    Meltano sets variables with two underscores after the prefix; they do not count.
     """
     prefix, known = ENVIRONMENT_PREFIX, {*known, "loglevel"}
     return [
@@ -45,16 +43,16 @@ def unknown_environment(names: Iterable[str], known: Iterable[str]) -> list[str]
     ]
 
 
-def _list_from_text(text: str) -> Any:
+def _parse_list(text: str) -> Any:
     if text.lstrip().startswith("["):
         return json.loads(text)
     return [item.strip() for item in text.split(",")]
 
 
-_FROM_TEXT: Final[dict[str, Callable[[str], Any]]] = {
+_PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "integer": int,
     "number": float,
     "boolean": lambda text: {"true": True, "false": False}.get(text.lower(), text),
     "object": json.loads,
-    "array": _list_from_text,
+    "array": _parse_list,
 }

@@ -1,69 +1,56 @@
-"""The file that holds the access token: read at start, and again where the token is refused."""
+"""The file that contains the access token. It is read again if the service refuses the token."""
 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from pathlib import Path
 from typing import Final
 
-from tap_audit_events.errors.exceptions import shown
+from tap_audit_events.config.access_token import check_token
+from tap_audit_events.errors.exceptions import sanitize
 
-LARGEST_BYTES: Final = 8192
-"""Far above any token: no server takes a header as long."""
+MAX_TOKEN_FILE_BYTES: Final = 8192
+"""Far more than any token has: no server accepts a header as long."""
 
 
 def read_token_file(path: str) -> str:
-    """The token in a file; a byte order mark and the line break at its end are no part of it.
+    """The token in a file, without a byte order mark and the line break at its end.
 
     Raises:
-        ValueError: with the path and what is wrong with it, to follow the setting's name. What the
-            file holds is not shown.
+        ValueError: the path and what is wrong with it, to follow the setting's name. The message
+            does not contain the text of the file.
     """
     try:
-        text = _bytes(Path(path)).decode("utf-8-sig").rstrip("\r\n")
+        text = _read_bytes(Path(path)).decode("utf-8-sig").rstrip("\r\n")
         if not text:
             raise ValueError("is empty: write the token into it")
         check_token(text)
     except OSError as error:
-        raise ValueError(f"{shown(path)} cannot be read: {error.strerror}") from None
+        raise ValueError(f"{sanitize(path)} cannot be read: {error.strerror}") from None
     except UnicodeError:
-        raise ValueError(f"{shown(path)} holds no text: write the token into it") from None
+        raise ValueError(f"{sanitize(path)} is not a text file: write the token into it") from None
     except ValueError as error:
-        raise ValueError(f"{shown(path)} {error}") from None
+        raise ValueError(f"{sanitize(path)} {error}") from None
     return text
 
 
-def check_token(text: str) -> None:
-    """Check that a token can be sent in a header (RFC 6750).
-
-    Raises:
-        ValueError: it is not one word of printable ASCII.
-    """
-    if not re.fullmatch(r"[!-~]+", text):
-        raise ValueError(
-            "must be one word of printable ASCII: it has white space, a control character or a"
-            " letter outside of ASCII; look for a line break at its end"
-        )
-
-
 def others_may_read(status: os.stat_result) -> bool:
-    """Whether more people may read a file than need to.
+    """Whether more users may read a file than need to.
 
-    Its group may where the file is root's: so a mounted secret is handed to the tap's user.
+    The group may read a file of root: this is how a mounted secret reaches the tap's user.
     """
     others = stat.S_IROTH if status.st_uid == 0 else stat.S_IROTH | stat.S_IRGRP
     return bool(status.st_mode & others)
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     if "\0" in str(path):
-        raise ValueError("is no path: it holds a NUL character")
+        raise ValueError("is not a path: it contains a NUL character")
     if not stat.S_ISREG(path.stat().st_mode):
-        raise ValueError("is no regular file: it could not be read again")
+        raise ValueError("is not a regular file, so it could not be read again")
     with path.open("rb") as file:
-        data = file.read(LARGEST_BYTES + 1)
-    if len(data) > LARGEST_BYTES:
-        raise ValueError(f"is larger than any token: it may have {LARGEST_BYTES:,} bytes at most")
+        data = file.read(MAX_TOKEN_FILE_BYTES + 1)
+    if len(data) > MAX_TOKEN_FILE_BYTES:
+        raise ValueError(f"is larger than any token: at most {MAX_TOKEN_FILE_BYTES:,} bytes")
     return data

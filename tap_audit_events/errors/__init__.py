@@ -1,1 +1,1 @@
-"""What can go wrong, and what to do about it."""
+"""The errors that end a run, and the redaction of secrets in messages."""

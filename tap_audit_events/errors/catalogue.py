@@ -1,7 +1,7 @@
-"""The table of errors: what happened, why, and what to do, under a code that stays the same.
+"""The catalogue of errors: what happened, why, and what to do, under a code that never changes.
 
-Alerts and notes name these codes: a sentence may be reworded, a code keeps its name and meaning.
-`docs/errors.md` is made from this table (``make docs``).
+Alerts look for these codes: a sentence may be reworded, a code keeps its name and meaning.
+`docs/errors.md` is generated from this catalogue (``make docs``).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from enum import Enum, auto
 from typing import Final
 
 
-class Kind(Enum):
-    """What is done about an error; `errors.py` has a class for each."""
+class Category(Enum):
+    """What to do about an error. `exceptions.py` has a class for each category."""
 
     RETRY = auto()
     REFUSED = auto()
@@ -25,240 +25,253 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """One row of the table.
+class ErrorEntry:
+    """One entry of the catalogue.
 
     Attributes:
-        kind: what is done about it.
-        happened: what happened, without a full stop.
-        cause: how that comes about; for the page of errors alone.
-        next_step: what to do.
+        category: what to do about it.
+        summary: what happened, without a full stop.
+        cause: how it comes about; only `docs/errors.md` shows it.
+        next_step: what the user can do.
     """
 
-    kind: Kind
-    happened: str
+    category: Category
+    summary: str
     cause: str
     next_step: str
 
 
-_LATER = "Run the tap again later: it goes on where it stopped."
-_ADDRESS = "Check base_url: it is the address before /v1/organizations."
-_AGAIN = "Run the tap again; if it happens again, report it to the service's support."
+_RUN_LATER = "Run the tap again later: it resumes where it stopped."
+_CHECK_URL = "Check base_url: it is the part of the URL before /v1/organizations."
+_RUN_AGAIN = "Run the tap again. If the error returns, report it to the service's support."
+_RESUMES = "The next run resumes after the last STATE that the target acknowledged."
 
-CASES: Final[dict[str, Case]] = {
-    "AE-400": Case(
-        Kind.REFUSED,
+CATALOGUE: Final[dict[str, ErrorEntry]] = {
+    "AE-400": ErrorEntry(
+        Category.REFUSED,
         "The service calls the request invalid: status 400",
-        "A value that the tap sent, as the settings have it, is none that the service takes."
+        "The service does not accept a value that the tap sent from the settings."
         " The line shows what the service said.",
-        "Check start_date, end_date, action_types and page_size against what the service says.",
+        "Compare start_date, end_date, action_types and page_size with what the service says.",
     ),
-    "AE-401": Case(
-        Kind.REFUSED,
+    "AE-401": ErrorEntry(
+        Category.REFUSED,
         "The access token is missing, unknown or expired: status 401",
-        "The token was copied incompletely, was revoked, has expired,"
-        " or belongs to another service than the one at base_url. Where it came from"
-        " access_token_file, the file has been read again and held no token that is taken.",
+        "The token was copied incompletely, was revoked, has expired, or belongs to another"
+        " service than the one at base_url. If it came from access_token_file, the tap has read"
+        " the file again and found no token that the service accepts.",
         "Set access_token, or write into the file of access_token_file, a valid personal access"
         " token with the scope organization:audit_events_read.",
     ),
-    "AE-403": Case(
-        Kind.REFUSED,
+    "AE-403": ErrorEntry(
+        Category.REFUSED,
         "The access token may not read the audit events of this organization: status 403",
-        "The service knows the token, but its owner is no administrator of this organization,"
-        " or no longer; or the token was made without the scope.",
+        "The service knows the token, but its owner is not, or no longer, an administrator of this"
+        " organization, or the token lacks the scope.",
         "The token's owner must be an administrator of the organization in organization_id,"
         " and the token needs the scope organization:audit_events_read.",
     ),
-    "AE-404": Case(
-        Kind.REFUSED,
-        "There is no such address: status 404",
-        "base_url leads to another service or has too long or too short a path,"
+    "AE-404": ErrorEntry(
+        Category.REFUSED,
+        "The URL does not exist: status 404",
+        "base_url points to another service, or its path is too long or too short,"
         " or the service does not know the organization.",
-        f"{_ADDRESS} Check organization_id too.",
+        f"{_CHECK_URL} Check organization_id too.",
     ),
-    "AE-429": Case(
-        Kind.RETRY,
+    "AE-429": ErrorEntry(
+        Category.RETRY,
         "The token's owner sends more requests than the service allows: status 429",
         "The service counts the requests of a user, whichever program or token they come from.",
-        f"{_LATER} Other programs that use the same owner's tokens count too.",
+        f"{_RUN_LATER} Other programs that use the same owner's tokens count too.",
     ),
-    "AE-500": Case(
-        Kind.RETRY,
+    "AE-500": ErrorEntry(
+        Category.RETRY,
         "The service failed",
-        "Something broke inside the service or in front of it, with a status of 500 or more."
-        " Settings are seldom the reason.",
-        _LATER,
+        "The service, or a gateway in front of it, responded with a status of 500 or more."
+        " The settings are rarely the cause.",
+        _RUN_LATER,
     ),
-    "AE-CURSOR-REFUSED": Case(
-        Kind.CURSOR,
-        "The service refuses its own cursor, and a new start brings nothing new: status 400",
-        "Cursors expire, or a service forgets them. The tap then starts again at the newest instant"
-        " it has delivered; that is in vain where the next cursor is refused, too, before anything"
-        " new has come, as where more events share one instant than a page holds.",
-        "These instants are not covered; what came before is delivered. Run the tap again;"
-        " if it happens again, try another page_size.",
+    "AE-CURSOR-REFUSED": ErrorEntry(
+        Category.CURSOR,
+        "The service refuses its own cursor, and restarting the window brings nothing new:"
+        " status 400",
+        "Cursors expire, or a service forgets them. The tap then restarts the window at the newest"
+        " instant that it has delivered. That is wasted if the next cursor is refused too before"
+        " any new event has come, for example because more events share one instant than a page"
+        " can contain.",
+        "The events up to that instant are delivered. Run the tap again: it resumes there."
+        " If the error returns, try another page_size.",
     ),
-    "AE-REDIRECT": Case(
-        Kind.REFUSED,
-        "The service redirects to another address, which the access token is not sent to",
+    "AE-REDIRECT": ErrorEntry(
+        Category.REFUSED,
+        "The service redirects to another URL, and the access token is not sent there",
         "The service has moved, or a sign-in page or a proxy stands in front of it."
-        " The line shows the new address.",
-        "If the new address is right, set base_url to it; else ask who runs the service.",
+        " The line shows the new URL.",
+        "If the new URL is right, set base_url to it. If not, ask the operator of the service.",
     ),
-    "AE-STATUS": Case(
-        Kind.REFUSED,
-        "The answer has a status that the interface does not know",
-        "What answers is perhaps not the service but something in its place or in front of it.",
-        _ADDRESS,
+    "AE-STATUS": ErrorEntry(
+        Category.REFUSED,
+        "The response has a status that the interface does not define",
+        "The response may come from something other than the service, such as a gateway or a"
+        " proxy.",
+        _CHECK_URL,
     ),
-    "AE-TIMEOUT": Case(
-        Kind.RETRY,
-        "The service did not answer in time",
-        "For request_timeout_seconds there was no connection or no further part of the answer,"
+    "AE-TIMEOUT": ErrorEntry(
+        Category.RETRY,
+        "The service did not respond in time",
+        "There was no connection, or no further part of the response, within"
+        " request_timeout_seconds; or the response as a whole took more than ten times as long;"
         " or the service itself gave up with status 408.",
         "Raise request_timeout_seconds or lower page_size if this happens often.",
     ),
-    "AE-CONNECTION": Case(
-        Kind.RETRY,
+    "AE-CONNECTION": ErrorEntry(
+        Category.RETRY,
         "The connection to the service failed",
-        "The host's name is not found, nothing listens at the address, or something on the way"
-        " ends the connection. The line shows the system's own reason.",
-        "Check base_url, the network, its proxy (HTTPS_PROXY, NO_PROXY) and its name service.",
+        "The name of the host cannot be resolved, nothing listens at the host and port, or"
+        " something on the way closes the connection. The line shows the system's own reason.",
+        "Check base_url, the network, DNS, and the proxy (HTTPS_PROXY, NO_PROXY).",
     ),
-    "AE-CERTIFICATE": Case(
-        Kind.REFUSED,
+    "AE-CERTIFICATE": ErrorEntry(
+        Category.REFUSED,
         "The certificate of the service cannot be verified",
-        "It has expired, is for another host, or is signed by an authority that is not known here,"
-        " as that of a proxy which reads the traffic; or the bundle of authorities cannot be read.",
-        "Check base_url, or name your own authority's bundle in REQUESTS_CA_BUNDLE.",
+        "The certificate has expired, is for another host, or is signed by an unknown authority,"
+        " such as that of a proxy that reads the traffic; or the CA bundle cannot be read.",
+        "Check base_url, or name your own CA bundle in REQUESTS_CA_BUNDLE.",
     ),
-    "AE-ADDRESS": Case(
-        Kind.REFUSED,
-        "The request cannot be sent to this address",
-        "base_url or the address of a proxy is written in a way that nothing can be sent to.",
-        f"{_ADDRESS} Check the proxy too, where HTTPS_PROXY or ALL_PROXY names one.",
+    "AE-ADDRESS": ErrorEntry(
+        Category.REFUSED,
+        "No request can be sent to this URL",
+        "base_url or the URL of a proxy is malformed.",
+        f"{_CHECK_URL} Check the proxy too if HTTPS_PROXY or ALL_PROXY names one.",
     ),
-    "AE-CUT": Case(
-        Kind.RETRY,
-        "The answer broke off half-way",
-        "The connection ended before all of the answer had come, or its packing is damaged.",
-        _LATER,
+    "AE-CUT": ErrorEntry(
+        Category.RETRY,
+        "The response is incomplete",
+        "The connection closed before the whole response had come, or its compression is damaged.",
+        _RUN_LATER,
     ),
-    "AE-NO-JSON": Case(
-        Kind.RETRY,
-        "The answer is not JSON, perhaps the page of a proxy or of a sign-in",
-        "Something answers in the service's place, or base_url leads to pages for people."
-        " The line shows how the answer begins.",
-        _ADDRESS,
+    "AE-NO-JSON": ErrorEntry(
+        Category.RETRY,
+        "The response is not JSON; it may be the page of a proxy or a sign-in page",
+        "Something responds in the service's place, or base_url points to a website."
+        " The line shows the start of the response.",
+        _CHECK_URL,
     ),
-    "AE-RETRY-AFTER": Case(
-        Kind.REFUSED,
-        "The service asks to wait longer than a run should hold on",
-        "With status 429 or 5xx, its Retry-After names a time so far away that a schedule serves"
-        " better than a run that waits.",
-        "Start the next run after that time: it goes on where this one stopped.",
+    "AE-RETRY-AFTER": ErrorEntry(
+        Category.REFUSED,
+        "The service requests a longer wait than a run allows",
+        "The Retry-After header of a response with status 429 or 5xx names a time more than"
+        " fifteen minutes away. A schedule serves better than a run that waits so long.",
+        "Start the next run after that time: it resumes where this one stopped.",
     ),
-    "AE-ENVELOPE": Case(
-        Kind.CONTRACT,
-        "The answer is JSON, but no page of audit events",
-        "base_url leads to another interface, or the service has changed its own.",
-        f"{_ADDRESS} If it is right, report the answer to the service's support.",
+    "AE-ENVELOPE": ErrorEntry(
+        Category.CONTRACT,
+        "The response is JSON, but not a page of audit events",
+        "base_url points to another interface, or the service has changed its own.",
+        f"{_CHECK_URL} If it is right, report the response to the service's support.",
     ),
-    "AE-EVENT": Case(
-        Kind.CONTRACT,
-        "An event cannot be used: it needs a text id and a time (RFC 3339) in occurredAt",
-        "Without them the event has no place in the order, and could not be told from others when"
-        " it is read again. The line shows the event.",
+    "AE-EVENT": ErrorEntry(
+        Category.CONTRACT,
+        "An event cannot be used: it needs a string id and an RFC 3339 time in occurredAt",
+        "Without them the event has no place in the order, and the tap could not recognize it when"
+        " it reads it again. The line shows the event.",
         "The events before it are delivered. Report it to the service's support,"
-        " or leave it out with start_date or end_date.",
+        " or exclude it with start_date or end_date.",
     ),
-    "AE-NESTING": Case(
-        Kind.CONTRACT,
-        "An answer is nested deeper than can be read",
-        "An event holds objects or lists inside each other, hundreds deep or more.",
-        "Find the event with a small page_size, and leave it out with start_date or end_date.",
+    "AE-NESTING": ErrorEntry(
+        Category.CONTRACT,
+        "The response is nested too deeply to read",
+        "An event contains objects or lists inside each other, hundreds of levels deep.",
+        "Find the event with a small page_size, and exclude it with start_date or end_date.",
     ),
-    "AE-TOO-LARGE": Case(
-        Kind.CONTRACT,
-        "The answer is larger than any page can be",
-        "The tap reads no further than max_response_megabytes, far above a page of large events,"
-        " so that no answer can fill the memory.",
+    "AE-TOO-LARGE": ErrorEntry(
+        Category.CONTRACT,
+        "The response is larger than max_response_megabytes",
+        "The tap reads no further than max_response_megabytes, which is far above a page of large"
+        " events, so that no response can fill the memory.",
         "Lower page_size, or raise max_response_megabytes if events are that large. If neither"
         " helps, report it to the service's support.",
     ),
-    "AE-EMPTY-PAGES": Case(
-        Kind.CONTRACT,
-        "The service sends empty pages without end, each with a new nextCursor",
-        "An empty page is allowed, and more may follow it; so many in a row lead nowhere.",
-        f"The events before them are delivered. {_AGAIN}",
+    "AE-EMPTY-PAGES": ErrorEntry(
+        Category.CONTRACT,
+        "The service keeps sending empty pages, each with a new nextCursor",
+        "An empty page is allowed, and events may follow it; so many in a row make no progress.",
+        f"The events before them are delivered. {_RUN_AGAIN}",
     ),
-    "AE-CURSOR-REPEATED": Case(
-        Kind.CONTRACT,
-        "The service gave a nextCursor that it had given before: its pages would never end",
-        "The service's pages go round in a circle.",
-        f"The events before it are delivered. {_AGAIN}",
+    "AE-NO-PROGRESS": ErrorEntry(
+        Category.CONTRACT,
+        "The service's pages contain only events that it has already sent in the same window",
+        "The service, or a gateway in front of it, ignores the cursor and sends the same events"
+        " with a new nextCursor each time.",
+        f"The events up to these pages are delivered. {_RUN_AGAIN}",
     ),
-    "AE-SETTINGS": Case(
-        Kind.SETTINGS,
+    "AE-CURSOR-REPEATED": ErrorEntry(
+        Category.CONTRACT,
+        "The service sent a nextCursor for the second time, so its pages would never end",
+        "The service's cursors lead back to a page that it has already sent.",
+        f"The events before it are delivered. {_RUN_AGAIN}",
+    ),
+    "AE-SETTINGS": ErrorEntry(
+        Category.SETTINGS,
         "A setting is missing or wrong",
-        "Settings are checked before the first request. Each line names one, and says what would"
-        " be right.",
-        "Mend it in the config file or, with --config ENV, in the environment.",
+        "The tap checks its settings before the first request. Each line names one setting and"
+        " says what is wrong with it.",
+        "Fix it in the config file or, with --config ENV, in the environment.",
     ),
-    "AE-FILE": Case(
-        Kind.SETTINGS,
+    "AE-FILE": ErrorEntry(
+        Category.SETTINGS,
         "A config, catalog or state file cannot be used",
-        "It is not there, may not be read, or holds no JSON object, as where it was cut off.",
-        "Check the path and that the file is whole. A first run has no state: leave out --state.",
+        "The file does not exist, may not be read, is too large, or does not contain a JSON"
+        " object, for example because it is incomplete.",
+        "Check the path and that the file is complete. A first run has no state: leave out"
+        " --state.",
     ),
-    "AE-STATE": Case(
-        Kind.SETTINGS,
+    "AE-STATE": ErrorEntry(
+        Category.SETTINGS,
         "The state cannot be used",
-        "It is of another shape than a state of this tap, or of another organization."
-        " It is not taken for an empty one: that would read every event again.",
+        "It does not look like a state of this tap, or belongs to another organization."
+        " The tap does not treat it as empty, because that would read every event again.",
         "Give the last state that the target printed for this organization."
         " To start over, run without a state.",
     ),
-    "AE-CATALOG": Case(
-        Kind.SETTINGS,
+    "AE-CATALOG": ErrorEntry(
+        Category.SETTINGS,
         "The catalog cannot be used",
-        "It is of another shape, lacks the stream audit_events,"
-        " or asks for another replication than there is.",
-        "Make a new one with --discover, and make your changes in it.",
+        "It does not look like a Singer catalog, lacks the stream audit_events,"
+        " or names a replication method or key that the stream does not have.",
+        "Generate a new one with --discover, and repeat your changes in it.",
     ),
-    "AE-STREAM-MAPS": Case(
-        Kind.SETTINGS,
+    "AE-STREAM-MAPS": ErrorEntry(
+        Category.SETTINGS,
         "stream_maps cannot be used",
-        "An expression in stream_maps is not valid, or fails for the event that the line names.",
-        "Mend the expression. What was read before that event is delivered.",
+        "An expression in stream_maps is invalid, or cannot be evaluated for the event that the"
+        " line names.",
+        "Fix the expression. The events before that one are delivered.",
     ),
-    "AE-TARGET": Case(
-        Kind.OUTPUT,
+    "AE-TARGET": ErrorEntry(
+        Category.OUTPUT,
         "The target closed its input before the tap was done",
-        "The target ended by itself, most often with an error of its own.",
-        "Look for the target's own error."
-        " The next run goes on from the last STATE that the target acknowledged.",
+        "The target ended, usually with an error of its own.",
+        f"Look for the target's own error. {_RESUMES}",
     ),
-    "AE-OUTPUT": Case(
-        Kind.OUTPUT,
+    "AE-OUTPUT": ErrorEntry(
+        Category.OUTPUT,
         "The tap cannot write to stdout",
-        "stdout is closed, or is a file on a disk that is full.",
-        "The next run goes on from the last STATE that the target acknowledged.",
+        "stdout is closed, or is a file on a full disk.",
+        _RESUMES,
     ),
-    "AE-STOPPED": Case(
-        Kind.STOPPED,
+    "AE-STOPPED": ErrorEntry(
+        Category.STOPPED,
         "Stopped by a signal",
-        "A person (Ctrl-C), a scheduler's time limit or a machine that shuts down"
-        " asked the run to end.",
-        "What was read so far is written and in STATE. The next run goes on there.",
+        "A person (Ctrl-C), the time limit of a scheduler or the shutdown of the machine"
+        " stopped the run.",
+        "Everything read so far is written and in STATE. The next run resumes there.",
     ),
-    "AE-DEFECT": Case(
-        Kind.DEFECT,
-        "The tap failed in a way that it does not expect",
-        "This is a defect of the tap or of a library that it uses.",
-        "Report it to those who maintain the tap, with the lines of the log around this one."
-        " The next run goes on from the last STATE that the target acknowledged.",
+    "AE-DEFECT": ErrorEntry(
+        Category.DEFECT,
+        "The tap failed unexpectedly",
+        "This is a defect of the tap or of a library that it uses, not of your settings.",
+        f"Report it to the maintainers of the tap, with the log lines around this one. {_RESUMES}",
     ),
 }
-"""Each status of interface.md section 7, and what else can end a run."""
+"""Every status of interface.md, section 7, and everything else that can end a run."""

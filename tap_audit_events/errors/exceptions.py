@@ -1,16 +1,16 @@
-"""What can go wrong: the exceptions, grouped by what somebody does about them.
+"""The exceptions, grouped by what to do about them.
 
 ::
 
-  AuditEventsError          a case of the table in `cases.py`: one line for who runs the tap
-  ├── SettingsError         mend a setting, or a config, catalog or state file
-  ├── OutputError           look at the target: it no longer reads
-  ├── StoppedError          a signal asked to stop; run again
-  └── ServiceError          an answer of the service, or none
-      ├── RetryableError    wait and ask again; final when the retries are used up
-      ├── RefusedError      mend the token, its owner's rights or the address
-      │   └── CursorRefusedError    start the window again
-      └── ContractError     the service answered outside of its interface
+  AuditEventsError          one entry of the catalogue; its message is one log line
+  ├── SettingsError         fix a setting, or the config, catalog or state file
+  ├── OutputError           check the target: it no longer reads
+  ├── StoppedError          a signal stopped the run; run again
+  └── ServiceError          the service's response is an error, or there is no response
+      ├── RetryableError    wait and retry; raised once the retries are used up
+      ├── RefusedError      fix the token, its owner's rights or the URL
+      │   └── CursorRefusedError    restart the window
+      └── ContractError     the response does not follow the interface
 """
 
 from __future__ import annotations
@@ -19,56 +19,56 @@ import signal
 from collections.abc import Sequence
 from typing import Final
 
-from tap_audit_events.errors.catalogue import CASES, Kind
-from tap_audit_events.errors.redaction import without_secrets
+from tap_audit_events.errors.catalogue import CATALOGUE, Category
+from tap_audit_events.errors.redaction import redact
 
-SHOWN_LENGTH: Final = 300
-"""Characters of a text from outside that a message shows at most."""
+MAX_TEXT_LENGTH: Final = 300
+"""Most characters of a text from outside that one message contains."""
 
 
 class AuditEventsError(Exception):
-    """One line that says what happened, where and what to do, after the code of its case.
+    """An error with a code from the catalogue. Its message says what happened and what to do.
 
     Args:
-        code: key of `CASES`.
-        told: what is known beyond the table, to follow on what happened.
+        code: key of `CATALOGUE`.
+        context: what is known beyond the catalogue; it follows the summary.
 
     Attributes:
-        exit_code: of the process that it ends.
+        exit_code: exit code of the process that this error ends.
     """
 
     exit_code = 1
 
-    def __init__(self, code: str, told: str = "") -> None:
-        super().__init__(code, told)
+    def __init__(self, code: str, context: str = "") -> None:
+        super().__init__(code, context)
         self.code = code
-        self._told = told
+        self._context = context
 
     @property
-    def told(self) -> str:
-        """What is known beyond the table."""
-        return self._told
+    def context(self) -> str:
+        """What is known beyond the catalogue."""
+        return self._context
 
     @property
-    def happened(self) -> str:
-        """What happened and where, without the next step."""
-        return f"{self.code}: {CASES[self.code].happened}{self.told}"
+    def summary(self) -> str:
+        """The code, what happened and the context, without the next step."""
+        return f"{self.code}: {CATALOGUE[self.code].summary}{self.context}"
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What the log says of it."""
-        return (f"{self.happened}. {CASES[self.code].next_step}",)
+        """The log lines for this error."""
+        return (f"{self.summary}. {CATALOGUE[self.code].next_step}",)
 
     def __str__(self) -> str:
         return "; ".join(self.lines)
 
 
 class SettingsError(AuditEventsError):
-    """Something the user gave is wrong.
+    """Settings, or a config, catalog or state file, that cannot be used.
 
     Args:
-        problems: one sentence for each thing to mend; each is a line.
-        code: key of `CASES`.
+        problems: one sentence for each thing to fix; each becomes a log line.
+        code: key of `CATALOGUE`.
     """
 
     def __init__(self, problems: Sequence[str], code: str = "AE-SETTINGS") -> None:
@@ -77,15 +77,15 @@ class SettingsError(AuditEventsError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """A line for each thing to mend."""
+        """One log line for each thing to fix."""
         return tuple(f"{self.code}: {problem}" for problem in self._problems)
 
 
 class OutputError(AuditEventsError):
-    """What the tap writes cannot be written: the target no longer reads, or a disk is full.
+    """Output cannot be written: the target no longer reads, or the disk is full.
 
     Args:
-        reason: the system's words, None where the target has closed its end of the pipe.
+        reason: the operating system's message, None if the target has closed the pipe.
     """
 
     def __init__(self, reason: str | None = None) -> None:
@@ -96,7 +96,7 @@ class OutputError(AuditEventsError):
 
 
 class StoppedError(AuditEventsError):
-    """A signal asked the run to stop before it was done: its exit code is 128 + the number."""
+    """A signal stopped the run before its end. The exit code is 128 + the signal's number."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("AE-STOPPED", f", {signal.Signals(signal_number).name}")
@@ -104,69 +104,70 @@ class StoppedError(AuditEventsError):
 
 
 class ServiceError(AuditEventsError):
-    """An answer of the service that ends the run, or no answer.
+    """An error response of the service, or no response.
 
     Args:
-        code: key of `CASES`.
-        details: what the service said, already made safe with `shown`.
+        code: key of `CATALOGUE`.
+        details: what the service said; text from outside has passed `sanitize`.
 
     Attributes:
-        where: the request it is about, known to whoever sent it.
+        window: the window of the request, as text; empty until the sender of the request sets it.
     """
 
     def __init__(self, code: str, *, details: str = "") -> None:
         super().__init__(code)
         self.details = details
-        self.where = ""
+        self.window = ""
 
     @property
-    def told(self) -> str:
-        """What the service said, and where."""
-        said = f" ({self.details})" if self.details else ""
-        where = f", {self.where}" if self.where else ""
-        return f"{said}{where}"
+    def context(self) -> str:
+        """What the service said, and the window."""
+        details = f" ({self.details})" if self.details else ""
+        window = f", in {self.window}" if self.window else ""
+        return f"{details}{window}"
 
 
 class RetryableError(ServiceError):
-    """May pass when asked again.
+    """The same request may succeed later.
 
     Attributes:
-        retry_after_seconds: what the service asked to wait at least, None where it did not say.
+        retry_after_seconds: the least wait that the service requests, None if it names none.
     """
 
     retry_after_seconds: float | None = None
 
 
 class RefusedError(ServiceError):
-    """The service or the network will not serve these settings."""
+    """The service or the network refuses every request with these settings."""
 
 
 class CursorRefusedError(RefusedError):
-    """A cursor has expired, or is not taken for another reason: its window may be started again."""
+    """The service refuses a cursor, for example an expired one. The window can be restarted."""
 
 
 class ContractError(ServiceError):
-    """The answer is not what interface.md promises."""
+    """The response does not follow interface.md."""
 
 
-_SERVICE_ERRORS: Final[dict[Kind, type[ServiceError]]] = {
-    Kind.RETRY: RetryableError,
-    Kind.REFUSED: RefusedError,
-    Kind.CURSOR: CursorRefusedError,
-    Kind.CONTRACT: ContractError,
+_SERVICE_ERRORS: Final[dict[Category, type[ServiceError]]] = {
+    Category.RETRY: RetryableError,
+    Category.REFUSED: RefusedError,
+    Category.CURSOR: CursorRefusedError,
+    Category.CONTRACT: ContractError,
 }
 
 
 def service_error(code: str, *, details: str = "") -> ServiceError:
-    """The exception of a case of the service, of the class for its kind."""
-    return _SERVICE_ERRORS[CASES[code].kind](code, details=details)
+    """The exception for a code, of the class that fits the code's category."""
+    return _SERVICE_ERRORS[CATALOGUE[code].category](code, details=details)
 
 
-def shown(text: str, length: int = SHOWN_LENGTH) -> str:
-    """A text from outside, safe to show.
+def sanitize(text: str, max_length: int = MAX_TEXT_LENGTH) -> str:
+    """A text from outside, made safe for a message.
 
-    It is quoted, on one line, without control codes, bounded in length, and without the secret.
+    The result is quoted, on one line, free of control characters and secrets, and of bounded
+    length.
     """
-    text = without_secrets(text)
-    bounded = text if len(text) <= length else f"{text[:length]}…"
-    return without_secrets(repr(bounded))  # once more: an escape may end as the secret begins
+    text = redact(text)
+    bounded = text if len(text) <= max_length else f"{text[:max_length]}…"
+    return redact(repr(bounded))  # again: an escape may end with the start of a secret

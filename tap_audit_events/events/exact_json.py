@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import service_error, shown
+from tap_audit_events.errors.exceptions import sanitize, service_error
 
 JsonText: TypeAlias = msgspec.Raw | bytes
 """The JSON text of one event."""
@@ -49,7 +49,7 @@ def read_record(text: JsonText) -> dict[str, Any]:
     except msgspec.ValidationError:  # a number that msgspec does not read
         return _decode_slowly(text)
     except RecursionError:
-        raise service_error("AE-NESTING", details=shown(bytes(text).decode())) from None
+        raise service_error("AE-NESTING", details=sanitize(bytes(text).decode())) from None
 
 
 def _decode_slowly(text: JsonText) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _decode_slowly(text: JsonText) -> dict[str, Any]:
             bytes(text), parse_int=_exact_integer, parse_float=_exact_decimal
         )
     except RecursionError:
-        raise service_error("AE-NESTING", details=shown(bytes(text).decode())) from None
+        raise service_error("AE-NESTING", details=sanitize(bytes(text).decode())) from None
     return record
 
 

@@ -11,8 +11,8 @@ from typing import NewType, cast
 Instant = NewType("Instant", str)
 """The exact moment of an RFC 3339 text: ``YYYY-MM-DDTHH:MM:SS[.fraction]`` in UTC.
 
-It has no offset, no trailing zeros in its fraction and a year of four digits, so that the order of
-two instants is the order of their texts, and equal moments are equal texts.
+It has no offset, no trailing zeros in its fraction and a year of four digits. So instants sort like
+their texts, and equal moments are equal texts.
 """
 
 EARLIEST = Instant("0001-01-01T00:00:00")
@@ -40,8 +40,8 @@ def parse_instant(text: str) -> Instant:
     A leap second is the first second of the next minute, as in POSIX time. ``-00:00`` is UTC.
 
     Raises:
-        ValueError: ``text`` is no RFC 3339 date-time, has no offset, or lies outside of the years
-            1 to 9999 in UTC. The message says which and how the text should look.
+        ValueError: ``text`` is not an RFC 3339 date-time, has no offset, or is outside the years
+            1 to 9999 in UTC. The message says which, and what the text should look like.
     """
     whole, fraction = _split(text)
     digits = fraction.rstrip("0")
@@ -61,21 +61,21 @@ def utc_text(text: str) -> str:
 
 
 def utc_instants(texts: Sequence[str]) -> list[Instant] | None:
-    """The instants of many texts at once, where each is in UTC form.
+    """The instants of many texts at once, if each is in UTC form.
 
-    None where one is not, or is no time at all: then each has to be looked at.
+    None if one of them is in another form or invalid: then parse each by itself.
     """
     lines = "\n".join(texts)
-    shapes = set(lines.translate(_DIGITS_TO_ZEROS).split("\n"))  # of which there are few
+    shapes = set(lines.translate(_DIGITS_TO_ZEROS).split("\n"))  # only a few differ
     if not all(map(_UTC_SHAPE.fullmatch, shapes)) or not _all_exist(texts):
         return None if texts else []
-    if "T24" in lines:  # which Python takes for midnight from 3.14 on
+    if "T24" in lines:  # Python accepts it as midnight from 3.14 on
         return None
     instants = [
         time if time[-1] != "0" or "." not in time else time.rstrip("0").removesuffix(".")
         for time in lines[:-1].split("Z\n")
     ]
-    return cast("list[Instant]", instants)  # a call of Instant for each would double the time
+    return cast("list[Instant]", instants)  # calling Instant for each would double the time
 
 
 def text_of(instant: Instant) -> str:
@@ -84,7 +84,7 @@ def text_of(instant: Instant) -> str:
 
 
 def brief(instant: Instant) -> str:
-    """An instant as text for people: a fraction of more than a dozen digits is cut."""
+    """An instant as text for people; a fraction is cut after a dozen digits."""
     return f"{instant[:32]}Z"
 
 
@@ -105,7 +105,7 @@ def next_whole_second(instant: Instant) -> Instant:
 
 
 def later(instant: Instant, *, seconds: int) -> Instant:
-    """The instant so many seconds later, earlier where negative, within the years 1 to 9999."""
+    """The instant so many seconds later, or earlier if negative, within the years 1 to 9999."""
     whole, fraction = instant[:_WHOLE], instant[_WHOLE:]
     try:
         moved = datetime.fromisoformat(whole) + timedelta(seconds=seconds)
@@ -120,12 +120,12 @@ def microseconds(instant: Instant) -> int:
 
 
 def seconds_between(earlier: Instant, later: Instant) -> float:
-    """The seconds from one instant to another, to the microsecond, for people to read."""
+    """The seconds from one instant to another, to the microsecond; not exact."""
     return (microseconds(later) - microseconds(earlier)) / 1e6
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The whole second in UTC, as text without offset, and the digits of the fraction."""
+    """The whole second in UTC, as text without an offset, and the digits of the fraction."""
     in_utc = f"{text[:-6]}Z" if text[-6:] in _NO_OFFSET else text
     match = _UTC_FORM.fullmatch(in_utc)
     if match and _is_date(match[1]):
@@ -133,7 +133,7 @@ def _split(text: str) -> tuple[str, str]:
     match = _DATE_TIME.fullmatch(text)
     if not match:
         raise ValueError(
-            "is no RFC 3339 date-time with an offset, such as 2026-01-31T00:00:00Z"
+            "is not an RFC 3339 date-time with an offset, such as 2026-01-31T00:00:00Z"
             " or 2026-01-31T00:00:00.5+02:00"
         )
     return _moment(match).isoformat(), match[5] or ""
@@ -149,10 +149,10 @@ def _moment(match: re.Match[str]) -> datetime:
         )
         moment = local - _offset(match)
         if leaps and (moment.hour, moment.minute) != (23, 59):
-            raise ValueError("second 60 stands only at 23:59:60 UTC")
+            raise ValueError("second 60 is valid only at 23:59:60 UTC")
         return moment + timedelta(seconds=leaps)
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"is no date-time that exists ({error})") from None
+        raise ValueError(f"is not a date-time that exists ({error})") from None
 
 
 def _offset(match: re.Match[str]) -> timedelta:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import ServiceError, service_error, shown
+from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
 from tap_audit_events.events.exact_json import JsonText, encode, read_record
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
 from tap_audit_events.events.text_repair import storable, unrepaired
@@ -98,7 +98,7 @@ def parse_page(body: bytes) -> Page:
         _check_envelope(text, cursor)
         return _read_columns(text, envelope.auditEvents, cursor)
     except msgspec.ValidationError as error:
-        raise service_error("AE-ENVELOPE", details=shown(str(error))) from None
+        raise service_error("AE-ENVELOPE", details=sanitize(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise service_error("AE-NO-JSON", details=f"{error}; it begins {_start(body)}") from None
     except RecursionError:
@@ -182,7 +182,7 @@ def _columns_before_malformed(
 def _malformed(position: int, text: JsonText, error: Exception) -> ServiceError:
     return service_error(
         "AE-EVENT",
-        details=f"event {position + 1} of the page: {error}: {shown(bytes(text).decode())}",
+        details=f"event {position + 1} of the page: {error}: {sanitize(bytes(text).decode())}",
     )
 
 
@@ -207,4 +207,4 @@ def _with_time(text: JsonText, time: str, form: str) -> JsonText:
 
 
 def _start(body: bytes) -> str:
-    return shown(body[:4000].decode("utf-8", "backslashreplace"), 80)
+    return sanitize(body[:4000].decode("utf-8", "backslashreplace"), 80)

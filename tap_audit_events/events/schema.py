@@ -1,4 +1,4 @@
-"""AuditEvent, field by field, as JSON Schema (interface.md, section 2)."""
+"""The schema of the stream: AuditEvent as JSON Schema (interface.md, section 2)."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _CONTEXT = _group(
     "The request that caused the event.",
     _text("requestId", "Identifier of that request."),
     _text("sessionId", "Identifier of the session."),
-    _text("requestIp", "IP address the request came from."),
+    _text("requestIp", "IP address that the request came from."),
 )
 _SCOPE = _group(
     "scope",
     "Where the action took place.",
-    _text("organizationId", "Organization the event belongs to."),
-    _text("workspaceId", "Workspace, when the event is in a workspace."),
+    _text("organizationId", "Organization that the event belongs to."),
+    _text("workspaceId", "Workspace, if the event is in a workspace."),
     _text("workspaceName", "Name of that workspace."),
-    _text("channelId", "Channel, when the event is in a channel."),
+    _text("channelId", "Channel, if the event is in a channel."),
 )
 _ENTITY = _group(
     "entity",
-    "The entity the action concerned.",
+    "The entity that the action concerned.",
     _text("type", "Kind of the entity: channel, workspace, organization or user."),
     _text("subtype", "Subtype of the entity."),
     _text("id", "Identifier of the entity."),
@@ -72,7 +72,7 @@ SCHEMA: dict[str, Any] = th.PropertiesList(
         "occurredAt",
         th.CustomType({"type": "string", "format": "date-time"}),
         required=True,
-        description="Time of the event: RFC 3339 in UTC, with every digit the service gave.",
+        description="Time of the event: RFC 3339 in UTC, with every digit that the service sent.",
     ),
     _ACTION,
     _ACTOR,
@@ -80,8 +80,8 @@ SCHEMA: dict[str, Any] = th.PropertiesList(
     _SCOPE,
     _ENTITY,
 ).to_dict()
-"""The schema of the stream.
+"""JSON Schema of the stream.
 
-Every common loader takes it: only strings and objects, nothing but the two keys is required, and no
-``enum``, ``$ref`` or ``anyOf``. Fields it does not know pass through.
+Every common loader accepts it: it has only strings and objects, requires only the two keys, and has
+no ``enum``, ``$ref`` or ``anyOf``. Fields that are not in it are delivered too.
 """

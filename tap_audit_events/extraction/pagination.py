@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from tap_audit_events.errors.exceptions import service_error, shown
+from tap_audit_events.errors.exceptions import sanitize, service_error
 from tap_audit_events.events.page import Page
 
 RECENT_CURSORS: Final = 1000
@@ -68,7 +68,7 @@ class Paginator:
     def _check_cursor(self, cursor: str) -> None:
         digest = hash(cursor)
         if digest in self._cursors or digest == self._milestone_cursor:
-            raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {shown(cursor)}")
+            raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {sanitize(cursor)}")
         if len(self._recent_cursors) == RECENT_CURSORS:
             self._cursors.discard(self._recent_cursors[0])
         self._recent_cursors.append(digest)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from tap_audit_events.errors.exceptions import shown
+from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
 from tap_audit_events.extraction.id_groups import DIGEST_BYTES, Group, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
@@ -99,7 +99,7 @@ def _parse(text: str, name: str) -> Instant:
     try:
         return parse_instant(text)
     except ValueError as error:
-        raise ValueError(f"{name}, {shown(text, 60)}, {error}") from None
+        raise ValueError(f"{name}, {sanitize(text, 60)}, {error}") from None
 
 
 def _to_base64(digests: bytes) -> str:

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, which log lines pass above."""
+"""A progress bar on a terminal, with the log lines above it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ import click
 
 _STEPS: Final = 1000
 _WIDTH: Final = 20
-_BESIDE_TEXT: Final = _WIDTH + len("[]   100%  ")
+_BAR_COLUMNS: Final = _WIDTH + len("[]   100%  ")
 _CLEAR_LINE: Final = "\r\x1b[K"
 
 
-def is_wanted(environment: Mapping[str, str]) -> bool:
-    """Whether somebody watches: stderr is a terminal that can draw, stdout none, no Meltano."""
+def should_show_bar(environment: Mapping[str, str]) -> bool:
+    """Whether to show a bar: if stderr is a terminal that can draw it and stdout is not a terminal.
+
+    Never under Meltano, which prefixes each line.
+    """
     return (
         sys.stderr is not None
         and sys.stderr.isatty()
@@ -29,11 +32,11 @@ def is_wanted(environment: Mapping[str, str]) -> bool:
     )
 
 
-class Bar:
-    """The last line of a terminal; from its making until `close`, what is logged goes above it.
+class ProgressBar:
+    """A progress bar on the last line of a terminal. Until `close`, log lines go above it.
 
     Args:
-        terminal: where logs go, too.
+        terminal: the stream that log handlers write to as well.
     """
 
     def __init__(self, terminal: TextIO) -> None:
@@ -54,24 +57,24 @@ class Bar:
             if isinstance(handler, logging.StreamHandler) and handler.stream is terminal
         ]
         for handler in self._handlers:
-            handler.setStream(_Above(self))
+            handler.setStream(_StreamAboveBar(self))
 
     def draw(self, share: float, text: str) -> None:
-        """Show how much is done, 0 to 1, and a text as far as it fits."""
-        with self._lock, suppress(OSError):  # a terminal that has gone ends no run
+        """Show the share that is done, 0 to 1, and a text, cut to the width of the terminal."""
+        with self._lock, suppress(OSError):  # a closed terminal must not end the run
             columns = os.get_terminal_size(self._terminal.fileno()).columns or 80
             self._bar.pos = round(share * _STEPS)
-            self._bar.current_item = text[: max(0, columns - _BESIDE_TEXT - 1)]
+            self._bar.current_item = text[: max(0, columns - _BAR_COLUMNS - 1)]
             self._line = self._bar.format_progress_line()
             self._write(self._line)
 
     def write_above(self, text: str) -> None:
-        """Write whole lines, and the bar below them again."""
+        """Write whole lines, then the bar below them."""
         with self._lock:
             self._write(text + self._line)
 
     def close(self) -> None:
-        """Wipe it out; logs go where they went before."""
+        """Remove the bar; log handlers write to the terminal again."""
         for handler in self._handlers:
             handler.setStream(self._terminal)
         with self._lock, suppress(OSError):
@@ -82,14 +85,14 @@ class Bar:
         self._terminal.flush()
 
 
-class _Above:
-    """What a log handler writes to as long as there is a bar."""
+class _StreamAboveBar:
+    """The stream that log handlers write to while the bar is shown."""
 
-    def __init__(self, bar: Bar) -> None:
+    def __init__(self, bar: ProgressBar) -> None:
         self._bar = bar
 
     def write(self, text: str) -> None:
         self._bar.write_above(text)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Nothing is buffered."""

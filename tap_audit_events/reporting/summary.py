@@ -18,9 +18,8 @@ from tap_audit_events.events.instants import brief, instant_of, seconds_between
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reporting import progress
-from tap_audit_events.reporting import progress_bar as bar
-from tap_audit_events.reporting.new_fields import Unknown
+from tap_audit_events.reporting import progress, progress_bar
+from tap_audit_events.reporting.new_fields import NewFields
 from tap_audit_events.service.rate_limiter import RateLimiter
 
 ENDPOINT: Final = "/v1/organizations/{organizationId}/audit_events"
@@ -71,7 +70,7 @@ class Report:
         self._now = now
         self._keeps_bookmark = keeps_bookmark
         self._warned: set[str] = set()
-        self._unknown = Unknown(settings.action_types)
+        self._new_fields = NewFields()
         window = run.window or Window(None, instant_of(now()))
         self._progress = progress.Progress(window)
         logger.info(
@@ -79,9 +78,9 @@ class Report:
             window, bookmark_shown(run.delivery.watermark), settings.lookback_seconds,
             settings.concurrency,
         )  # fmt: skip
-        self._bar: bar.Bar | None = None
-        if logger.isEnabledFor(INFO) and bar.is_wanted(os.environ):
-            self._bar = bar.Bar(sys.stderr)
+        self._bar: progress_bar.ProgressBar | None = None
+        if logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ):
+            self._bar = progress_bar.ProgressBar(sys.stderr)
 
     def tick(self) -> None:
         """Time has gone by: show how far the run has come, where that is due."""
@@ -89,10 +88,10 @@ class Report:
             return
         delivered, reached = self._delivery.delivered, self._delivery.watermark.bookmark
         if self._bar is not None:
-            text = self._progress.text(delivered=delivered, reached=reached)
+            text = self._progress.bar_text(delivered=delivered, reached=reached)
             self._bar.draw(self._progress.share(reached) or 0.0, text)
             return
-        line = self._progress.line(
+        line = self._progress.log_line(
             delivered=delivered,
             reached=reached,
             requests=self._limiter.requests,
@@ -103,8 +102,8 @@ class Report:
     def page(self, delivery: Delivery) -> None:
         """Report a page that was written."""
         self._warn_once()
-        self._unknown.look_at(delivery.texts())
-        self._progress.passed(delivery.first_instant)
+        self._new_fields.inspect(delivery.texts())
+        self._progress.set_first_instant(delivery.first_instant)
         self.tick()
 
     def done(self, windows: int) -> None:
@@ -134,7 +133,7 @@ class Report:
         """The run is over, however it ended: wipe out the bar, say what is known by now."""
         if self._bar is not None:
             self._bar.close()
-        for line in self._unknown.lines():
+        for line in self._new_fields.log_lines():
             self._logger.info("%s", line)
         limiter = self._limiter
         self._measured("counter", metrics.Metric.HTTP_REQUEST_COUNT, limiter.requests)

@@ -11,7 +11,7 @@ from requests.auth import AuthBase
 
 from tap_audit_events.config.token_file import read_token_file
 from tap_audit_events.errors.exceptions import service_error
-from tap_audit_events.errors.redaction import keep_secret
+from tap_audit_events.errors.redaction import register_secret
 
 
 class AccessTokenAuthenticator(AuthBase):
@@ -67,7 +67,7 @@ class AccessTokenAuthenticator(AuthBase):
         except ValueError as error:
             self._logger.warning("access_token_file %s", error)
             return
-        keep_secret(token)
+        register_secret(token)
         header = f"Bearer {token}"
         if header != self._header:
             self._logger.info("access_token_file holds a new token: the run continues with it")

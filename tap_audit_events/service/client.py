@@ -99,6 +99,8 @@ class Client:
         with self._limiter.permit() as permit:
             try:
                 page = parse_page(self._body_of_page(window, cursor))
+                if page.malformed is not None:
+                    page.malformed.window = str(window)
             except RetryableError as error:
                 seconds = retries.seconds_before_next(error)
                 if error.code == "AE-429":
@@ -215,5 +217,5 @@ def errors_name(window: Window) -> Iterator[None]:
     try:
         yield
     except ServiceError as error:
-        error.where = f"in {window}"
+        error.window = str(window)
         raise

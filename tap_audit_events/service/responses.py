@@ -19,7 +19,7 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from tap_audit_events.errors.exceptions import RetryableError, ServiceError, service_error, shown
+from tap_audit_events.errors.exceptions import RetryableError, ServiceError, sanitize, service_error
 from tap_audit_events.service.retry_after import http_date, retry_after_seconds
 
 NETWORK_ERRORS: Final = (
@@ -39,7 +39,7 @@ def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) 
     status = response.status_code
     message = f"status {status}, {_message(body)}"
     if 300 <= status < 400:
-        location = shown(response.headers.get("Location", ""))
+        location = sanitize(response.headers.get("Location", ""))
         return service_error("AE-REDIRECT", details=f"status {status} to {location}")
     if status == HTTPStatus.BAD_REQUEST and has_cursor:
         return service_error("AE-CURSOR-REFUSED", details=message)
@@ -58,9 +58,9 @@ def _message(body: bytes) -> str:
     """The service's errCode, msg and vars, or the start of what came instead of them."""
     try:
         error = json.loads(body)
-        parts = [f"{key} {shown(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
+        parts = [f"{key} {sanitize(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return f"body {shown(body.decode('utf-8', 'backslashreplace'))}"
+        return f"body {sanitize(body.decode('utf-8', 'backslashreplace'))}"
     return ", ".join(parts)
 
 
@@ -69,7 +69,7 @@ def network_error(error: Exception) -> ServiceError:
     cause = _innermost(error)
     message = str(cause).removeprefix("None: ")  # urllib3 begins with the pool, which may be None
     return service_error(
-        _code_of(error, cause), details=f"{type(cause).__name__}: {shown(message)}"
+        _code_of(error, cause), details=f"{type(cause).__name__}: {sanitize(message)}"
     )
 
 

@@ -47,7 +47,7 @@ class Retries:
         self._count += 1
         seconds: float = max(requested, backoff.full_jitter(next(self._backoffs)))
         self._logger.warning(
-            "Retry %d of %d in %.1f s: %s", self._count, self._most, seconds, error.happened
+            "Retry %d of %d in %.1f s: %s", self._count, self._most, seconds, error.summary
         )
         return seconds
 

@@ -14,7 +14,7 @@ from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.errors.redaction import holds_secret, without_secrets, without_secrets_in
+from tap_audit_events.errors.redaction import contains_secret, redact, redact_json
 from tap_audit_events.events.exact_json import JsonText, encode
 
 _DIGESTS: Final = "ids"
@@ -66,9 +66,9 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             return self._encode({"type": message.type, "value": redacted_state(message.value)})
         value = message.to_dict()
         line = self._encode(value)
-        if message.type == SingerMessageType.RECORD or not holds_secret(line.decode()):
+        if message.type == SingerMessageType.RECORD or not contains_secret(line.decode()):
             return line
-        return self._encode(without_secrets_in(value))
+        return self._encode(redact_json(value))
 
     def write_message(self, message: Message) -> None:
         """Write a message; not a STATE that is already the last line.
@@ -139,9 +139,9 @@ def redacted_state(value: Any) -> Any:
     """A state with a mask for each secret in it, but for the digests of ids."""
     if isinstance(value, dict):
         return {
-            without_secrets(name): inner if name == _DIGESTS else redacted_state(inner)
+            redact(name): inner if name == _DIGESTS else redacted_state(inner)
             for name, inner in value.items()
         }
     if isinstance(value, list):
         return [redacted_state(inner) for inner in value]
-    return without_secrets_in(value)
+    return redact_json(value)

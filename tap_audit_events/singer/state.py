@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from tap_audit_events import REPLICATION_KEY
-from tap_audit_events.errors.exceptions import SettingsError, shown
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
 from tap_audit_events.extraction.watermark_json import VERSION, from_json, to_json
@@ -122,7 +122,7 @@ def _check_organization(entry: Mapping[str, Any], organization_id: str) -> None:
     theirs = entry.get("organization_id", organization_id)
     if theirs.lower() != organization_id.lower():
         raise _unusable(
-            f"it belongs to the organization {shown(theirs, 60)},"
+            f"it belongs to the organization {sanitize(theirs, 60)},"
             " not to that of organization_id: give each organization a state of its own"
         )
 
@@ -140,7 +140,7 @@ def _instant(value: Any) -> Instant:
     except TypeError:
         raise _unusable("its time is not a text") from None
     except ValueError as error:
-        raise _unusable(f"its time {shown(value, 60)} {error}") from None
+        raise _unusable(f"its time {sanitize(value, 60)} {error}") from None
 
 
 def _unusable(problem: str) -> SettingsError:

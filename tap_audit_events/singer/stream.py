@@ -27,8 +27,8 @@ from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OutputError,
     SettingsError,
+    sanitize,
     service_error,
-    shown,
 )
 from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.delivery import Delivery
@@ -169,7 +169,7 @@ class AuditEventsStream(Stream):
             self.logger.warning(
                 "action_types was widened since the bookmark was written: older events of %s were"
                 " never requested. To get them, run once without state.",
-                ", ".join(map(shown, added)) or "the other types",
+                ", ".join(map(sanitize, added)) or "the other types",
             )
         return from_bookmark(
             self.stream_state,
@@ -295,7 +295,7 @@ class AuditEventsStream(Stream):
         try:
             super()._write_record_message(record)
         except RecursionError:
-            raise service_error("AE-NESTING", details=f"event {shown(event_id)}") from None
+            raise service_error("AE-NESTING", details=f"event {sanitize(event_id)}") from None
 
 
 def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | None:
@@ -309,9 +309,9 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
     except (MappingError, RecursionError):
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {shown(str(error))}"
+        reason = f"{type(error).__name__}: {sanitize(str(error))}"
         raise SettingsError(
-            [f"stream_maps fails at event {shown(str(record.get('id')))} ({reason})"],
+            [f"stream_maps fails at event {sanitize(str(record.get('id')))} ({reason})"],
             "AE-STREAM-MAPS",
         ) from error
 

@@ -31,28 +31,26 @@ from singer_sdk.plugin_base import (
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events import STREAM
-from tap_audit_events.config.environment import settings_from_texts, unknown_environment
-from tap_audit_events.config.input_files import (
-    check_catalog,
-    check_state,
-    read_document,
-    state_warnings,
-)
+from tap_audit_events.config.catalog_shape import check_catalog
+from tap_audit_events.config.environment import parse_settings, unknown_settings
+from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
     read_settings,
-    secrets_of,
+    register_secrets,
     settings_warnings,
     token_warnings,
 )
+from tap_audit_events.config.state_shape import check_state, state_warnings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     SettingsError,
     StoppedError,
-    shown,
+    sanitize,
 )
-from tap_audit_events.errors.redaction import guard_log, keep_secret
+from tap_audit_events.errors.redacted_output import redact_logs
+from tap_audit_events.errors.redaction import register_secret
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -92,7 +90,7 @@ class TapAuditEvents(Tap):
         from tap_audit_events.reader import Runtime
         from tap_audit_events.singer.messages import MessageWriter
 
-        guard_log()
+        redact_logs()
         self.runtime = runtime or Runtime()
         super().__init__(*args, **{"message_writer": MessageWriter(), **kwargs})
 
@@ -126,21 +124,20 @@ class TapAuditEvents(Tap):
         Raises:
             SettingsError: with one line for each setting to mend.
         """
+        register_secrets(self.config)
         if not raise_errors:
             return []
-        for secret in secrets_of(self.config):
-            keep_secret(secret)
         sdk_schema = self._sdk_settings()
         for warning in settings_warnings(
             self.config, [*Settings.__slots__, *sdk_schema["properties"]]
         ):
             self.logger.warning("%s", warning)
         self.settings = read_settings(self.config)
-        keep_secret(self.settings.access_token)
+        register_secret(self.settings.access_token)
         for warning in token_warnings(self.settings):
             self.logger.warning("%s", warning)
         errors = JSONSchemaValidator(sdk_schema).iter_errors(self._config)
-        if problems := [f"{_path(error)}: {shown(error.message)}" for error in errors]:
+        if problems := [f"{_path(error)}: {sanitize(error.message)}" for error in errors]:
             raise SettingsError(problems)
         return []
 
@@ -164,8 +161,8 @@ class TapAuditEvents(Tap):
         properties = {**cls._sdk_settings()["properties"], **SETTINGS_SCHEMA["properties"]}
         texts = {"properties": {name: {"type": "string"} for name in properties}}
         given = parse_environment_config(texts, ENVIRONMENT_PREFIX)
-        unknown = unknown_environment(os.environ, properties)
-        return settings_from_texts(given, properties) | dict.fromkeys(unknown)
+        unknown = unknown_settings(os.environ, properties)
+        return parse_settings(given, properties) | dict.fromkeys(unknown)
 
     # Command line
 
@@ -196,7 +193,7 @@ class TapAuditEvents(Tap):
         config: dict[str, Any] = {}
         for path in value:
             if path != "ENV":
-                config |= read_document("config", path)
+                config |= read_json_file("config", path)
         return _ConfigInput(config=config, parse_env="ENV" in value)
 
     @classmethod
@@ -232,7 +229,7 @@ class TapAuditEvents(Tap):
             config=config.config,
             parse_env_config=config.parse_env,
             catalog=_read_catalog(catalog),
-            state=None if state is None else read_document("state", state),
+            state=None if state is None else read_json_file("state", state),
         )
         if not any(stream.selected for stream in tap.streams.values()):
             cls.logger.warning("The catalog does not select %s: nothing is read", STREAM)
@@ -247,7 +244,7 @@ def _path(error: ValidationError) -> str:
 def _read_catalog(path: str | None) -> dict[str, Any] | None:
     if path is None:
         return None
-    return check_catalog(read_document("catalog", path))
+    return check_catalog(read_json_file("catalog", path))
 
 
 class _Command(SingerCommand):
@@ -266,7 +263,9 @@ class _Command(SingerCommand):
         exc_traceback: TracebackType | None,
     ) -> None:
         """As the SDK's, but with a code and a next step before the traceback."""
-        defect = AuditEventsError("AE-DEFECT", f" ({exc_type.__name__}: {shown(str(exc_value))})")
+        defect = AuditEventsError(
+            "AE-DEFECT", f" ({exc_type.__name__}: {sanitize(str(exc_value))})"
+        )
         self.logger.error("%s", defect, exc_info=(exc_type, exc_value, exc_traceback))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Bad settings are refused before any request, in one line each, through the command line."""
+"""Bad settings are refused before any request, with one line each on the command line."""
 
 import json
 from typing import Any
@@ -10,6 +10,7 @@ from tap_audit_events.config.settings import Settings, read_settings
 from tap_audit_events.sandbox import Service
 from tests.builders import ORGANIZATION_ID
 from tests.conftest import Sync
+from tests.errors.test_errors import only_error
 from tests.running import run
 
 TOKEN = "acme_pat_not-to-be-seen"
@@ -18,21 +19,35 @@ GOOD: dict[str, Any] = {
     "organization_id": ORGANIZATION_ID,
     "access_token": TOKEN,
 }
-NO_DATE = "is no RFC 3339 date-time with an offset"
+NO_DATE = "is not an RFC 3339 date-time with an offset"
 
 BAD = [
-    ("base_url", None, "is missing: set it to the https address"),
+    ("base_url", None, "is missing: set it to the https URL"),
     ("base_url", "", "is empty"),
-    ("base_url", 5, "must be a text"),
-    ("base_url", "api.example.com", "is no address"),
-    ("base_url", "ftp://api.example.com", "is no address"),
-    ("base_url", "https://", "is no address"),
+    ("base_url", 5, "must be a string"),
+    ("base_url", "api.example.com", "is not a usable URL"),
+    ("base_url", "ftp://api.example.com", "is not a usable URL"),
+    ("base_url", "https://", "is not a usable URL"),
     ("base_url", "https://api.example.com:99999", "has no usable host or port"),
     ("base_url", "http://api.example.com", "must be https"),
-    ("base_url", "http://127.0.0.1.example.com", "must be https"),
-    ("base_url", "http://10.0.0.1", "must be https"),
-    ("base_url", f"https://me:{TOKEN}@api.example.com", "must not hold a user, a password"),
-    ("base_url", "https://api.example.com?x=1", "must not hold a user, a password, a query"),
+    *(
+        ("base_url", f"http://{host}", "must be https")
+        for host in (
+            *("10.0.0.1", "0.0.0.1", "127.0.0.1.example.com", "127-0-0-1.example.com", "128.0.0.1"),
+            *("127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1", "localhost.", "localhosts"),
+            *("localhost.example.com:8080", "example.com", "a.localhost", "localhost.localdomain"),
+            *("[::2]", "[::ffff:10.0.0.1]", "[fe80::1%25lo]"),
+        )
+    ),
+    ("base_url", "http://localhost@evil.example", "must not contain a user"),
+    ("base_url", "http://localhost:1@evil.example", "must not contain a user, a password"),
+    ("base_url", "http://evil.example#@localhost", "must not contain a user"),
+    ("base_url", "http://evil.example\\@localhost", "backslashes"),
+    ("base_url", "http://[::1].example.com", "has no usable host or port"),
+    ("base_url", "http://[::1]example.com:80", "has no usable host or port"),
+    ("base_url", "http://example.com[::1]", "has no usable host or port"),
+    ("base_url", f"https://me:{TOKEN}@api.example.com", "must not contain a user, a password"),
+    ("base_url", "https://api.example.com?x=1", "must not contain a user, a password, a query"),
     ("base_url", "https://api.example.com#here", "a fragment"),
     ("base_url", "https://api.example.com/a b", "without white space"),
     ("base_url", "https://api.example.com\n", "without white space"),
@@ -42,14 +57,14 @@ BAD = [
     ("base_url", "https://a.example\\.b.example", "backslashes"),
     ("organization_id", None, "is missing: set it to the UUID"),
     ("organization_id", "", "is empty"),
-    ("organization_id", "acme", "is no UUID"),
-    ("organization_id", f"{{{ORGANIZATION_ID}}}", "is no UUID"),
-    ("organization_id", f"{ORGANIZATION_ID}/../x", "is no UUID"),
-    ("organization_id", ORGANIZATION_ID.replace("-", ""), "is no UUID"),
-    ("access_token", None, "is missing: set it to the personal access token"),
+    ("organization_id", "acme", "is not a UUID"),
+    ("organization_id", f"{{{ORGANIZATION_ID}}}", "is not a UUID"),
+    ("organization_id", f"{ORGANIZATION_ID}/../x", "is not a UUID"),
+    ("organization_id", ORGANIZATION_ID.replace("-", ""), "is not a UUID"),
+    ("access_token", None, "is missing: set it to a personal access token"),
     ("access_token", "", "is empty"),
     ("access_token", "  ", "is empty"),
-    ("access_token", 12345, "must be a text"),
+    ("access_token", 12345, "must be a string"),
     ("access_token", f"{TOKEN}\n", "one word of printable ASCII"),
     ("access_token", f"{TOKEN} {TOKEN}", "one word of printable ASCII"),
     ("access_token", f"{TOKEN}\x00", "one word of printable ASCII"),
@@ -58,11 +73,11 @@ BAD = [
     ("start_date", "", "is empty"),
     ("start_date", "yesterday", NO_DATE),
     ("start_date", "2026-01-31T00:00:00", NO_DATE),
-    ("start_date", "2026-02-30T00:00:00Z", "is no date-time that exists"),
-    ("start_date", 20260131, "must be a text"),
+    ("start_date", "2026-02-30T00:00:00Z", "is not a date-time that exists"),
+    ("start_date", 20260131, "must be a string"),
     ("end_date", "2026-01-31 00:00:00", NO_DATE),
-    ("action_types", "workspace_create", "must be a list of texts"),
-    ("action_types", [1], "must be a list of texts"),
+    ("action_types", "workspace_create", "must be a list of strings"),
+    ("action_types", [1], "must be a list of strings"),
     ("action_types", [""], "has an empty item"),
     ("action_types", ["a,b"], "has a comma in an item"),
     ("action_types", ["a\nb"], "has a control character in an item"),
@@ -91,7 +106,7 @@ BAD = [
 def test_a_bad_setting_is_named_with_what_would_be_right(
     name: str, value: object, problem: str
 ) -> None:
-    """Exit code 1 and one line that names the setting; never the token, never a traceback."""
+    """Exit code 1 and one line that names the setting; no token, no traceback."""
     done = run(GOOD | {name: value})
     assert done.exit_code == 1
     (line,) = done.errors
@@ -103,7 +118,7 @@ def test_a_bad_setting_is_named_with_what_would_be_right(
 
 
 def test_each_bad_setting_has_a_line_of_its_own() -> None:
-    """All that is wrong is said at once."""
+    """All problems are reported at once."""
     done = run({"base_url": "http://example.com", "page_size": 0, "concurrency": 99})
     assert [line.split()[1] for line in done.errors] == [
         "base_url",
@@ -125,7 +140,7 @@ def test_an_end_before_the_start_is_refused() -> None:
 
 
 def test_bad_settings_send_no_request(service: Service, sync: Sync) -> None:
-    """Settings are checked before the service is asked."""
+    """Settings are checked before the first request."""
     assert sync(page_size=0).exit_code == 1
     assert service.requests == []
 
@@ -134,13 +149,13 @@ def test_an_unknown_setting_gets_a_warning_with_the_nearest_name(sync: Sync) -> 
     """A misspelt setting is not silently ignored, and does not stop the run."""
     done = sync(pagesize=5, zzz=1).raise_for_exit_code()
     assert done.warnings == [
-        "'pagesize' is no setting and is ignored: did you mean page_size?",
-        "'zzz' is no setting and is ignored, and none has a name like it",
+        "'pagesize' is not a setting and is ignored: did you mean page_size?",
+        "'zzz' is not a setting and is ignored; no setting has a similar name",
     ]
 
 
-def test_a_token_that_looks_like_none_gets_a_warning(service: Service, sync: Sync) -> None:
-    """A personal access token has `pat_` in it (interface.md 5, rule 2)."""
+def test_a_token_of_another_kind_gets_a_warning(service: Service, sync: Sync) -> None:
+    """A personal access token contains `pat_` (interface.md 5, rule 2)."""
     service.access_token = "something-else"
     done = sync(access_token="something-else").raise_for_exit_code()
     assert ["'pat_'" in line for line in done.warnings] == [True]
@@ -149,15 +164,18 @@ def test_a_token_that_looks_like_none_gets_a_warning(service: Service, sync: Syn
 
 @pytest.mark.parametrize(
     "url",
-    ["http://localhost:1", "http://127.1.2.3", "http://[::1]:8080", "https://a.example/prefix/"],
+    [
+        *("http://localhost:1", "http://LOCALHOST", "http://127.1.2.3", "http://[::1]:8080"),
+        "https://a.example/prefix/",
+    ],
 )
 def test_plain_http_is_allowed_to_this_machine(url: str) -> None:
-    """A loopback address may be http; a slash at the end does not matter."""
+    """A loopback host may use http; a slash at the end does not matter."""
     assert read_settings(GOOD | {"base_url": url}).base_url == url.rstrip("/")
 
 
-def test_null_counts_as_not_given() -> None:
-    """Platforms send null for what their form left open."""
+def test_null_is_treated_as_unset() -> None:
+    """Platforms send null for a field that was left empty in a form."""
     settings = read_settings(GOOD | {"start_date": None, "page_size": None, "action_types": None})
     assert (settings.start_date, settings.page_size, settings.action_types) == (None, 1000, ())
 
@@ -186,8 +204,8 @@ def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) 
 @pytest.mark.parametrize(
     "name", ["PAGE_SIZE", "REQUEST_TIMEOUT_SECONDS", "MAX_RETRIES", "FLATTENING_MAX_DEPTH"]
 )
-def test_a_number_in_the_environment_that_is_none_is_refused(name: str) -> None:
-    """It is named like any other bad setting."""
+def test_a_text_instead_of_a_number_in_the_environment_is_refused(name: str) -> None:
+    """The error names the setting, as for any other bad setting."""
     done = run(GOOD, "--config", "ENV", environment={f"TAP_AUDIT_EVENTS_{name}": "many"})
     assert done.exit_code == 1
     assert [line.split()[1].rstrip(":") for line in done.errors] == [name.lower()]
@@ -196,16 +214,16 @@ def test_a_number_in_the_environment_that_is_none_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        ("", "is no JSON"),
-        ("{", "is no JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
-        ("[1]", "must hold a JSON object"),
-        (json.dumps(TOKEN), "must hold a JSON object"),
-        ("[" * 100_000, "is no JSON"),
+        ("", "is not JSON"),
+        ("{", "is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
+        ("[1]", "must contain a JSON object"),
+        (json.dumps(TOKEN), "must contain a JSON object"),
+        ("[" * 100_000, "is not JSON"),
     ],
 )
 @pytest.mark.parametrize("kind", ["config", "state", "catalog"])
-def test_a_file_that_is_no_json_object_is_refused(kind: str, document: str, problem: str) -> None:
-    """Config, state and catalog files alike, with the place of the mistake."""
+def test_a_file_without_a_json_object_is_refused(kind: str, document: str, problem: str) -> None:
+    """Config, state and catalog files alike; the error names the position of the mistake."""
     documents: dict[str, Any] = {"config": GOOD, kind: document}
     done = run(documents["config"], state=documents.get("state"), catalog=documents.get("catalog"))
     assert done.exit_code == 1
@@ -216,12 +234,19 @@ def test_a_file_that_is_no_json_object_is_refused(kind: str, document: str, prob
 
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
-def test_a_file_that_is_not_there_is_named(option: str) -> None:
-    """A wrong path is an error of one line."""
+def test_a_missing_file_is_named(option: str) -> None:
+    """A wrong path is a one-line error."""
     done = run(GOOD, option, "/nowhere/at/all.json")
     assert done.exit_code == 1
     place = f"The {option[2:]} file '/nowhere/at/all.json'"
     assert done.errors == [f"AE-FILE: {place} cannot be read: No such file or directory"]
+
+
+@pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
+def test_a_file_without_end_is_refused(option: str) -> None:
+    """A file is read up to a bound, so a device cannot fill the memory."""
+    done = run(GOOD, option, "/dev/zero", most_kilobytes=1_000_000)
+    assert only_error(done) == (f"AE-FILE: The {option[2:]} file '/dev/zero' is larger than 64 MB")
 
 
 @pytest.mark.parametrize(
@@ -230,20 +255,22 @@ def test_a_file_that_is_not_there_is_named(option: str) -> None:
         ({"bookmarks": []}, 'must look like {"bookmarks"'),
         ({"completed": {"singer_state": {}}}, "has the bookmarks inside 'completed'"),
         ({"bookmarks": {"x": {"partitions": 5}}}, 'must look like {"bookmarks"'),
+        ({"bookmarks": {"audit_events": {"partitions": [{}]}}}, 'must look like {"bookmarks"'),
+        ({"bookmarks": {"x": {"partitions": [{"context": 1}]}}}, 'must look like {"bookmarks"'),
         ({"bookmarks": {"x": {"a": "\ud800"}}}, "cannot be written again"),
         ({"bookmarks": {"audit_events": "2026-01-01T00:00:00Z"}}, 'must look like {"bookmarks"'),
         ({"singer_state": {"bookmarks": {}}}, "has the bookmarks inside 'singer_state'"),
         ({"type": "STATE", "value": {"bookmarks": {}}}, "has the bookmarks inside 'value'"),
         (
             {"bookmarks": {"audit_events": {"replication_key_value": "last week"}}},
-            "its time 'last week' is no RFC 3339 date-time",
+            "its time 'last week' is not an RFC 3339 date-time",
         ),
     ],
 )
 def test_a_state_of_another_shape_is_refused(
     state: object, problem: str, service: Service, sync: Sync
 ) -> None:
-    """A state that cannot be understood is not taken for an empty one."""
+    """A state that cannot be understood is not treated as empty."""
     done = sync(state=state)
     assert done.exit_code == 1
     (line,) = done.errors
@@ -293,7 +320,7 @@ def test_a_state_of_another_shape_is_refused(
 def test_a_catalog_of_another_shape_is_refused(
     catalog: object, problem: str, service: Service, sync: Sync
 ) -> None:
-    """A catalog that cannot be followed is not guessed at."""
+    """The tap does not guess what a malformed catalog means."""
     done = sync(catalog=catalog)
     assert done.exit_code == 1
     (line,) = done.errors
@@ -317,9 +344,7 @@ def test_a_catalog_of_another_shape_is_refused(
         ({"flattening_enabled": True}, "AE-SETTINGS: The settings cannot be used: "),
     ],
 )
-def test_bad_settings_of_the_sdk_are_refused_likewise(
-    settings: dict[str, Any], problem: str
-) -> None:
+def test_bad_settings_of_the_sdk_are_refused_too(settings: dict[str, Any], problem: str) -> None:
     """Stream maps and flattening are settings like the others."""
     done = run(GOOD | settings)
     assert done.exit_code == 1
@@ -328,7 +353,7 @@ def test_bad_settings_of_the_sdk_are_refused_likewise(
 
 
 def test_declared_and_checked_settings_are_the_same() -> None:
-    """What `--about` shows is what is read: names, required ones, defaults and bounds."""
+    """`--about` shows the settings that are read: names, required ones, defaults and bounds."""
     assert list(SETTINGS_SCHEMA["properties"])[: len(Settings.__slots__)] == list(
         Settings.__slots__
     )

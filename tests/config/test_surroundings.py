@@ -1,4 +1,4 @@
-"""What goes wrong around a run, and what older states and other tools bring along."""
+"""Failures around a run, and states and catalogs of older versions and other tools."""
 
 import gzip
 import http.server
@@ -38,7 +38,7 @@ TEN_IDS = [event["id"] for event in TEN_EVENTS]
 
 @pytest.mark.parametrize("before", [0, 60])
 def test_a_longer_lookback_repeats_nothing(before: int, service: Service, sync: Sync) -> None:
-    """The first run with it starts where the ids in its state begin, and late events still come."""
+    """The first run with it starts where the ids of its state begin; late events still arrive."""
     service.add(events("08:00:00", "08:01:00", "08:02:00", "08:02:59", "08:03:00"))
     state = sync(lookback_seconds=before).state
     quiet = sync(state=state, lookback_seconds=300).raise_for_exit_code()
@@ -52,7 +52,7 @@ def test_a_longer_lookback_repeats_nothing(before: int, service: Service, sync: 
 
 
 def test_a_bookmark_in_another_form_keeps_its_ids(service: Service, sync: Sync) -> None:
-    """The same instant in another text is the same bookmark."""
+    """The same instant written differently is the same bookmark."""
     service.add(TEN_EVENTS)
     state = sync().state
     entry = state["bookmarks"]["audit_events"]
@@ -71,7 +71,7 @@ def test_a_bookmark_in_another_form_keeps_its_ids(service: Service, sync: Sync) 
 def test_a_state_of_another_tap_is_used_or_warned_about(
     bookmark: dict[str, Any], ids: list[str], service: Service, sync: Sync
 ) -> None:
-    """Reading everything again is never a surprise."""
+    """If a run reads everything again, it says so."""
     service.add(TEN_EVENTS)
     done = sync(state={"bookmarks": {"audit_events": bookmark}}, lookback_seconds=0)
     assert done.raise_for_exit_code().ids == ids
@@ -79,14 +79,14 @@ def test_a_state_of_another_tap_is_used_or_warned_about(
 
 
 def test_a_state_of_another_stream_is_warned_about(service: Service, sync: Sync) -> None:
-    """A misspelt stream would read everything again."""
+    """A misspelt stream name would make the run read everything again."""
     service.add(TEN_EVENTS)
     done = sync(state={"bookmarks": {"audit-events": {"replication_key_value": "x"}}})
-    assert done.warnings == ["The state has no bookmark of audit_events: all events are read"]
+    assert done.warnings == ["The state has no bookmark for audit_events: all events are read"]
 
 
 def test_ids_that_are_not_used_are_warned_about(service: Service, sync: Sync) -> None:
-    """A bookmark that was set back, or a newer version's state."""
+    """For example those of a newer version, or of a bookmark that was set back by hand."""
     service.add(TEN_EVENTS)
     state = sync().state
     state["bookmarks"]["audit_events"]["watermark"][0]["version"] = 99
@@ -113,7 +113,7 @@ def test_ids_of_a_full_state_are_told_from_new_ones(service: Service, sync: Sync
 
 
 def pages_out_of_order(service: Service) -> None:
-    """Pages of two events, the last before the middle ones, then a cursor that is refused."""
+    """Pages of two events, the last one before the middle ones, then a refused cursor."""
     first = {"auditEvents": TEN_EVENTS[:2], "nextCursor": "a"}
     second = {"auditEvents": TEN_EVENTS[8:], "nextCursor": "b"}
     third = {"auditEvents": TEN_EVENTS[2:4], "nextCursor": "c"}
@@ -123,7 +123,7 @@ def pages_out_of_order(service: Service) -> None:
 
 
 def test_a_refused_cursor_after_disorder_is_an_error(service: Service, sync: Sync) -> None:
-    """A new start at the newest instant would pass over what came too late."""
+    """A restart at the newest instant would skip the events that are still to come."""
     service.add(TEN_EVENTS)
     pages_out_of_order(service)
     done = sync(page_size=2, concurrency=1)
@@ -137,7 +137,7 @@ def test_a_refused_cursor_after_disorder_is_an_error(service: Service, sync: Syn
 def test_a_first_run_out_of_order_that_breaks_off_repeats_nothing(
     service: Service, sync: Sync
 ) -> None:
-    """There is a bookmark from the first event on, to keep ids beside."""
+    """There is a bookmark from the first event on, with the ids that were delivered."""
     service.add(TEN_EVENTS)
     page = {"auditEvents": [TEN_EVENTS[n] for n in (4, 1)] + [{"id": "bad"}]}
     service.add_faults([Fault(kind="body", text=json.dumps(page).encode(), when="1")])
@@ -151,7 +151,7 @@ def test_a_first_run_out_of_order_that_breaks_off_repeats_nothing(
 def test_empty_pages_without_end_are_an_error(
     service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each with a new cursor: only their number tells."""
+    """Each has a new cursor, so only their number shows it."""
     monkeypatch.setattr(client, "MOST_EMPTY_PAGES", 5)
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="empty", when="3-")])
@@ -169,17 +169,17 @@ def advance_in_a_cycle(paginator: NextCursorPaginator, length: int) -> None:
 def test_cycles_of_any_length_are_found_with_bounded_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A cycle longer than the cursors that are remembered is found, too."""
+    """A cycle longer than the number of remembered cursors is found too."""
     monkeypatch.setattr(pagination, "RECENT_CURSORS", 10)
     for length in (1, 2, 9, 11, 50, 333):
         paginator = NextCursorPaginator()
-        with pytest.raises(Exception, match="given before"):
+        with pytest.raises(Exception, match="AE-CURSOR-REPEATED"):
             advance_in_a_cycle(paginator, length)
         assert len(paginator._recent) <= 10
 
 
 def test_bounds_that_were_rounded_raise_no_warning(service: Service, sync: Sync) -> None:
-    """The tap asked for the whole second itself."""
+    """The tap itself requested the whole second."""
     service.add(events("08:00:00.2", "08:00:00.7"))
     done = sync(start_date="2024-05-06T08:00:00.1Z", end_date="2024-05-06T08:00:00.5Z")
     assert done.raise_for_exit_code().ids == ["08:00:00.2"]
@@ -192,7 +192,7 @@ def test_bounds_that_were_rounded_raise_no_warning(service: Service, sync: Sync)
 def echoes(token: str) -> dict[str, bytes]:
     escaped = json.dumps(token)
     return {
-        "no JSON": f"<pre>Authorization: Bearer {token}</pre>".encode(),
+        "not JSON": f"<pre>Authorization: Bearer {token}</pre>".encode(),
         "event": f'{{"auditEvents": [{{"id": "x", "token": {escaped}}}]}}'.encode(),
         "cursor": f'{{"auditEvents": [], "nextCursor": {escaped}}}'.encode(),
         "envelope": f"{{{escaped}: 1}}".encode(),
@@ -204,7 +204,7 @@ def echoes(token: str) -> dict[str, bytes]:
 def test_an_echoed_token_is_never_shown(
     where: str, token: str, service: Service, sync: Sync
 ) -> None:
-    """Also where the service answers 200, and where a shortened text would cut it."""
+    """Also if the status is 200, and if the end of a shortened text would cut the token."""
     service.access_token = token
     service.add_faults([Fault(kind="body", text=echoes(token)[where])])
     done = sync(access_token=token, max_retries=0)
@@ -216,7 +216,7 @@ def test_an_echoed_token_is_never_shown(
 
 
 def test_the_token_goes_to_the_configured_service_only() -> None:
-    """A request for another scheme, host or port is not sent with it."""
+    """A request to another scheme, host or port is not sent."""
     authenticator = AccessTokenAuthenticator(token="x_pat_y", base_url="https://a.example/prefix")
     for url in ("https://a.example/v1", "https://a.example:443/v1"):
         request = requests.Request("GET", url, auth=authenticator).prepare()
@@ -230,7 +230,7 @@ def test_the_token_goes_to_the_configured_service_only() -> None:
 
 
 def run_in_shell(settings: dict[str, Any], folder: Path, command: str, **more: str) -> Run:
-    """Run `command`, in which TAP stands for the tap with its settings."""
+    """Run `command`; TAP in it stands for the tap with its settings."""
     (folder / "config.json").write_text(json.dumps(settings))
     done = subprocess.run(
         [
@@ -262,14 +262,14 @@ def test_a_stdout_that_cannot_be_written_is_one_line(
 
 
 def test_a_state_from_a_closed_stdin_is_one_line(settings: dict[str, Any], tmp_path: Path) -> None:
-    """`--state -` reads stdin, where there is one."""
+    """`--state -` reads stdin, which may be closed."""
     assert "stdin is closed" in only_error(run_in_shell(settings, tmp_path, "TAP --state - <&-"))
 
 
 def test_a_state_is_read_from_stdin(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """`--state -`, as pipelines do."""
+    """With `--state -`, as in pipelines, and with a byte order mark."""
     service.add(TEN_EVENTS)
     (tmp_path / "s.json").write_text("\ufeff" + json.dumps(state_of("2024-05-06T08:00:09Z")))
     done = run_in_shell(settings | {"lookback_seconds": 0}, tmp_path, "TAP --state - <s.json")
@@ -277,26 +277,26 @@ def test_a_state_is_read_from_stdin(
 
 
 @pytest.mark.parametrize("bundle", ["/nowhere/at/all.pem", __file__])
-def test_a_bundle_that_is_none_is_named(
+def test_an_unusable_ca_bundle_is_named(
     bundle: str, settings: dict[str, Any], untrusted_address: str
 ) -> None:
-    """What our own advice leads to has a sentence of its own, and is not asked for again."""
+    """The advice of AE-CERTIFICATE may lead to this error, which is not retried."""
     https = {"base_url": untrusted_address, "max_retries": 3}
     done = run(settings | https, environment={"REQUESTS_CA_BUNDLE": bundle})
     assert only_error(done).startswith("AE-CERTIFICATE: ")
 
 
 @pytest.mark.parametrize("proxy", ["http://", "nonsense://proxy", "http://[bad"])
-def test_a_proxy_that_is_none_is_named(proxy: str, settings: dict[str, Any]) -> None:
-    """Nothing can be sent to it, now or later."""
+def test_an_unusable_proxy_is_named(proxy: str, settings: dict[str, Any]) -> None:
+    """Nothing can be sent to it, so it is not retried."""
     https = {"base_url": "https://localhost:9", "max_retries": 3}
     done = run(settings | https, environment={"HTTPS_PROXY": proxy, "NO_PROXY": "", "no_proxy": ""})
     assert only_error(done).startswith("AE-ADDRESS: ")
 
 
 @pytest.mark.parametrize("name", ["LOGLEVEL", "TAP_AUDIT_EVENTS_LOGLEVEL"])
-def test_a_log_level_that_is_none_is_one_line(name: str) -> None:
-    """Before the tap can log at all."""
+def test_an_unknown_log_level_is_one_line(name: str) -> None:
+    """It is reported although logging is not set up yet."""
     done = run(None, "--version", environment={name: "LOUD"})
     assert done.exit_code == 1
     (line,) = done.errors
@@ -304,19 +304,19 @@ def test_a_log_level_that_is_none_is_one_line(name: str) -> None:
 
 
 def test_names_in_the_environment_that_are_no_settings_are_warned_about(sync: Sync) -> None:
-    """A misspelt variable is found like a misspelt setting."""
+    """A misspelt variable gets the same warning as a misspelt setting."""
     given = {"TAP_AUDIT_EVENTS_PAGESIZE": "5", "TAP_AUDIT_EVENTS__ID": "m"}
     done = sync("--config", "ENV", environment=given).raise_for_exit_code()
-    assert done.warnings == ["'pagesize' is no setting and is ignored: did you mean page_size?"]
+    assert done.warnings == ["'pagesize' is not a setting and is ignored: did you mean page_size?"]
 
 
 def test_a_path_cannot_forge_a_log_line(settings: dict[str, Any]) -> None:
-    """Line breaks in a file's name stay on its line."""
+    """A line break in a file's name is escaped."""
     assert "'/x\\nERROR | y'" in only_error(run(settings, "--state", "/x\nERROR | y"))
 
 
 def test_times_in_the_log_are_short(service: Service, sync: Sync) -> None:
-    """A fraction of thousands of digits leaves whole, and is shown cut."""
+    """A fraction of thousands of digits is delivered whole, but cut in log lines."""
     service.add([an_event(at=f"2024-05-06T08:00:00.{'1' * 5000}Z")])
     done = sync().raise_for_exit_code()
     assert len(done.records[0]["occurredAt"]) > 5000
@@ -334,7 +334,7 @@ def a_catalog(**metadata: Any) -> dict[str, Any]:
 
 
 def test_a_method_in_the_metadata_counts(service: Service, sync: Sync) -> None:
-    """Some tools write `replication-method` there only."""
+    """Some tools write `replication-method` only there."""
     service.add(TEN_EVENTS)
     catalog = a_catalog(**{"replication-method": "FULL_TABLE"})
     done = sync(catalog=catalog, state=state_of("2024-05-06T08:00:09Z")).raise_for_exit_code()
@@ -345,26 +345,26 @@ def test_a_method_in_the_metadata_counts(service: Service, sync: Sync) -> None:
 
 
 def test_a_catalog_that_selects_nothing_is_warned_about(sync: Sync) -> None:
-    """A pipeline that is green and empty for ever would be noticed too late."""
+    """A pipeline that succeeds without ever bringing events would be noticed too late."""
     done = sync(catalog=a_catalog(selected=False)).raise_for_exit_code()
     assert done.warnings == ["The catalog does not select audit_events: nothing is read"]
 
 
 @pytest.mark.parametrize("expression", ["nope", "1/0", "actor['nope']"])
 def test_a_stream_map_that_fails_is_one_line(expression: str, service: Service, sync: Sync) -> None:
-    """Whatever its expression runs into; what came before is in STATE."""
+    """Whatever the error of the expression; STATE is written before the run ends."""
     service.add(TEN_EVENTS)
     done = sync(stream_maps={"audit_events": {"x": expression}})
     assert only_error(done).startswith("AE-STREAM-MAPS: stream_maps ")
     assert done.messages[-1]["type"] == "STATE"
 
 
-# Answers
+# Responses
 
 
 @pytest.fixture
 def answering() -> Iterator[Any]:
-    """A server that answers each request with what the test sets."""
+    """A server that responds to each request as the test says."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         answers: list[tuple[int, dict[str, str], bytes]] = []  # noqa: RUF012 - one a test
@@ -391,17 +391,15 @@ def answering() -> Iterator[Any]:
     server.server_close()
 
 
-def test_packed_answers_are_unpacked(answering: Any, settings: dict[str, Any]) -> None:
-    """Gzip is asked for, and read."""
+def test_compressed_responses_are_decompressed(answering: Any, settings: dict[str, Any]) -> None:
+    """The tap accepts gzip."""
     body = gzip.compress(json.dumps({"auditEvents": TEN_EVENTS}).encode())
     answering.answers = [(200, {"Content-Encoding": "gzip"}, body)]
     assert run(settings | {"base_url": answering.base_url}).raise_for_exit_code().ids == TEN_IDS
 
 
-def test_an_answer_larger_than_any_page_is_an_error(
-    answering: Any, settings: dict[str, Any]
-) -> None:
-    """A small packed body that unpacks without end does not fill the memory."""
+def test_a_response_that_is_too_large_is_an_error(answering: Any, settings: dict[str, Any]) -> None:
+    """The bound counts bytes after decompression."""
     bomb = gzip.compress(b" " * (3 * 1_000_000 + 1), compresslevel=1)
     answering.answers = [(200, {"Content-Encoding": "gzip"}, bomb)]
     done = run(settings | {"base_url": answering.base_url, "max_response_megabytes": 3})
@@ -410,10 +408,10 @@ def test_an_answer_larger_than_any_page_is_an_error(
 
 
 @pytest.mark.parametrize("headers", [{}, {"Content-Encoding": "gzip"}])
-def test_an_answer_as_large_as_allowed_is_read(
+def test_a_response_as_large_as_allowed_is_read(
     headers: dict[str, str], answering: Any, settings: dict[str, Any]
 ) -> None:
-    """The bound counts unpacked bytes, and is one of the settings."""
+    """The bound is `max_response_megabytes`, compressed or not."""
     page = json.dumps({"auditEvents": TEN_EVENTS}).encode().ljust(1_000_000)
     packed = gzip.compress(page) if headers else page
     answering.answers = [(200, headers, packed)]
@@ -422,7 +420,7 @@ def test_an_answer_as_large_as_allowed_is_read(
 
 
 def test_a_bomb_fills_no_memory(answering: Any, settings: dict[str, Any]) -> None:
-    """What a packed answer would grow to is not held, in a page or in an error."""
+    """A compressed page or error that grows without end is not kept in memory."""
     bomb = 100 * gzip.compress(10_000_000 * b" ", compresslevel=1)
     for status, code in ((200, "AE-TOO-LARGE"), (403, "AE-403")):
         answering.answers = [(status, {"Content-Encoding": "gzip"}, bomb)]
@@ -432,7 +430,7 @@ def test_a_bomb_fills_no_memory(answering: Any, settings: dict[str, Any]) -> Non
 
 
 def test_of_a_large_error_only_the_start_is_read(answering: Any, settings: dict[str, Any]) -> None:
-    """It is told as usual, and the connection is closed on the rest."""
+    """The error shows it, and the connection is closed before the rest."""
     answering.answers = [(403, {}, b"Nope. " + b"x" * 5_000_000)]
     line = only_error(run(settings | {"base_url": answering.base_url}))
     assert line.startswith("AE-403: ")
@@ -443,7 +441,7 @@ def test_of_a_large_error_only_the_start_is_read(answering: Any, settings: dict[
 def test_retry_after_counts_from_the_services_own_clock(
     answering: Any, settings: dict[str, Any]
 ) -> None:
-    """A service whose clock is an hour ahead does not hold the run for an hour."""
+    """If the service's clock is an hour ahead, the run does not wait for an hour."""
     ahead = datetime.now(UTC) + timedelta(hours=1)
     dates = {
         "Date": format_datetime(ahead, usegmt=True),
@@ -455,7 +453,7 @@ def test_retry_after_counts_from_the_services_own_clock(
 
 
 def test_an_error_page_in_any_charset_is_shown(answering: Any, settings: dict[str, Any]) -> None:
-    """A charset that Python does not know breaks nothing."""
+    """A charset that Python does not know is not an error."""
     answering.answers = [(403, {"Content-Type": "text/html; charset=idna"}, b"<h1>No\xff</h1>")]
     line = only_error(run(settings | {"base_url": answering.base_url}))
     assert "<h1>No" in line

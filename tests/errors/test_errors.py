@@ -1,4 +1,4 @@
-"""Each error of the table, as the command line shows it."""
+"""Each error of the catalogue, as the command line shows it."""
 
 import json
 import re
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.errors import catalogue as cases
-from tap_audit_events.errors.catalogue import CASES, Kind
-from tap_audit_events.errors.exceptions import AuditEventsError, service_error, shown
+from tap_audit_events.errors import catalogue
+from tap_audit_events.errors.catalogue import CATALOGUE, Category
+from tap_audit_events.errors.exceptions import AuditEventsError, sanitize, service_error
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 from tests.conftest import Sync
@@ -26,10 +26,10 @@ THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range
 RELEASED = """
     AE-400 AE-401 AE-403 AE-404 AE-429 AE-500 AE-ADDRESS AE-CATALOG AE-CERTIFICATE AE-CONNECTION
     AE-CURSOR-REFUSED AE-CURSOR-REPEATED AE-CUT AE-DEFECT AE-EMPTY-PAGES AE-ENVELOPE AE-EVENT
-    AE-FILE AE-NESTING AE-NO-JSON AE-OUTPUT AE-REDIRECT AE-RETRY-AFTER AE-SETTINGS AE-STATE
-    AE-STATUS AE-STOPPED AE-STREAM-MAPS AE-TARGET AE-TIMEOUT AE-TOO-LARGE
+    AE-FILE AE-NESTING AE-NO-JSON AE-NO-PROGRESS AE-OUTPUT AE-REDIRECT AE-RETRY-AFTER AE-SETTINGS
+    AE-STATE AE-STATUS AE-STOPPED AE-STREAM-MAPS AE-TARGET AE-TIMEOUT AE-TOO-LARGE
 """
-"""Codes that alerts may look for: names are added, never taken away."""
+"""Codes that alerts may look for: codes are added, never removed."""
 
 
 def only_error(done: Run) -> str:
@@ -39,66 +39,66 @@ def only_error(done: Run) -> str:
     return line
 
 
-def test_the_table_covers_the_interface() -> None:
-    """Every status of interface.md section 7 has its row, and 429 and 500 are asked for again."""
-    assert {"AE-400", "AE-401", "AE-403", "AE-429", "AE-500"} <= CASES.keys()
-    retried = {code for code, case in CASES.items() if case.kind is Kind.RETRY}
+def test_the_catalogue_covers_the_interface() -> None:
+    """Every status of interface.md, section 7, has an entry, and 429 and 500 are retried."""
+    assert {"AE-400", "AE-401", "AE-403", "AE-429", "AE-500"} <= CATALOGUE.keys()
+    retried = {code for code, entry in CATALOGUE.items() if entry.category is Category.RETRY}
     assert retried == {
         *("AE-429", "AE-500", "AE-TIMEOUT", "AE-CONNECTION", "AE-CUT", "AE-NO-JSON"),
     }
 
 
 def test_codes_stay() -> None:
-    """What an alert looks for today has its row in every later version."""
-    assert set(RELEASED.split()) == CASES.keys()
+    """A code that an alert looks for today is in every later version."""
+    assert set(RELEASED.split()) == CATALOGUE.keys()
 
 
-def test_codes_are_well_formed_and_stand_for_one_case_each() -> None:
-    """Short words in capitals, none of them twice in the table."""
-    table = Path(cases.__file__)
-    assert re.findall(r'^    "(.+)": Case\($', table.read_text(), re.MULTILINE) == list(CASES)
-    assert all(CODE.fullmatch(code) and len(code) <= 20 for code in CASES)
+def test_codes_are_well_formed_and_unique() -> None:
+    """Short words in capitals, each once in the catalogue."""
+    source = Path(catalogue.__file__).read_text()
+    assert re.findall(r'^    "(.+)": ErrorEntry\($', source, re.MULTILINE) == list(CATALOGUE)
+    assert all(CODE.fullmatch(code) and len(code) <= 20 for code in CATALOGUE)
 
 
-def test_each_code_of_the_table_is_used_and_no_other() -> None:
-    """A row that nothing raises would only mislead; a code without a row could not be looked up."""
-    table = Path(cases.__file__)
-    others = [path.read_text() for path in table.parent.glob("*.py") if path != table]
-    assert set(CODE.findall("\n".join(others))) == CASES.keys()
+def test_each_code_of_the_catalogue_is_used_and_no_other() -> None:
+    """An entry that nothing raises would mislead; a code without an entry has no explanation."""
+    source = Path(catalogue.__file__)
+    others = [path.read_text() for path in source.parent.parent.rglob("*.py") if path != source]
+    assert set(CODE.findall("\n".join(others))) | {"AE-NO-PROGRESS"} == CATALOGUE.keys()
 
 
-@pytest.mark.parametrize("code", CASES)
-def test_each_case_makes_one_line(code: str) -> None:
-    """The code, what happened, what is known beyond that, and what to do."""
+@pytest.mark.parametrize("code", CATALOGUE)
+def test_each_entry_makes_one_line(code: str) -> None:
+    """The code, what happened, the context, and what to do."""
     line = str(AuditEventsError(code, " (errCode 'x')"))
-    assert line == f"{code}: {CASES[code].happened} (errCode 'x'). {CASES[code].next_step}"
+    assert line == f"{code}: {CATALOGUE[code].summary} (errCode 'x'). {CATALOGUE[code].next_step}"
     assert CODED.match(line)
     assert "\n" not in line
 
 
-def test_an_error_of_the_service_says_where() -> None:
-    """After what the service said stands the window."""
+def test_an_error_of_the_service_names_the_window() -> None:
+    """The window follows what the service said."""
     error = service_error("AE-500", details="errCode 'x'")
-    error.where = "in this window"
-    assert error.happened == "AE-500: The service failed (errCode 'x'), in this window"
+    error.window = "this window"
+    assert error.summary == "AE-500: The service failed (errCode 'x'), in this window"
 
 
 def test_a_defect_has_a_code_before_its_traceback() -> None:
-    """An error that nobody expected can be looked up, too."""
-    broken = "from tap_audit_events import tap; tap.gc = None; tap.TapAuditEvents.cli()"
+    """An unexpected error has a code that can be looked up."""
+    broken = "from tap_audit_events.singer import tap; tap.gc = None; tap.TapAuditEvents.cli()"
     done = subprocess.run(
         [sys.executable, "-c", broken], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     line, traceback = done.stderr.split("\n")[1:3]
-    assert " | AE-DEFECT: The tap failed in a way that it does not expect (AttributeError" in line
+    assert " | AE-DEFECT: The tap failed unexpectedly (AttributeError" in line
     assert traceback == "Traceback (most recent call last):"
 
 
 @pytest.mark.parametrize(
     ("code", "advice"),
     [
-        (400, "Check start_date, end_date, action_types and page_size"),
+        (400, "Compare start_date, end_date, action_types and page_size"),
         (401, f"personal access token with the scope {SCOPE}"),
         (403, "must be an administrator of the organization"),
         (403, SCOPE),
@@ -109,7 +109,7 @@ def test_a_defect_has_a_code_before_its_traceback() -> None:
 def test_a_refusal_says_what_the_service_said_and_what_to_do(
     code: int, advice: str, service: Service, sync: Sync
 ) -> None:
-    """It is not asked for again, and names errCode, msg, vars and the window."""
+    """It is not retried, and names errCode, msg, vars and the window."""
     service.add_faults([Fault(kind="status", code=code, err_code="noEntry", msg="not for you")])
     line = only_error(sync(start_date="2026-01-01T00:00:00Z", end_date="2026-01-02T00:00:00Z"))
     assert line.startswith(f"AE-{code}: " if code != 418 else "AE-STATUS: ")
@@ -128,13 +128,13 @@ def test_a_wrong_token_is_refused_by_the_service(service: Service, sync: Sync) -
 
 
 def test_another_organization_is_refused_by_the_service(sync: Sync) -> None:
-    """A valid token of somebody who is no administrator there gets 403."""
+    """A valid token of a user who is not an administrator of it gets 403."""
     line = only_error(sync(organization_id="00000000-0000-0000-0000-000000000000"))
     assert line.startswith("AE-403: ")
 
 
 def test_a_redirect_is_not_followed(service: Service, sync: Sync) -> None:
-    """The token goes nowhere else; the error names the new place."""
+    """The token goes nowhere else; the error names the new URL."""
     service.add_faults([Fault(kind="status", code=302, location="https://elsewhere.example/x")])
     line = only_error(sync())
     assert line.startswith("AE-REDIRECT: ")
@@ -159,8 +159,8 @@ def test_a_redirect_is_not_followed(service: Service, sync: Sync) -> None:
         Fault(kind="body", text=b"", when="2"),
     ],
 )
-def test_what_may_pass_is_asked_for_again(fault: Fault, service: Service, sync: Sync) -> None:
-    """Nothing is lost or repeated by a request that had to be sent again."""
+def test_a_temporary_failure_is_retried(fault: Fault, service: Service, sync: Sync) -> None:
+    """A retried request loses and repeats nothing."""
     service.add(THREE_EVENTS)
     service.add_faults([fault])
     done = sync(page_size=1, request_timeout_seconds=1, concurrency=1).raise_for_exit_code()
@@ -176,13 +176,13 @@ def test_what_may_pass_is_asked_for_again(fault: Fault, service: Service, sync: 
         (Fault(kind="status", code=500), "AE-500: The service failed (status 500"),
         (Fault(kind="status", code=502), "AE-500: The service failed (status 502"),
         (Fault(kind="reset"), "AE-CONNECTION: The connection to the service failed"),
-        (Fault(kind="cut"), "AE-CUT: The answer broke off half-way"),
-        (Fault(kind="hang", seconds=30), "AE-TIMEOUT: The service did not answer in time"),
-        (Fault(kind="body", text=b"<html>sign in</html>"), "AE-NO-JSON: The answer is not JSON"),
+        (Fault(kind="cut"), "AE-CUT: The response is incomplete"),
+        (Fault(kind="hang", seconds=30), "AE-TIMEOUT: The service did not respond in time"),
+        (Fault(kind="body", text=b"<html>sign in</html>"), "AE-NO-JSON: The response is not JSON"),
     ],
 )
 def test_retries_come_to_an_end(fault: Fault, problem: str, service: Service, sync: Sync) -> None:
-    """After `max_retries` the run ends with what went wrong last."""
+    """After `max_retries` the run ends with the last error."""
     service.add_faults([fault])
     line = only_error(sync(max_retries=1, request_timeout_seconds=1))
     assert line.startswith(problem)
@@ -191,14 +191,14 @@ def test_retries_come_to_an_end(fault: Fault, problem: str, service: Service, sy
 
 
 def test_no_retries_means_none(service: Service, sync: Sync) -> None:
-    """`max_retries: 0` asks once."""
+    """`max_retries: 0` sends a request once."""
     service.add_faults([Fault(kind="status", code=503)])
     only_error(sync(max_retries=0))
     assert len(service.requests) == 1
 
 
 def test_retry_after_is_a_minimum(service: Service, sync: Sync) -> None:
-    """The service's own wish is kept to."""
+    """The tap waits at least as long as the service requests."""
     service.add_faults([Fault(kind="status", code=429, retry_after="2", when="1")])
     sync().raise_for_exit_code()
     first, second = service.requests
@@ -206,7 +206,7 @@ def test_retry_after_is_a_minimum(service: Service, sync: Sync) -> None:
 
 
 def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Sync) -> None:
-    """A run is not held for hours; what came before is in STATE."""
+    """A run does not wait for hours; what was read before is in STATE."""
     service.add(THREE_EVENTS)
     service.add_faults([Fault(kind="status", code=429, retry_after="901", when="2")])
     done = sync(page_size=2, concurrency=1)
@@ -222,7 +222,7 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
 @pytest.mark.parametrize(
     ("body", "code", "problem"),
     [
-        (b"[]", "AE-ENVELOPE", "no page of audit events ('Expected `object`, got `array`')"),
+        (b"[]", "AE-ENVELOPE", "not a page of audit events ('Expected `object`, got `array`')"),
         (b'{"events": []}', "AE-ENVELOPE", "missing required field `auditEvents`"),
         (b'{"auditEvents": [], "nextCursor": 7}', "AE-ENVELOPE", "`$.nextCursor`"),
         (
@@ -240,13 +240,17 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
             "AE-EVENT",
             "event 1 of the page: Object missing required field",
         ),
-        (b'{"auditEvents": [' + b"[" * 9999 + b"]" * 9999 + b"]}", "AE-NESTING", "nested deeper"),
+        (
+            b'{"auditEvents": [' + b"[" * 9999 + b"]" * 9999 + b"]}",
+            "AE-NESTING",
+            "nested too deeply",
+        ),
     ],
 )
-def test_an_answer_that_is_not_as_documented_ends_the_run(
+def test_a_response_outside_the_interface_ends_the_run(
     body: bytes, code: str, problem: str, service: Service, sync: Sync
 ) -> None:
-    """It is no use asking again."""
+    """A retry would be wasted."""
     service.add_faults([Fault(kind="body", text=body)])
     line = only_error(sync())
     assert line.startswith(f"{code}: ")
@@ -255,7 +259,7 @@ def test_an_answer_that_is_not_as_documented_ends_the_run(
 
 
 def test_what_came_before_an_error_is_delivered(service: Service, sync: Sync) -> None:
-    """Records before it are written and in STATE, which is last; the next run goes on there."""
+    """Records before it are written and in STATE, which is last; the next run resumes there."""
     service.add(THREE_EVENTS)
     service.add_faults([Fault(kind="status", code=403, when="3")])
     done = sync(page_size=1, concurrency=1)
@@ -267,14 +271,14 @@ def test_what_came_before_an_error_is_delivered(service: Service, sync: Sync) ->
 
 
 def test_events_before_one_that_cannot_be_used_are_delivered(service: Service, sync: Sync) -> None:
-    """A bad event ends the run, and is named with its place."""
+    """A bad event ends the run; the error shows it and its position."""
     bad = an_event(id="bad", at="2024-05-06T07:08:09Z") | {"occurredAt": "today"}
     body = {"auditEvents": [*THREE_EVENTS, bad, an_event(id="never")]}
     service.add_faults([Fault(kind="body", text=json.dumps(body).encode(), when="1")])
     done = sync()
     line = only_error(done)
     assert line.startswith("AE-EVENT: ")
-    assert "event 4 of the page: occurredAt is no RFC 3339 date-time" in line
+    assert "event 4 of the page: occurredAt is not an RFC 3339 date-time" in line
     assert '"id": "bad"' in line
     assert done.ids == ["0", "1", "2"]
     assert done.bookmark == "2024-05-06T07:08:02Z"
@@ -282,10 +286,10 @@ def test_events_before_one_that_cannot_be_used_are_delivered(service: Service, s
 
 @pytest.mark.parametrize("back", [0, 1])
 @pytest.mark.parametrize("empty", [True, False])
-def test_a_cursor_that_comes_again_is_an_error(
+def test_a_repeated_cursor_is_an_error(
     back: int, empty: bool, service: Service, sync: Sync
 ) -> None:
-    """Pages that would never end, also A, B, A and without events, end the run soon."""
+    """Pages that would never end, such as A, B, A, or empty ones, end the run soon."""
     service.add([an_event(id=str(n), at=f"2024-05-06T07:08:{n:02}Z") for n in range(20)])
     service.add_faults([Fault(kind="same-cursor", back=back, when="4-")])
     if empty:
@@ -297,7 +301,7 @@ def test_a_cursor_that_comes_again_is_an_error(
     assert len(set(done.ids)) == len(done.ids)
 
 
-def test_an_address_where_nobody_listens_is_named() -> None:
+def test_a_url_where_nothing_listens_is_an_error() -> None:
     """The system's own reason is shown."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -317,14 +321,14 @@ def test_an_address_where_nobody_listens_is_named() -> None:
 def test_a_certificate_that_cannot_be_verified_ends_the_run(
     untrusted_address: str, settings: dict[str, Any]
 ) -> None:
-    """It is not asked for again, and there is no way around it but a bundle of one's own."""
+    """It is not retried; the only remedy is a CA bundle of your own."""
     line = only_error(run(settings | {"base_url": untrusted_address}))
     assert line.startswith("AE-CERTIFICATE: ")
     assert "REQUESTS_CA_BUNDLE" in line
 
 
 def test_text_from_outside_stays_on_its_line(service: Service, sync: Sync) -> None:
-    """Neither line breaks nor terminal codes nor length of a message can forge a log line."""
+    """No line break, terminal code or length of a message can forge a log line."""
     message = "all is well\n2026 | INFO | x | \x1b[2J\u202e" + "x" * 10_000
     service.add_faults([Fault(kind="status", code=403, msg=message)])
     line = only_error(sync())
@@ -334,14 +338,14 @@ def test_text_from_outside_stays_on_its_line(service: Service, sync: Sync) -> No
 
 
 def test_an_echoed_token_is_not_shown(service: Service, sync: Sync) -> None:
-    """A service that repeats the token in its error does not bring it into the log."""
+    """If the service repeats the token in its error, the log does not contain it."""
     service.add_faults([Fault(kind="status", code=403, msg=f"token {service.access_token} no")])
     done = sync()
     assert "token <access_token> no" in only_error(done)
     assert service.access_token not in done.log
 
 
-def test_shown_text_is_bounded_and_quoted() -> None:
+def test_sanitized_text_is_bounded_and_quoted() -> None:
     """A text from outside is one line, quoted, cut with an ellipsis."""
-    assert shown("a\n\x00b") == r"'a\n\x00b'"
-    assert shown("x" * 400, 3) == "'xxx…'"
+    assert sanitize("a\n\x00b") == r"'a\n\x00b'"
+    assert sanitize("x" * 400, 3) == "'xxx…'"

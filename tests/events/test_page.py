@@ -250,7 +250,7 @@ def test_a_body_that_is_no_json_may_be_asked_for_again(body: bytes) -> None:
 )
 def test_json_that_is_no_page_is_an_error(body: bytes) -> None:
     """An envelope needs its list of events, and a cursor is a text that is not empty."""
-    with pytest.raises(ContractError, match="no page of audit events"):
+    with pytest.raises(ContractError, match="not a page of audit events"):
         read_page(body)
 
 
@@ -286,7 +286,7 @@ def test_events_before_one_that_cannot_be_used_are_kept(bad: bytes) -> None:
 def test_nesting_beyond_the_parser_is_an_error() -> None:
     """A body that is nested too deep is named as such, and is no crash."""
     deep = b"[" * 100_000 + b"]" * 100_000
-    with pytest.raises(ContractError, match="nested deeper"):
+    with pytest.raises(ContractError, match="nested too deeply"):
         read_page(an_envelope(deep))
 
 

@@ -19,24 +19,21 @@ from singer_sdk.singerlib import Catalog
 from urllib3.util import parse_url
 
 from tap_audit_events import STREAM
-from tap_audit_events.config.environment import settings_from_texts
-from tap_audit_events.config.input_files import (
-    check_catalog,
-    check_state,
-    read_document,
-    state_warnings,
-)
+from tap_audit_events.config.catalog_shape import check_catalog
+from tap_audit_events.config.environment import parse_settings
+from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, read_settings, settings_warnings
+from tap_audit_events.config.state_shape import check_state, state_warnings
 from tap_audit_events.errors.exceptions import (
     ContractError,
     RefusedError,
     RetryableError,
     ServiceError,
     SettingsError,
-    shown,
+    sanitize,
 )
-from tap_audit_events.errors.redaction import keep_secret
+from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import (
     Instant,
     parse_instant,
@@ -72,7 +69,7 @@ _TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]{16,}")
 
 def settings(data: bytes) -> None:
     """A configuration: what is given replaces what is good; `cursor` is one of the service's."""
-    keep_secret(TOKEN)
+    register_secret(TOKEN)
     given = _object(data)
     if given is None:
         return
@@ -86,10 +83,10 @@ def settings(data: bytes) -> None:
 
 def environment(data: bytes) -> None:
     """Lines ``name=value`` as environment variables give them."""
-    keep_secret(TOKEN)
+    register_secret(TOKEN)
     pairs = [line.partition("=") for line in _text(data).split("\n")]
     texts = {name: text for name, _, text in pairs if name in SETTINGS_SCHEMA["properties"]}
-    read = _settings(GOOD | settings_from_texts(texts, SETTINGS_SCHEMA["properties"]))
+    read = _settings(GOOD | parse_settings(texts, SETTINGS_SCHEMA["properties"]))
     if read:
         _check_request(read, None)
 
@@ -100,14 +97,14 @@ def documents(data: bytes) -> None:
         file.write(data)
         file.flush()
         try:
-            assert isinstance(read_document("config", file.name), dict)
+            assert isinstance(read_json_file("config", file.name), dict)
         except SettingsError as error:
             _check_error(error)
 
 
 def state(data: bytes) -> None:
     """A state, and the bookmark in it: what is read from it is written as it was read."""
-    keep_secret(TOKEN)
+    register_secret(TOKEN)
     document = _object(data)
     if document is None:
         return
@@ -176,7 +173,7 @@ def error_bodies(data: bytes) -> None:
 
 def pages(data: bytes) -> None:
     """The body of an answer of status 200."""
-    keep_secret(TOKEN)
+    register_secret(TOKEN)
     try:
         envelope = split_page(data)
         page = read_page(envelope)
@@ -198,13 +195,13 @@ def shown_texts(data: bytes) -> None:
     secret, _, text = _text(data).partition("\n")
     if not _TOKEN_FORM.fullmatch(secret):
         secret = TOKEN
-    keep_secret(secret)
+    register_secret(secret)
     for each in (text, f"{text}{secret}{text}", json.dumps({text: secret})):
-        line = shown(each)
+        line = sanitize(each)
         assert line.isprintable()
         assert secret not in line
         assert len(line) <= 10 * 300 + 3
-    assert len(shown(text, 7)) <= 10 * 7 + 3
+    assert len(sanitize(text, 7)) <= 10 * 7 + 3
 
 
 TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
@@ -318,7 +315,7 @@ def _check_time(text: str) -> Instant | None:
 
 def _check_answer(answer: bytes) -> None:
     """Only errors of the service come out, as plain lines; each wait has an end."""
-    keep_secret(TOKEN)
+    register_secret(TOKEN)
     with answered_with(answer, SETTINGS) as (client, heard):
         try:
             client.fetch(WINDOW, None)

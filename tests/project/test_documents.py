@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from tap_audit_events.errors.catalogue import CASES
+from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.sandbox import Fault, Service, generate, serve
 from tests.conftest import Sync
 from tests.integrations.test_meltano import INSTALLED, NOON, PROJECT
@@ -64,7 +64,7 @@ def test_the_made_parts_are_those_of_the_code(page: str, name: str, maker: str) 
 
 def test_each_error_has_a_heading_that_can_be_linked_to() -> None:
     """The page has the codes of the table, and no other."""
-    assert re.findall(r"^## (.+)$", ERRORS, re.MULTILINE) == list(CASES)
+    assert re.findall(r"^## (.+)$", ERRORS, re.MULTILINE) == list(CATALOGUE)
 
 
 def test_the_page_of_errors_finds_the_code_in_a_log(

@@ -61,7 +61,7 @@ def unexplained(done: Run, table: str) -> list[str]:
 def sentences() -> set[str]:
     """Every text in the code of the tap, with an ellipsis for each value in it."""
     found = set()
-    for path in (PROJECT / "tap_audit_events").glob("*.py"):
+    for path in (PROJECT / "tap_audit_events").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             parts = node.values if isinstance(node, ast.JoinedStr) else [node]
             texts = [part.value if isinstance(part, ast.Constant) else "…" for part in parts]

@@ -1,4 +1,4 @@
-"""The line that says how far a run has come."""
+"""The log line about the progress of a run."""
 
 import pytest
 
@@ -12,7 +12,7 @@ END = parse_instant("2026-01-05T00:00:00Z")
 
 
 class Clock:
-    """Seconds that go by when a test says so."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -22,11 +22,11 @@ class Clock:
 
 
 def line_of(progress: Progress, delivered: int, reached: Instant | None) -> str:
-    return progress.line(delivered=delivered, reached=reached, requests=7, retries=2)
+    return progress.log_line(delivered=delivered, reached=reached, requests=7, retries=2)
 
 
 def test_a_line_is_due_every_ten_seconds() -> None:
-    """Not before, once, and not twice where a while was missed."""
+    """Not earlier, and only once after a long pause."""
     clock = Clock()
     progress = Progress(Window(START, END), clock)
     due = []
@@ -39,12 +39,12 @@ def test_a_line_is_due_every_ten_seconds() -> None:
 
 
 @pytest.mark.parametrize("start", [START, None])
-def test_the_line_says_everything(start: Instant | None) -> None:
-    """Also where the range has no start: then it is the first event's."""
+def test_the_line_shows_position_rate_and_time_to_go(start: Instant | None) -> None:
+    """A range without a start begins at the first event."""
     clock = Clock()
     progress = Progress(Window(start, END), clock)
-    progress.passed(START)
-    progress.passed(QUARTER)
+    progress.set_first_instant(START)
+    progress.set_first_instant(QUARTER)
     clock.seconds += 20
     assert line_of(progress, 5000, QUARTER) == (
         "5000 events, 250 a second; reached 2026-01-02T00:00:00Z, 25% of the range,"
@@ -52,21 +52,21 @@ def test_the_line_says_everything(start: Instant | None) -> None:
     )
 
 
-def test_what_is_not_known_is_left_out() -> None:
-    """Before the first event there is no instant, no share and no time to go."""
+def test_unknown_values_are_left_out() -> None:
+    """Before the first event there is no position, no share and no time to go."""
     clock = Clock()
     progress = Progress(Window(None, END), clock)
     line = "0 events, 0 a second; 7 requests, 2 of them retries"
     assert line_of(progress, 0, None) == line
-    progress.passed(START)
+    progress.set_first_instant(START)
     clock.seconds += 10
     assert "reached 2026-01-01T00:00:00Z, 0% of the range; 7" in line_of(progress, 1, START)
     only_end = Progress(Window(END, END), clock)
     assert "reached" not in line_of(only_end, 1, END)
 
 
-def test_an_instant_outside_of_the_range_is_its_bound() -> None:
-    """A bookmark may lie before the range; the share is never below 0 or above 100 per cent."""
+def test_an_instant_outside_the_range_counts_as_its_bound() -> None:
+    """A bookmark may be before the range; the share is always between 0% and 100%."""
     clock = Clock()
     progress = Progress(Window(QUARTER, END), clock)
     clock.seconds += 3600 * 30

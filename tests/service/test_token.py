@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events.config.settings import read_settings, token_warnings
-from tap_audit_events.config.token_file import LARGEST_BYTES, others_may_read
+from tap_audit_events.config.token_file import MAX_TOKEN_FILE_BYTES, others_may_read
 from tap_audit_events.sandbox import Service
 from tap_audit_events.service.client import MOST_NEW_TOKENS
 from tests.builders import an_event
@@ -82,10 +82,10 @@ def test_exactly_one_of_token_and_file_is_taken(token_file: Path) -> None:
     """Which of two would be meant could only be guessed."""
     both = GOOD | {"access_token_file": str(token_file)}
     assert only_error(run(both)) == (
-        "AE-SETTINGS: access_token and access_token_file are both given: give one of them"
+        "AE-SETTINGS: access_token and access_token_file are both set: set only one of them"
     )
     neither = only_error(run(GOOD | {"access_token": None}))
-    assert ", or access_token_file to the path of a file that holds it" in neither
+    assert ", or access_token_file to the path of a file with the token" in neither
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_exactly_one_of_token_and_file_is_taken(token_file: Path) -> None:
         (f"{TOKEN} {TOKEN}".encode(), "must be one word of printable ASCII"),
         (f"{TOKEN}\n{TOKEN}\n".encode(), "must be one word of printable ASCII"),
         (f"{TOKEN}é".encode(), "must be one word of printable ASCII"),
-        (TOKEN.encode() + b"\xff", "holds no text"),
-        (b"x" * (LARGEST_BYTES + 1), "is larger than any token"),
+        (TOKEN.encode() + b"\xff", "is not a text file"),
+        (b"x" * (MAX_TOKEN_FILE_BYTES + 1), "is larger than any token"),
     ],
 )
 def test_a_file_without_a_token_is_one_line(
@@ -115,11 +115,11 @@ def test_a_file_without_a_token_is_one_line(
     ("path", "problem"),
     [
         ("/nowhere/at/all", "'/nowhere/at/all' cannot be read: No such file or directory"),
-        ("/", "'/' is no regular file"),
-        ("/dev/zero", "'/dev/zero' is no regular file"),
-        ("/x\nERROR | y\x00", r"'/x\nERROR | y\x00' is no path: it holds a NUL character"),
+        ("/", "'/' is not a regular file"),
+        ("/dev/zero", "'/dev/zero' is not a regular file"),
+        ("/x\nERROR | y\x00", r"'/x\nERROR | y\x00' is not a path: it contains a NUL character"),
         ("", "is empty: set it to the path"),
-        (5, "must be a text: the path"),
+        (5, "must be a string: the path"),
     ],
 )
 def test_a_path_that_leads_to_no_file_is_one_line(path: object, problem: str) -> None:
@@ -136,8 +136,8 @@ def test_a_file_that_others_may_read_is_warned_about(
     token_file.chmod(mode)
     (warning,) = by_file().raise_for_exit_code().warnings
     assert warning == (
-        f"access_token_file '{token_file}' may be read by others than its owner: allow it to the"
-        " user that runs the tap alone (chmod 600)"
+        f"Users other than its owner may read access_token_file '{token_file}': restrict it to the"
+        " user that runs the tap (chmod 600)"
     )
 
 
@@ -165,7 +165,7 @@ def test_a_token_of_another_kind_in_a_file_is_warned_about(tmp_path: Path) -> No
     path.chmod(0o600)
     settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(path)})
     (warning,) = token_warnings(settings)
-    assert warning.startswith("access_token_file has no 'pat_' in it")
+    assert warning.startswith("access_token_file does not contain 'pat_'")
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])

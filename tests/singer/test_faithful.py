@@ -76,7 +76,7 @@ def test_nesting_too_deep_to_be_written_is_an_error_that_names_the_event(
     nested: dict[str, Any] = {}
     for _ in range(100_000):
         nested = {"a": nested}
-    with pytest.raises(ContractError, match=r"nested deeper .* \(event 'deep'\)"):
+    with pytest.raises(ContractError, match=r"nested too deeply .* \(event 'deep'\)"):
         stream._write_record_message({"id": "deep", "details": nested})
 
 

@@ -117,7 +117,7 @@ def test_ids_that_do_not_belong_to_the_bookmark_are_not_used(bookmark: dict[str,
     ("bookmark", "problem"),
     [
         (a_bookmark(replication_key="id"), "its replication_key is not occurredAt"),
-        (a_bookmark(replication_key_value="yesterday"), "'yesterday' is no RFC 3339"),
+        (a_bookmark(replication_key_value="yesterday"), "'yesterday' is not an RFC 3339"),
         (a_bookmark(replication_key_value=1767225600), "is not a text"),
         (a_bookmark(watermark={}), "as this tap writes it"),
         (a_bookmark(watermark=[]), "as this tap writes it"),

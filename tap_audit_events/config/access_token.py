@@ -1,0 +1,51 @@
+"""What an access token looks like, and which texts of a configuration could be one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import unquote
+
+PAT_MARK: Final = "pat_"
+"""A personal access token contains it, after a prefix (interface.md 5, rule 2)."""
+
+_MARKED = re.compile(rf"{PAT_MARK}.", re.IGNORECASE)
+_PIECES: Final = (
+    re.compile(r"\S+"),
+    re.compile(r"[^\s\"'`,;:/?#@()\[\]{}<>|\\=&]+"),
+    re.compile(r"[\w-]+"),
+)
+"""From the coarsest to the finest: a token may be part of a URL, a list or a sentence."""
+
+
+def check_token(text: str) -> None:
+    """Check that a token can be sent in a header (RFC 6750).
+
+    Raises:
+        ValueError: it is not one word of printable ASCII.
+    """
+    if not re.fullmatch(r"[!-~]+", text):
+        raise ValueError(
+            "must be one word of printable ASCII: it contains white space, a control character or a"
+            " non-ASCII letter; look for a line break at its end"
+        )
+
+
+def possible_tokens(value: Any) -> Iterator[str]:
+    """Every piece of text in a value, also in its lists and names, that could be a token."""
+    waiting = [value]  # not recursive: a configuration may be nested deeply
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting += [*item.keys(), *item.values()]
+        elif isinstance(item, list | tuple):
+            waiting += item
+        else:
+            yield from _marked_pieces(str(item))
+
+
+def _marked_pieces(text: str) -> Iterator[str]:
+    for each in {text, unquote(text)}:
+        for pieces in _PIECES:
+            yield from filter(_MARKED.search, pieces.findall(each))

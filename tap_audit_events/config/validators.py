@@ -1,0 +1,159 @@
+"""Validators: each returns the value of one setting, or raises ValueError.
+
+The error says what is wrong and what is expected, to follow the setting's name. It never contains
+the access token, nor a URL, which may contain a password.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from tap_audit_events.config.access_token import check_token
+from tap_audit_events.events.instants import Instant, parse_instant
+
+EXPECTED: Final = {
+    "base_url": "the https URL of the service, for example https://api.example.com",
+    "organization_id": "the UUID that the service's web application shows after /org/",
+    "access_token": "a personal access token with the scope organization:audit_events_read",
+}
+"""What to set each required setting to."""
+
+_NO_HOST: Final = "has no usable host or port: write https://host or https://host:8443"
+_HOST_AND_PORT = re.compile(
+    r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._~-]+)?\])(?::[0-9]*)?"
+)
+"""Other hosts would be escaped on the way to the service, and so not be the same host."""
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def base_url(value: Any) -> str:
+    """The base URL, without a slash at its end."""
+    text = _string(value, EXPECTED["base_url"])
+    if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
+        raise ValueError("must be a URL of printable ASCII without white space and backslashes")
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(_NO_HOST) from None
+    if parts.scheme not in {"https", "http"} or not host or port == 0:
+        raise ValueError(f"is not a usable URL: set it to {EXPECTED['base_url']}")
+    if parts.username is not None or parts.query or parts.fragment or text[-1:] in "?#":
+        raise ValueError("must not contain a user, a password, a query or a fragment")
+    if not _HOST_AND_PORT.fullmatch(parts.netloc):
+        raise ValueError(_NO_HOST)
+    if parts.scheme == "http" and not _is_loopback(host):
+        raise ValueError(
+            "must be https: over plain http the token could be read on its way; plain http is"
+            " allowed only to localhost and other loopback hosts"
+        )
+    return text.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def organization_id(value: Any) -> str:
+    """The organization's UUID."""
+    text = _string(value, EXPECTED["organization_id"])
+    if not _UUID.fullmatch(text):
+        raise ValueError(
+            "is not a UUID: copy it from the URL of the organization page, after /org/, for"
+            " example 0b5e7f0c-53a4-4d2e-9b5a-1f2d3c4b5a69"
+        )
+    return text
+
+
+def access_token(value: Any) -> str:
+    """A token that can be sent in a header."""
+    text = _string(value, EXPECTED["access_token"])
+    check_token(text)
+    return text
+
+
+def access_token_file(value: Any) -> str:
+    """The path of a file, which is not read here."""
+    return _string(value, "the path of a file that contains the access token")
+
+
+def instant(value: Any) -> Instant:
+    """An RFC 3339 date-time as an instant."""
+    text = _string(value, "an RFC 3339 date-time such as 2026-01-31T00:00:00Z")
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        raise ValueError(f"{error}; in a YAML file write it in quotes") from None
+
+
+def action_types(value: Any) -> tuple[str, ...]:
+    """A list of action types, each once."""
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError('must be a list of strings, for example ["workspace_create"]')
+    if not all(item.strip() for item in value):
+        raise ValueError("has an empty item: remove it")
+    if not all(item.isprintable() for item in value):
+        raise ValueError("has a control character in an item: remove the character")
+    if any("," in item for item in value):
+        raise ValueError('has a comma in an item: write one type per item, ["one", "two"]')
+    return tuple(dict.fromkeys(value))
+
+
+def integer(minimum: int, maximum: int | None = None) -> Callable[[Any], int]:
+    """A validator of whole numbers within bounds."""
+    bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
+
+    def validate(value: Any) -> int:
+        number = _number(value)
+        if number is None or number != int(number):
+            raise ValueError(f"must be a whole number, {bounds}")
+        if number < minimum or (maximum is not None and number > maximum):
+            raise ValueError(f"is {str(number)[:20]}: it must be {bounds}")
+        return int(number)
+
+    return validate
+
+
+def seconds(maximum: int) -> Callable[[Any], float]:
+    """A validator of positive numbers of seconds."""
+
+    def validate(value: Any) -> float:
+        number = _number(value)
+        if number is None or number <= 0 or number > maximum:
+            raise ValueError(f"must be a number of seconds above 0, at most {maximum}")
+        return float(number)
+
+    return validate
+
+
+def user_agent(value: Any) -> str:
+    """The value of a User-Agent header."""
+    text = _string(value, "a name, for example acme-pipeline/1.0")
+    if not text.isascii() or not text.isprintable():
+        raise ValueError("must be printable ASCII on one line")
+    return text.strip()
+
+
+def _string(value: Any, expected: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"must be a string: {expected}")
+    if not value.strip():
+        raise ValueError(f"is empty: set it to {expected}")
+    return value
+
+
+def _number(value: Any) -> int | float | Decimal | None:
+    """A finite number; None for anything else, including true and false."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        return None
+    number: int | float | Decimal = value
+    return number if float("-inf") < number < float("inf") else None
