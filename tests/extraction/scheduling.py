@@ -1,6 +1,7 @@
 """A plan played without threads: a service, a clock, and what was requested and taken."""
 
 import heapq
+import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -111,18 +112,27 @@ class Play:
         """Play it to its end."""
         try:
             while not self.plan.is_done:
-                self._send()
-                while self.takes() or not self._in_flight:
-                    page = self.plan.next_page()
-                    if page is None:
-                        break
-                    self._take(page)
-                    self._send()
-                self._receive()
+                self.step()
         except Exception as error:  # noqa: BLE001 - judged by the test
             self.played.error = error
         self.played.restarts = len(self.plan.restarted)
         return self.played
+
+    def step(self) -> None:
+        """Send what is due, take pages if it is time to, and wait for the next response."""
+        self._send()
+        while self.takes() or not self._in_flight:
+            page = self.plan.next_page()
+            if page is None:
+                break
+            self._take(page)
+            self._send()
+        self._receive()
+
+    def receive_all(self) -> None:
+        """Wait for every request in flight, and send no other."""
+        while self._in_flight:
+            self._receive()
 
     def _send(self) -> None:
         played = self.played
@@ -138,7 +148,6 @@ class Play:
         return sum(reader.ready_pages for reader in self.plan._readers)
 
     def _receive(self) -> None:
-        """Let time pass until the next response arrives."""
         if not self._in_flight:
             assert self.plan.is_done, "nothing is requested, and nothing arrives"
             return
@@ -185,3 +194,17 @@ class Play:
 def pages_needed(count: int, page_size: int) -> int:
     """The requests of a sequential run."""
     return max(1, -(-count // page_size))
+
+
+def evenly(count: int) -> list[Instant]:
+    """The instants of so many events at equal distances."""
+    return [instant((number + 0.5) * RANGE_SECONDS / count) for number in range(count)]
+
+
+def with_any_timing(play: Play, seed: int) -> Play:
+    """Responses take from a moment to long, and pages are taken soon or late."""
+    rng = random.Random(seed)
+    slowness = rng.choice([0.0, 0.5, 0.95])
+    play.response_seconds = lambda: rng.choice([0.01, 0.5, 1.0, 1.0, 7.0])
+    play.takes = lambda: rng.random() >= slowness
+    return play
