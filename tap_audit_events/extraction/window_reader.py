@@ -121,6 +121,8 @@ class WindowReader:
         newest, start = self._progress.newest, self._newest_page_start
         if newest is None or start is None or newest < later(whole_second(start), seconds=2):
             return False
+        if self.pages_read > 1 and not self.window.holds(start):  # the service ignores its bounds
+            return False
         before = self._page_start_before
         return before is None or before < whole_second(start)
 
@@ -218,9 +220,10 @@ class WindowReader:
         self.restarts += 1
         progress = self._progress
         self._restarted_at_page = progress.pages > 1
-        start = self._newest_page_start if progress.pages > 1 else progress.newest
+        newest_start = self._newest_page_start if progress.pages > 1 else progress.newest
+        start = max(filter(None, [newest_start, self._requested.start]), default=None)
         self._reached, self._progress = progress, _Progress()
-        self._requested = Window(start or self.window.start, self.window.end, self.window.until)
+        self._requested = Window(start, self.window.end, self.window.until)
         self._paginator.restart()
 
 
