@@ -88,6 +88,7 @@ class Play:
         page_bytes: the size of each page.
         fails: what a request fails with, None if it succeeds.
         arranged: all events of a window in the order in which the service sends them.
+        ignores: the bounds of a window that the service ignores, of "start" and "end".
         response_seconds: how long the next response takes.
         takes: whether the main thread takes a page now.
     """
@@ -99,6 +100,7 @@ class Play:
     page_bytes: int = 690_000
     fails: Callable[[Sent], Exception | None] = lambda _: None
     arranged: Arranged = lambda positions: positions
+    ignores: str = ""
     response_seconds: Callable[[], float] = lambda: 1.0
     takes: Callable[[], bool] = lambda: True
 
@@ -176,8 +178,12 @@ class Play:
 
     def _respond(self, request: Request) -> tuple[Sent, Page]:
         start, end = request.window.start, request.window.until or request.window.end
-        first = bisect_left(self.instants, whole_second(start)) if start else 0
-        stop = bisect_right(self.instants, next_whole_second(end))
+        has_start = start is not None and "start" not in self.ignores
+        first = bisect_left(self.instants, whole_second(start)) if start and has_start else 0
+        has_end = "end" not in self.ignores
+        stop = (
+            bisect_right(self.instants, next_whole_second(end)) if has_end else len(self.instants)
+        )
         offset = int(request.cursor or 0)
         events = self.arranged(range(first, stop))[offset : offset + self.page_size]
         sent = Sent(start, end, offset, min(events, default=stop))

@@ -31,7 +31,8 @@ def test_the_first_request_is_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wait_seconds", "most"), [(0, 1), (0.001, 1), (0.0079, 1), (0.0121, 3), (0.1001, 25), (1.001, 250)]
+    ("wait_seconds", "most"),
+    [(0, 1), (0.001, 1), (0.0079, 1), (0.0121, 3), (0.1001, 25), (1.001, 250)],
 )
 def test_as_many_pay_as_fit_into_a_response(wait_seconds: float, most: int) -> None:
     """One against a near service, many against a far one."""

@@ -13,7 +13,16 @@ from tap_audit_events.errors.exceptions import (
     service_error,
 )
 from tap_audit_events.events.instants import Instant
-from tests.extraction.scheduling import Play, Played, Sent, evenly, with_any_timing
+from tap_audit_events.events.window import Window
+from tests.extraction.scheduling import (
+    RANGE_SECONDS,
+    Play,
+    Played,
+    Sent,
+    evenly,
+    instant,
+    with_any_timing,
+)
 from tests.extraction.shapes import SHAPES, Shape, drawn, even, one_second
 
 shapes = st.sampled_from(SHAPES)
@@ -174,3 +183,21 @@ def test_a_cursor_refused_for_good_ends_the_run(concurrency: int) -> None:
     assert played.delivered == list(range(len(played.delivered)))
     assert 2000 < len(played.delivered) < 3000
     assert len(played.requests) < 120
+
+
+# Bounds that the service ignores
+
+
+@pytest.mark.parametrize("ignores", ["start", "end", "start and end"])
+@given(shape=shapes, page_size=page_sizes, concurrency=concurrencies, seed=seeds)
+def test_a_service_that_ignores_bounds_changes_nothing(
+    ignores: str, shape: Shape, page_size: int, concurrency: int, seed: int
+) -> None:
+    """Exactly the events of the range are delivered, whatever was cut and split."""
+    window = Window(instant(0.4 * RANGE_SECONDS), instant(0.7 * RANGE_SECONDS))
+    count = 20 * page_size
+    play = Play(drawn(shape, count, seed), page_size, concurrency, window, ignores=ignores)
+    played = with_any_timing(play, seed).run()
+    assert played.error is None
+    inside = [place for place, moment in enumerate(play.instants) if window.holds(moment)]
+    assert sorted(played.delivered) == inside
