@@ -180,10 +180,12 @@ def test_new_events_are_always_progress(restarts_every: int) -> None:
 def test_restarts_do_not_hide_a_lack_of_progress() -> None:
     """A service that sends the same page and then refuses its cursor is not restarted for ever."""
     paginator = Paginator()
+    for _ in range(MOST_REPEATED_PAGES + 1):
+        paginator.restart()
+        paginator.advance(a_page(["1"], "2"))
+    paginator.restart()
     with pytest.raises(ContractError, match="AE-NO-PROGRESS"):
-        for _ in range(40):
-            paginator.restart()
-            paginator.advance(a_page(["1"], "2"))
+        paginator.advance(a_page(["1"], "2"))
 
 
 def test_what_is_remembered_does_not_grow() -> None:
