@@ -25,10 +25,12 @@ LAST_SHARE: Final = 0.8
 """A worker gets at most this share of its part of the pages that are left."""
 
 FEW_PAGES: Final = 3
-"""A window in progress is not split for fewer pages."""
+"""A window is not split after its first page for fewer pages."""
 
 SPLIT_FACTOR: Final = 2
-"""A window in progress is split if it has so many times the pages that were expected."""
+SPLIT_AFTER_PAGES: Final = 12
+"""A window in progress is split if it has so many times the pages that were expected, and at least
+so many, and if more than `WINDOW_PAGES` are left: a split may miss an event out of order."""
 
 COST_OF_SPLIT: Final = 3 + SPARE_SHARE
 """Requests: a page is requested again, and what is left is cut."""
@@ -246,12 +248,14 @@ class Plan:
 
         Not after events out of order: one of them may follow in the part that is given up.
         """
+        pages = SPLIT_FACTOR * reader.expected_pages
+        is_first = reader.pages_read == 1  # all of the window is requested again
         return (
-            reader.pages_read >= SPLIT_FACTOR * reader.expected_pages
+            reader.pages_read >= (pages if is_first else max(pages, SPLIT_AFTER_PAGES))
             and reader.can_split
             and self._is_in_order
             and self._can_afford(COST_OF_SPLIT)
-            and self._expected_pages(reader) > FEW_PAGES
+            and self._expected_pages(reader) > (FEW_PAGES if is_first else WINDOW_PAGES)
         )
 
     def _split(self, reader: WindowReader) -> WindowReader:
