@@ -76,10 +76,9 @@ def _serve(events: int, latency_seconds: float, until: datetime) -> None:
     """Say where it is served, then answer each line of stdin with the traffic so far."""
     # The side that measures must stay small: see `measuring.timed`.
     from tap_audit_events.sandbox import Service, serve  # noqa: PLC0415
-    from tap_audit_events.sandbox.events import each_event  # noqa: PLC0415
 
     service = Service(page_latency_seconds=latency_seconds)
-    service.add(each_event(events, DAYS, SEED, until))
+    service.add_generated(events, DAYS, SEED, until)
     gc.collect()
     gc.freeze()  # A collection would walk a million events in the middle of a measurement.
     with serve(service) as server:

@@ -4,8 +4,7 @@ from typing import Any, Self
 
 import requests
 
-from tap_audit_events.sandbox import Service
-from tap_audit_events.sandbox.identity import ACCESS_TOKEN, ORGANIZATION_ID
+from tap_audit_events.sandbox import ACCESS_TOKEN, ORGANIZATION_ID, Service
 
 
 class Client:

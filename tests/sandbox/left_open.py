@@ -9,7 +9,7 @@ from schemathesis.core.failures import Failure
 from schemathesis.core.transport import Response
 from schemathesis.openapi.checks import RejectedPositiveData
 
-from tap_audit_events.sandbox.identity import ORGANIZATION_ID
+from tap_audit_events.sandbox import ORGANIZATION_ID
 from tap_audit_events.sandbox.instants import instant_of
 
 

@@ -81,14 +81,14 @@ def test_a_fault_can_be_written_as_text(spec: str, fault: Fault) -> None:
         ("reset@1,", "names no requests"),
         ("reset@-3", "names no requests"),
         ("reset@three", "names no requests"),
-        ("explode@1", "'explode' is no kind of fault; there are status, body"),
-        ("reset:code=1@1", "'code' is no option of reset; it has none"),
-        ("status:seconds=1@1", "'seconds' is no option of status; there are code, retry-after"),
-        ("status:@1", "'' is no option of status"),
+        ("explode@1", "'explode' is not a kind of fault; there are status, body"),
+        ("reset:code=1@1", "'code' is not an option of reset; it has none"),
+        ("status:seconds=1@1", "'seconds' is not an option of status; there are code, retry-after"),
+        ("status:@1", "'' is not an option of status"),
         ("status:code=many@1", "code is not a number: 'many'"),
         ("status:code=99@1", "99 is not from 200 to 599"),
         ("hang:seconds=-1@1", "seconds is negative"),
-        ("hang:seconds=nan@1", "seconds is negative or no number"),
+        ("hang:seconds=nan@1", "seconds is negative or not a number"),
     ],
 )
 def test_a_bad_text_is_refused_with_what_is_wrong(spec: str, says: str) -> None:
@@ -198,7 +198,7 @@ def test_a_hang_keeps_the_client_waiting(sandbox: Sandbox) -> None:
 def test_a_hang_and_the_latency_are_waited_before_the_answer() -> None:
     """Both times add up."""
     service = Service(faults=["hang:seconds=2@2"], page_latency_seconds=0.5)
-    waits = [service.answer("GET", "/", b"", {}).wait_seconds for _ in range(2)]
+    waits = [service.respond("GET", "/", b"", {}).wait_seconds for _ in range(2)]
     assert waits == [0.5, 2.5]
 
 

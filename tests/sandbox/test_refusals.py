@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import requests
 
-from tap_audit_events.sandbox.identity import ACCESS_TOKEN, ORGANIZATION_ID
+from tap_audit_events.sandbox import ACCESS_TOKEN, ORGANIZATION_ID
 from tests.builders import an_event
 from tests.sandbox.client import Client
 from tests.sandbox.conftest import Sandbox

@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from tap_audit_events.sandbox import Fault, Service, serve
-from tap_audit_events.sandbox.seen import SeenRequest
+from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
 from tests.sandbox.client import Client
 from tests.sandbox.conftest import Sandbox
@@ -33,7 +33,7 @@ def test_it_stops_while_a_client_waits() -> None:
     """The client's connection breaks, the thread ends, and nobody listens any more."""
     arrived = threading.Event()
 
-    def notice(_: SeenRequest) -> bool:
+    def notice(_: ReceivedRequest) -> bool:
         arrived.set()
         return True
 
@@ -82,13 +82,13 @@ def test_it_answers_many_at_once(sandbox: Sandbox) -> None:
     assert client.service.violations == []
 
 
-def test_a_small_answer_comes_at_once() -> None:
+def test_a_small_response_comes_at_once() -> None:
     """Its body does not wait for a delayed acknowledgement of its headers, some 40 ms each."""
     service = Service()
     with serve(service) as server, Client(server.base_url, service) as client:
         client.get()
-        (transport,) = server._transports.values()
-        taken = transport.get_extra_info("socket")
+        (connection,) = server.connections.values()
+        taken = connection.transport.get_extra_info("socket")
         assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 

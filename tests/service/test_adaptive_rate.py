@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.sandbox.limits import RateLimit
+from tap_audit_events.sandbox.service import RateLimit
 from tap_audit_events.service.adaptive_rate import (
     Pace,
     http_date,
