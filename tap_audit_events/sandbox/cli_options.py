@@ -18,7 +18,11 @@ LATE_WITHIN: Final = timedelta(seconds=60)
 """How far before the newest event the late ones lie."""
 
 FAULTS_HELP: Final = """\b
-A fault is written KIND[:OPTION=VALUE,...]@WHEN. Instead of a page:
+A fault is written KIND[:OPTION=VALUE,...]@WHEN. WHEN names requests, which are
+numbered from 1: 3, 3-5, 3-, 2,4, */10 (every tenth), * (all).
+
+\b
+Instead of a page:
   status:code=429,retry-after=3@2  an error with this status; other options
                                    are retry-after-date=SECONDS (from now),
                                    err-code, msg and location
@@ -57,8 +61,6 @@ Cursors:
   empty-cursor@*                   "nextCursor": "" on the last page
   same-cursor:back=1@9             the cursor of the page before, again
   ignore-cursor@2-                 the first page again, with a new cursor
-
-WHEN numbers the requests from 1: 3, 3-5, 3-, 2,4, */10 (every tenth), * (all).
 """
 
 _DAYS: Final = click.FloatRange(min=0, min_open=True, max=MAXIMUM_DAYS)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from random import Random
 from typing import Final
 
@@ -25,8 +26,8 @@ def generate(
     until: datetime,
     organization_id: str = ORGANIZATION_ID,
 ) -> list[Event]:
-    """The events of `generated_rows` as dictionaries."""
-    rows = generated_rows(count, days, seed, until, organization_id)
+    """The events of `generated_rows` as dictionaries, in the order of the interface."""
+    rows = sorted(generated_rows(count, days, seed, until, organization_id), key=itemgetter(0))
     return [json.loads(body.render(key)) for key, body in rows]
 
 
@@ -37,7 +38,7 @@ def generated_rows(
     until: datetime,
     organization_id: str = ORGANIZATION_ID,
 ) -> Iterator[Row]:
-    """`count` events of the days before `until`, which needs a time zone.
+    """`count` events of the days before `until`, which needs a time zone; oldest first.
 
     The newest lies less than two milliseconds before `until`. Ids are unique.
 
