@@ -1,22 +1,20 @@
 """Realistic events, always the same for the same arguments, rendered only when they are served."""
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
 from random import Random
 from typing import Final
 
 from tap_audit_events.sandbox.generator import Event, EventGenerator
-from tap_audit_events.sandbox.rows import Row, key_of
-from tap_audit_events.sandbox.timeline import digits_of, instant_at, timeline
+from tap_audit_events.sandbox.rows import Rows, key_of_row
+from tap_audit_events.sandbox.timeline import stamp_of, text_of, tied, timeline
 
 ORGANIZATION_ID: Final = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
 """The organization of the events, unless another one is named."""
 
 MAXIMUM_DAYS: Final = 36_500
-TEMPLATES: Final = 800
-"""How many different templates there are at most for each number of fraction digits."""
+TEMPLATES: Final = 2000
+"""How many different bodies there are at most, apart from request ids."""
 
 
 def generate(
@@ -26,9 +24,9 @@ def generate(
     until: datetime,
     organization_id: str = ORGANIZATION_ID,
 ) -> list[Event]:
-    """The events of `generated_rows` as dictionaries, in the order of the interface."""
-    rows = sorted(generated_rows(count, days, seed, until, organization_id), key=itemgetter(0))
-    return [json.loads(body.render(key)) for key, body in rows]
+    """The events of `generated_rows` as dictionaries."""
+    rows = generated_rows(count, days, seed, until, organization_id)
+    return [json.loads(body.render(head)) for head, body in rows]
 
 
 def generated_rows(
@@ -37,8 +35,8 @@ def generated_rows(
     seed: int | str,
     until: datetime,
     organization_id: str = ORGANIZATION_ID,
-) -> Iterator[Row]:
-    """`count` events of the days before `until`, which needs a time zone; oldest first.
+) -> Rows:
+    """`count` events of the days before `until`, in order; `until` needs a time zone.
 
     The newest lies less than two milliseconds before `until`. Ids are unique.
 
@@ -50,13 +48,15 @@ def generated_rows(
         raise ValueError(f"the days are not above 0 and at most {MAXIMUM_DAYS}")
     random = Random(seed)
     generator = EventGenerator(random, organization_id)
-    pools = {digits: generator.templates(min(count, TEMPLATES), digits) for digits in (0, 3, 6)}
-    for stamp in timeline(count, days, until, random):
-        pool = pools[digits_of(stamp)]
-        yield (
-            key_of(instant_at(stamp), generator.event_id()),
-            pool[int(random.random() * len(pool))],
-        )
+    templates = [generator.template() for _ in range(min(count, TEMPLATES))]
+    stamps = timeline(count, days, until, random)
+    rows = Rows()
+    for stamp, template in zip(stamps, random.choices(templates, k=count), strict=True):
+        rows.append(template.row(text_of(stamp), generator.event_id()))
+    for start, stop in tied(stamps):
+        alike = [rows[index] for index in range(start, stop)]
+        rows.replace(start, sorted(alike, key=key_of_row))
+    return rows
 
 
 class LiveEvents:
@@ -80,11 +80,13 @@ class LiveEvents:
         # The seed alone would draw the ids of the generated events again.
         self._generator = EventGenerator(Random(f"live {seed}"), organization_id)
 
-    def due(self, now_seconds: float) -> list[Row]:
+    def due(self, now_seconds: float) -> Rows:
         """The events since the last call, oldest first."""
-        count = int((now_seconds - self._started_seconds) * self._rate) - self._count
-        return [self._next() for _ in range(count)]
-
-    def _next(self) -> Row:
-        self._count += 1
-        return self._generator.row(self._start + timedelta(seconds=self._count / self._rate))
+        due = Rows()
+        count = int((now_seconds - self._started_seconds) * self._rate)
+        while self._count < count:
+            self._count += 1
+            time = self._start + timedelta(seconds=self._count / self._rate)
+            template = self._generator.template()
+            due.append(template.row(text_of(stamp_of(time, 3)), self._generator.event_id()))
+        return due

@@ -2,21 +2,24 @@
 
 import json
 from collections.abc import Iterator
-from datetime import datetime
 from itertools import accumulate
 from random import Random
 from typing import Any, Final, TypeAlias
 
 from tap_audit_events.sandbox.content import ACTIONS, CHANNELS, PEOPLE, WORKSPACES, Action
-from tap_audit_events.sandbox.rows import Key, Row, key_of
-from tap_audit_events.sandbox.timeline import instant_at, stamp_of
+from tap_audit_events.sandbox.instants import instant_of
+from tap_audit_events.sandbox.rows import Head, Key, Row, key_of
 
 Event: TypeAlias = dict[str, Any]
 """An AuditEvent as interface.md 2.1 has it."""
 
 _WEIGHTS: Final = tuple(accumulate(action.weight for action in ACTIONS))
 _ACTOR_TYPES: Final = ("user",) * 17 + ("system", "system", "anonymous", "unknown")
-_ID_LENGTH: Final = 36
+_ID_PLACE: Final = slice(7, 43)
+_TIME_PLACE: Final = slice(59, -2)
+_SUFFIX_PLACE: Final = slice(31, 43)
+"""Where the head of a generated event has its id, its time, and the last part of the id."""
+
 _SUFFIX: Final = "\0" * 12
 _ESCAPED_SUFFIX: Final = json.dumps(_SUFFIX)[1:-1].encode()
 
@@ -24,24 +27,28 @@ _ESCAPED_SUFFIX: Final = json.dumps(_SUFFIX)[1:-1].encode()
 class EventTemplate:
     """The body of many events, which differ in id, time and request id."""
 
-    __slots__ = ("_after", "_before", "_digits", "action_type")
+    __slots__ = ("_after", "_before", "action_type")
 
-    def __init__(self, event: Event, digits: int) -> None:
-        """Take an event without id and time, and the fraction digits of rendered times."""
+    def __init__(self, event: Event) -> None:
+        """Take an event without id and time."""
         self.action_type: str = event["action"]["type"]
         text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
         self._before, _, self._after = text[1:].encode().partition(_ESCAPED_SUFFIX)
-        self._digits = digits
 
-    def render(self, key: Key) -> bytes:
-        """The event with that key as JSON."""
-        instant, event_id = key[: -_ID_LENGTH - 1], key[-_ID_LENGTH:]
-        if self._digits:
-            instant = f"{instant[:19]}.{instant[20:].ljust(self._digits, '0')}"
-        head = f'{{"id":"{event_id}","occurredAt":"{instant}Z",'.encode()
+    def row(self, time: str, event_id: str) -> Row:
+        """The event with that time, as it is written, and that id."""
+        return f'{{"id":"{event_id}","occurredAt":"{time}",'.encode(), self
+
+    def key(self, head: Head) -> Key:
+        """The key of the event with that head."""
+        text = head.decode()
+        return key_of(instant_of(text[_TIME_PLACE]), text[_ID_PLACE])
+
+    def render(self, head: Head) -> bytes:
+        """The event with that head as JSON."""
         if not self._after:
             return head + self._before
-        return b"".join((head, self._before, event_id[-len(_SUFFIX) :].encode(), self._after))
+        return b"".join((head, self._before, head[_SUFFIX_PLACE], self._after))
 
 
 class EventGenerator:
@@ -56,14 +63,9 @@ class EventGenerator:
             {"workspaceId": self._short_id("wsp"), "workspaceName": name} for name in WORKSPACES
         ]
 
-    def templates(self, count: int, digits: int) -> list[EventTemplate]:
-        """Different templates for events whose times have that many fraction digits."""
-        return [EventTemplate(self._event(), digits) for _ in range(count)]
-
-    def row(self, time: datetime) -> Row:
-        """An event of that time, to the millisecond."""
-        key = key_of(instant_at(stamp_of(time, 3)), self.event_id())
-        return key, EventTemplate(self._event(), 3)
+    def template(self) -> EventTemplate:
+        """A new template."""
+        return EventTemplate(self._event())
 
     def event_id(self) -> str:
         """A new UUID."""

@@ -37,10 +37,10 @@ def instant_of(text: str) -> Instant:
     seconds = midnight + hour * 3600 + minute * 60 + second
     if offset_hours:
         seconds -= _offset_seconds(offset_hours, int(offset_minutes))
-    return instant_from(seconds, fraction or "")
+    return _instant_from(seconds, fraction or "")
 
 
-def instant_from(seconds: int, fraction: str) -> Instant:
+def _instant_from(seconds: int, fraction: str) -> Instant:
     """The instant of seconds since the day before 0001-01-01 and the digits of a fraction."""
     minute, second = divmod(seconds, 60)
     digits = fraction.rstrip("0")

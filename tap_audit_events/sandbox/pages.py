@@ -9,7 +9,7 @@ from tap_audit_events.sandbox.effects import ActiveFaults
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.request import Query, ReceivedRequest
 from tap_audit_events.sandbox.response import Response, invalid, page_response, refusal
-from tap_audit_events.sandbox.rows import Displacement, Key, Selection
+from tap_audit_events.sandbox.rows import Displacement, Key, Selection, key_of_row
 from tap_audit_events.sandbox.store import Store
 
 
@@ -104,21 +104,20 @@ class Pages:
         selection = _widened(query.selection, faults)
         size = faults.page_size(query.page_size)
         rows, more = self._store.page(selection, after, size, self._displacements(faults))
-        newest = self._store.newest
-        if any(key == newest for key, _ in rows):
+        if self._store.newest in rows:
             self._store.reveal_late(request.number + 1)
         cursor: dict[str, str | None] = {}
         if query.cursor is not None and faults.have("same-cursor"):
             cursor["nextCursor"] = self._cursors.ancestor(query.cursor, faults.pages_back)
         elif more or faults.have("empty"):
-            position = rows[-1][0] if rows else after
+            position = key_of_row(rows[-1]) if rows else after
             given = IssuedCursor(position, request.filters, request.number, query.cursor)
             cursor["nextCursor"] = self._cursors.issue(given)
         elif faults.have("null-cursor"):
             cursor["nextCursor"] = None
         elif faults.have("empty-cursor"):
             cursor["nextCursor"] = ""
-        return page_response([body.render(key) for key, body in rows], cursor)
+        return page_response([body.render(head) for head, body in rows], cursor)
 
     def _displacements(self, faults: ActiveFaults) -> list[Displacement]:
         return [

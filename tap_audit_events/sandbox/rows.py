@@ -1,9 +1,8 @@
 """Events in the order of the interface, and the page of them that a request selects."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tap_audit_events.sandbox.instants import Instant
@@ -12,27 +11,37 @@ Key: TypeAlias = str
 """An event's instant, NUL and its id: keys compare as interface.md 4.1, `order`, sorts events."""
 
 
+Head: TypeAlias = bytes
+"""What distinguishes an event from others with the same body; only its body can read it."""
+
+
 class Body(Protocol):
-    """What an event consists of besides its key; generated events share theirs with others."""
+    """What an event consists of besides its head; generated events share theirs with others."""
 
     @property
     def action_type(self) -> str: ...
 
-    def render(self, key: Key) -> bytes:
-        """The event with that key as JSON."""
+    def key(self, head: Head) -> Key:
+        """The key of the event with that head."""
+
+    def render(self, head: Head) -> bytes:
+        """The event with that head as JSON."""
 
 
 class Literal(NamedTuple):
-    """An event's own JSON."""
+    """An event's own JSON; its head is the key."""
 
     action_type: str
     text: bytes
 
-    def render(self, _: Key) -> bytes:
+    def key(self, head: Head) -> Key:
+        return head.decode("utf-8", "surrogatepass")
+
+    def render(self, _: Head) -> bytes:
         return self.text
 
 
-Row: TypeAlias = tuple[Key, Body]
+Row: TypeAlias = tuple[Head, Body]
 
 
 @dataclass(frozen=True)
@@ -56,37 +65,67 @@ def key_of(instant: Instant, event_id: str) -> Key:
     return f"{instant}\0{event_id}"
 
 
+def literal_row(key: Key, action_type: str, text: bytes) -> Row:
+    return key.encode("utf-8", "surrogatepass"), Literal(action_type, text)
+
+
+def key_of_row(row: Row) -> Key:
+    head, body = row
+    return body.key(head)
+
+
 class Rows:
     """Events sorted by key, in two lists side by side, as a million of them must fit in memory."""
 
     def __init__(self) -> None:
-        self.keys: list[Key] = []
+        self.heads: list[Head] = []
         self.bodies: list[Body] = []
 
-    def merge(self, rows: Sequence[Row]) -> None:
-        """Insert sorted rows; fast for many after the newest and for a few anywhere.
+    def __len__(self) -> int:
+        return len(self.heads)
+
+    def __getitem__(self, index: int) -> Row:
+        return self.heads[index], self.bodies[index]
+
+    def append(self, row: Row) -> None:
+        """Add an event whose key is larger than all others."""
+        self.heads.append(row[0])
+        self.bodies.append(row[1])
+
+    def replace(self, start: int, rows: Sequence[Row]) -> None:
+        """Replace the events from an index on."""
+        self.heads[start : start + len(rows)] = [head for head, _ in rows]
+        self.bodies[start : start + len(rows)] = [body for _, body in rows]
+
+    def merge(self, other: "Rows") -> None:
+        """Insert other events; fast for many after the newest and for a few anywhere.
 
         Raises ValueError for an event that has the instant and the id of another.
         """
-        for (one, _), (other, _) in pairwise(rows):
-            _check_differ(one, other)
-        if not self.keys or (rows and self.keys[-1] < rows[0][0]):
-            self.keys.extend(key for key, _ in rows)
-            self.bodies.extend(body for _, body in rows)
+        if not len(other):
             return
-        for key, body in rows:
-            index = bisect_left(self.keys, key)
-            if index < len(self.keys):
-                _check_differ(self.keys[index], key)
-            self.keys.insert(index, key)
-            self.bodies.insert(index, body)
+        if not len(self) or key_of_row(self[-1]) < key_of_row(other[0]):
+            self.heads += other.heads
+            self.bodies += other.bodies
+            return
+        for row in other:
+            key = key_of_row(row)
+            index = self._first_from(key)
+            if index < len(self):
+                check_differ(self._key(index), key)
+            self.heads.insert(index, row[0])
+            self.bodies.insert(index, row[1])
 
     def of_types(self, types: frozenset[str]) -> "Rows":
         """A copy with the events of these action types."""
-        every = zip(self.keys, self.bodies, strict=True)
         selected = Rows()
-        selected.merge([row for row in every if row[1].action_type in types])
+        for row in self:
+            if row[1].action_type in types:
+                selected.append(row)
         return selected
+
+    def __iter__(self) -> Iterator[Row]:
+        return zip(self.heads, self.bodies, strict=True)
 
     def page(
         self,
@@ -109,22 +148,22 @@ class Rows:
         begin = self._rank_after(window, moves, after) if after is not None else 0
         ranks = range(begin, min(begin + size, window.count))
         indices = [window.index(_source(moves, rank)) for rank in ranks]
-        rows = [(self.keys[index], self.bodies[index]) for index in indices]
+        rows = [(self.heads[index], self.bodies[index]) for index in indices]
         return rows, begin + len(rows) < window.count
 
     def _window(self, selection: Selection) -> "_Window":
-        first, stop = 0, len(self.keys)
+        first, stop = 0, len(self)
         if selection.start is not None:
-            first = bisect_left(self.keys, key_of(selection.start, ""))
+            first = self._first_from(key_of(selection.start, ""))
         if selection.end is not None:
             # U+0001 lies between the NUL of this instant and the period of any later one.
-            stop = bisect_left(self.keys, f"{selection.end}\1")
+            stop = self._first_from(f"{selection.end}\1")
         return _Window(first, max(first, stop), selection.descending)
 
     def _rank(self, window: "_Window", key: Key) -> int | None:
         """The place of a key in the order of the window, if it is there."""
-        index = bisect_left(self.keys, key)
-        if window.first <= index < window.stop and self.keys[index] == key:
+        index = self._first_from(key)
+        if window.first <= index < window.stop and self._key(index) == key:
             return window.rank(index)
         return None
 
@@ -132,11 +171,16 @@ class Rows:
         rank = self._rank(window, key)
         if rank is not None:
             return _placed(moves, rank) + 1
-        if window.descending:
-            rank = window.stop - bisect_left(self.keys, key)
-        else:
-            rank = bisect_right(self.keys, key) - window.first
+        index = self._first_from(key)
+        rank = window.stop - index if window.descending else index - window.first
         return min(max(rank, 0), window.count)
+
+    def _first_from(self, key: Key) -> int:
+        """The index of the first event with this key or a larger one."""
+        return bisect_left(range(len(self)), key, key=self._key)
+
+    def _key(self, index: int) -> Key:
+        return self.bodies[index].key(self.heads[index])
 
 
 @dataclass(frozen=True)
@@ -186,6 +230,7 @@ def _source(moves: Sequence[_Move], rank: int) -> int:
     return rank
 
 
-def _check_differ(one: Key, other: Key) -> None:
+def check_differ(one: Key, other: Key) -> None:
+    """Raise ValueError for two events with the same key."""
     if one == other:
         raise ValueError(f"two events of one instant have the id {one.partition(chr(0))[2]!r}")

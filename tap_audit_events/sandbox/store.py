@@ -2,18 +2,19 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 from typing import Any
 
 from tap_audit_events.sandbox.instants import instant_of
 from tap_audit_events.sandbox.rows import (
     Displacement,
     Key,
-    Literal,
     Row,
     Rows,
     Selection,
+    check_differ,
     key_of,
+    key_of_row,
+    literal_row,
 )
 
 
@@ -28,16 +29,16 @@ class Store:
 
     def __len__(self) -> int:
         """How many events are visible."""
-        return len(self._all.keys)
+        return len(self._all)
 
     @property
-    def newest(self) -> Key | None:
-        """The key of the newest visible event."""
-        return self._all.keys[-1] if self._all.keys else None
+    def newest(self) -> Row | None:
+        """The newest visible event."""
+        return self._all[-1] if len(self) else None
 
     def key_at(self, index: int) -> Key | None:
         """The key of the visible event at an index in ascending order, if there is one."""
-        return self._all.keys[index] if 0 <= index < len(self) else None
+        return key_of_row(self._all[index]) if 0 <= index < len(self) else None
 
     def add(self, events: Iterable[dict[str, Any]], visible_from_request: int = 0) -> None:
         """Add events; those with `visible_from_request` are hidden until `reveal` is called for it.
@@ -45,20 +46,20 @@ class Store:
         Raises ValueError for an event whose `occurredAt` is not an instant, and for one that has
         the instant and the id of another.
         """
-        self.add_rows((_row(event, _serialised(event)) for event in events), visible_from_request)
+        rows = [_row(event, _serialised(event)) for event in events]
+        self._hold(rows, visible_from_request)
 
     def add_raw(self, texts: Iterable[bytes], visible_from_request: int = 0) -> None:
         """Add events as JSON texts, which are served byte for byte; else as `add`."""
         # Numbers are left as text: Python refuses to read integers of more than 4,300 digits.
-        rows = (_row(json.loads(text, parse_int=str, parse_float=str), text) for text in texts)
-        self.add_rows(rows, visible_from_request)
+        rows = [_row(json.loads(text, parse_int=str, parse_float=str), text) for text in texts]
+        self._hold(rows, visible_from_request)
 
-    def add_rows(self, rows: Iterable[Row], visible_from_request: int = 0) -> None:
-        """Add events with their keys; else as `add`."""
-        if visible_from_request:
-            self._hidden.setdefault(visible_from_request, []).extend(rows)
-        else:
-            self._show(rows)
+    def add_sorted(self, rows: Rows) -> None:
+        """Add generated events."""
+        self._all.merge(rows)
+        for types, selected in self._of_types.items():
+            selected.merge(rows.of_types(types))
 
     def add_late(self, events: Iterable[dict[str, Any]]) -> None:
         """Add events that are hidden until `reveal_late` says from which request they show."""
@@ -66,13 +67,13 @@ class Store:
 
     def reveal_late(self, request_number: int) -> None:
         """Make the late events visible from that request."""
-        self.add_rows(self._late, request_number)
+        self._hold(self._late, request_number)
         self._late = []
 
     def reveal(self, request_number: int) -> None:
         """Make the events visible that are hidden until this request or an earlier one."""
         for number in [number for number in self._hidden if number <= request_number]:
-            self._show(self._hidden.pop(number))
+            self.add_sorted(_sorted(self._hidden.pop(number)))
 
     def page(
         self,
@@ -85,11 +86,11 @@ class Store:
         rows = self._selected(selection.action_types)
         return rows.page(selection, after, size, displacements)
 
-    def _show(self, rows: Iterable[Row]) -> None:
-        ordered = sorted(rows, key=itemgetter(0))
-        self._all.merge(ordered)
-        for types, selected in self._of_types.items():
-            selected.merge([row for row in ordered if row[1].action_type in types])
+    def _hold(self, rows: list[Row], visible_from_request: int) -> None:
+        if visible_from_request:
+            self._hidden.setdefault(visible_from_request, []).extend(rows)
+        else:
+            self.add_sorted(_sorted(rows))
 
     def _selected(self, types: frozenset[str] | None) -> Rows:
         if types is None:
@@ -101,7 +102,18 @@ class Store:
 
 def _row(event: dict[str, Any], text: bytes) -> Row:
     key = key_of(instant_of(event["occurredAt"]), event["id"])
-    return key, Literal(event["action"]["type"], text)
+    return literal_row(key, event["action"]["type"], text)
+
+
+def _sorted(rows: Iterable[Row]) -> Rows:
+    ordered = Rows()
+    before = None
+    for row in sorted(rows, key=key_of_row):
+        if before is not None:
+            check_differ(key_of_row(before), key_of_row(row))
+        ordered.append(row)
+        before = row
+    return ordered
 
 
 def _serialised(event: dict[str, Any]) -> bytes:

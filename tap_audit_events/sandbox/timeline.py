@@ -4,12 +4,11 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import accumulate
 from random import Random
 from typing import Final, TypeAlias
-
-from tap_audit_events.sandbox.instants import Instant, instant_from
 
 Stamp: TypeAlias = int
 """Microseconds since 1970 times ten, plus the number of fraction digits: 0, 3 or 6."""
@@ -20,9 +19,10 @@ TIE_EVERY: Final = 100
 So ties lie across the boundaries of pages of 100 and of 1,000 events.
 """
 
-_HOUR: Final = 3_600_000_000
+_MINUTE: Final = 60_000_000
+_HOUR: Final = 60 * _MINUTE
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_SECONDS: Final = date(1970, 1, 1).toordinal() * 86400
+_MINUTES: Final = tuple(f"T{minute // 60:02}:{minute % 60:02}:" for minute in range(1440))
 _DIGITS: Final = (0, 3, 3, 3, 6)
 _SHORTEST_UNIT: Final = (1_000_000, 0, 0, 1_000, 0, 0, 1)
 """The microseconds of one unit of the last digit, by the number of digits."""
@@ -37,15 +37,32 @@ def stamp_of(time: datetime, digits: int) -> Stamp:
     return _stamp((time - _EPOCH) // timedelta(microseconds=1), digits)
 
 
-def digits_of(stamp: Stamp) -> int:
-    """With how many fraction digits the time is written."""
-    return stamp % 10
+def text_of(stamp: Stamp) -> str:
+    """The time as `occurredAt` has it."""
+    microseconds, digits = divmod(stamp, 10)
+    minutes, rest = divmod(microseconds, _MINUTE)
+    days, minute = divmod(minutes, 1440)
+    second, fraction = divmod(rest, 1_000_000)
+    if digits == 0:
+        return f"{_date(days)}{_MINUTES[minute]}{second:02}Z"
+    if digits == 3:
+        return f"{_date(days)}{_MINUTES[minute]}{second:02}.{fraction // 1000:03}Z"
+    return f"{_date(days)}{_MINUTES[minute]}{second:02}.{fraction:06}Z"
 
 
-def instant_at(stamp: Stamp) -> Instant:
-    """The instant of a stamp."""
-    seconds, microseconds = divmod(stamp // 10, 1_000_000)
-    return instant_from(_EPOCH_SECONDS + seconds, f"{microseconds:06d}" if microseconds else "")
+def tied(stamps: Sequence[Stamp]) -> Iterator[tuple[int, int]]:
+    """The first index of each run of the same instant, and the one after its last."""
+    start = 0
+    for index in range(1, len(stamps) + 1):
+        if index == len(stamps) or stamps[index] // 10 != stamps[start] // 10:
+            if index - start > 1:
+                yield start, index
+            start = index
+
+
+@lru_cache(maxsize=64)
+def _date(days: int) -> str:
+    return (_EPOCH + timedelta(days=days)).date().isoformat()
 
 
 def timeline(count: int, days: float, until: datetime, random: Random) -> Sequence[Stamp]:

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tap_audit_events.sandbox.rows import Displacement, Literal, Rows, Selection
+from tap_audit_events.sandbox.rows import (
+    Displacement,
+    Rows,
+    Selection,
+    key_of,
+    key_of_row,
+    literal_row,
+)
 from tests.builders import an_event
 from tests.sandbox.conftest import Sandbox
 
@@ -192,11 +199,13 @@ def test_displaced_events_are_complete_and_once(
     The expected order comes from a list out of which each event is taken and put in again.
     """
     rows = Rows()
-    rows.merge([(f"2024-05-06T07:00:{n:02}\0{n}", Literal("t", b"")) for n in range(count)])
+    for n in range(count):
+        rows.append(literal_row(key_of(f"2024-05-06T07:00:{n:02}", str(n)), "t", b""))
+    keys = [key_of_row(row) for row in rows]
     first, last = (f"2024-05-06T07:00:{second:02}" for second in window)
     selection = Selection(None, first, last, descending)
-    moves = [Displacement(rows.keys[n - 1], places) for n, places in displaced if n <= count]
-    expected = [key for key in rows.keys if first <= key.partition("\0")[0] <= last]
+    moves = [Displacement(keys[n - 1], places) for n, places in displaced if n <= count]
+    expected = [key for key in keys if first <= key.partition("\0")[0] <= last]
     expected = expected[::-1] if descending else expected
     for key, places in moves:
         if key in expected:
@@ -208,6 +217,6 @@ def test_displaced_events_are_complete_and_once(
     more = True
     while more:
         page, more = rows.page(selection, found[-1] if found else None, size, moves)
-        found += [key for key, _ in page]
+        found += [key_of_row(row) for row in page]
         assert len(page) == size or not more
     assert found == expected
