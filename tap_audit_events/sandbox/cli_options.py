@@ -10,7 +10,7 @@ import click
 from tap_audit_events.sandbox.events import MAXIMUM_DAYS, generate
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.instants import instant_of
-from tap_audit_events.sandbox.service import Service
+from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, Service
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -105,7 +105,7 @@ _OPTIONS: Final = (
                  help="Respond with 429 and Retry-After to more requests per second."),
     click.option("--cursor-lifetime", metavar="REQUESTS", type=click.IntRange(min=1),
                  help="Refuse a cursor after this many further requests."),
-    click.option("--keep-alive", default=3600.0, metavar="SECONDS", show_default=True,
+    click.option("--keep-alive", default=KEEP_ALIVE_SECONDS, metavar="SECONDS", show_default=True,
                  type=_FROM_ZERO, help="Close a connection that has been idle for this time."),
     click.option("--gzip", is_flag=True,
                  help="Compress response bodies for clients that accept gzip."),

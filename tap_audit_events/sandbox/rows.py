@@ -147,8 +147,8 @@ class Rows:
                 moves.append(_Move(origin, min(origin + places, window.count - 1)))
         begin = self._rank_after(window, moves, after) if after is not None else 0
         ranks = range(begin, min(begin + size, window.count))
-        indices = [window.index(_source(moves, rank)) for rank in ranks]
-        rows = [(self.heads[index], self.bodies[index]) for index in indices]
+        shown = [_source(moves, rank) for rank in ranks] if moves else ranks
+        rows = [self[window.index(rank)] for rank in shown]
         return rows, begin + len(rows) < window.count
 
     def _window(self, selection: Selection) -> "_Window":

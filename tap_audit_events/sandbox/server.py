@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tap_audit_events.sandbox.response import Response
-from tap_audit_events.sandbox.service import Service
+from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, Service
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
@@ -93,6 +93,7 @@ class SandboxServer:
             log_level="error",
             access_log=False,
             server_header=False,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
 
     def _run(self) -> None:

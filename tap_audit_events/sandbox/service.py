@@ -22,6 +22,8 @@ from tap_audit_events.sandbox.store import Store
 ACCESS_TOKEN: Final = "sandbox_pat_opens-nothing-but-the-sandbox"  # noqa: S105
 """The access token, unless another one is set."""
 
+KEEP_ALIVE_SECONDS: Final = 3600
+
 
 class Service:
     """Responds to requests with the events it holds, and records the requests.
@@ -42,7 +44,7 @@ class Service:
         rate_limit: float | None = None,
         page_latency_seconds: float = 0.0,
         cursor_lifetime_requests: int | None = None,
-        keep_alive_seconds: float = 3600.0,
+        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
         gzip: bool = False,
         live_events_per_second: float = 0.0,
         live_from: datetime | None = None,

@@ -98,6 +98,21 @@ def test_run_passes_faults_on() -> None:
     assert (status, error["msg"]) == (500, "no")
 
 
+def test_options_reach_the_service() -> None:
+    """Bodies are compressed, and the idle connection is closed at once."""
+    script = """
+import http.client, os, urllib.parse
+url = urllib.parse.urlsplit(os.environ["TAP_AUDIT_EVENTS_BASE_URL"])
+connection = http.client.HTTPConnection(url.hostname, url.port, timeout=10)
+connection.request("GET", "/", headers={"Accept-Encoding": "gzip"})
+response = connection.getresponse()
+response.read()
+print(response.headers["Content-Encoding"], connection.sock.recv(1))
+"""
+    done = run(script, "--gzip", "--keep-alive=0")
+    assert done.stdout == "gzip b''\n", done.stderr
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_run_returns_128_and_the_signal_that_ended_the_command(number: signal.Signals) -> None:
     """As a shell does."""

@@ -53,6 +53,7 @@ def test_an_idle_connection_is_closed_with_fin(sandbox: Sandbox) -> None:
         assert "Connection" not in response.headers
         assert response.raw.connection is not None
         connection = response.raw.connection.sock
+        connection.settimeout(10)
         assert len(response.content) == int(response.headers["Content-Length"])
         assert connection.recv(1) == b""
 
