@@ -6,7 +6,7 @@ from random import Random
 from typing import Final
 
 from tap_audit_events.sandbox.generator import Event, EventGenerator
-from tap_audit_events.sandbox.rows import Rows, key_of_row
+from tap_audit_events.sandbox.rows import Row, Rows, key_of_row
 from tap_audit_events.sandbox.timeline import stamp_of, text_of, tied, timeline
 
 ORGANIZATION_ID: Final = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
@@ -81,12 +81,12 @@ class LiveEvents:
         self._generator = EventGenerator(Random(f"live {seed}"), organization_id)
 
     def due(self, now_seconds: float) -> Rows:
-        """The events since the last call, oldest first."""
-        due = Rows()
-        count = int((now_seconds - self._started_seconds) * self._rate)
-        while self._count < count:
-            self._count += 1
-            time = self._start + timedelta(seconds=self._count / self._rate)
-            template = self._generator.template()
-            due.append(template.row(text_of(stamp_of(time, 3)), self._generator.event_id()))
-        return due
+        """The events since the last call."""
+        count = int((now_seconds - self._started_seconds) * self._rate) - self._count
+        return Rows.of(self._next() for _ in range(count))
+
+    def _next(self) -> Row:
+        self._count += 1
+        time = self._start + timedelta(seconds=self._count / self._rate)
+        template = self._generator.template()
+        return template.row(text_of(stamp_of(time, 3)), self._generator.event_id())

@@ -1,15 +1,14 @@
 """Events in the order of the interface, and the page of them that a request selects."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from tap_audit_events.sandbox.instants import Instant
 
 Key: TypeAlias = str
 """An event's instant, NUL and its id: keys compare as interface.md 4.1, `order`, sorts events."""
-
 
 Head: TypeAlias = bytes
 """What distinguishes an event from others with the same body; only its body can read it."""
@@ -81,6 +80,21 @@ class Rows:
         self.heads: list[Head] = []
         self.bodies: list[Body] = []
 
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> Self:
+        """These events, which may come in any order.
+
+        Raises ValueError for two events with the same instant and id.
+        """
+        ordered = cls()
+        before = None
+        for row in sorted(rows, key=key_of_row):
+            key = key_of_row(row)
+            _check_differ(before, key)
+            ordered.append(row)
+            before = key
+        return ordered
+
     def __len__(self) -> int:
         return len(self.heads)
 
@@ -112,7 +126,7 @@ class Rows:
             key = key_of_row(row)
             index = self._first_from(key)
             if index < len(self):
-                check_differ(self._key(index), key)
+                _check_differ(self._key(index), key)
             self.heads.insert(index, row[0])
             self.bodies.insert(index, row[1])
 
@@ -230,7 +244,6 @@ def _source(moves: Sequence[_Move], rank: int) -> int:
     return rank
 
 
-def check_differ(one: Key, other: Key) -> None:
-    """Raise ValueError for two events with the same key."""
+def _check_differ(one: Key | None, other: Key) -> None:
     if one == other:
-        raise ValueError(f"two events of one instant have the id {one.partition(chr(0))[2]!r}")
+        raise ValueError(f"two events of one instant have the id {other.partition(chr(0))[2]!r}")

@@ -109,7 +109,7 @@ class Service:
         A million of them take a few seconds and some 150 MB.
         """
         with self._lock:
-            self._store.add_sorted(generated_rows(count, days, seed, until, self.organization_id))
+            self._store.add_rows(generated_rows(count, days, seed, until, self.organization_id))
 
     def add_late(self, events: Iterable[Event]) -> None:
         """Add events that become visible right after the newest one was served."""
@@ -143,7 +143,7 @@ class Service:
                 number, method, path, parameters, lowered, self._clock(), reused
             )
             self._store.reveal(number)
-            self._store.add_sorted(self._live.due(request.seconds))
+            self._store.add_rows(self._live.due(request.seconds))
             faults = ActiveFaults(self._plan.concerning(request))
             response = self._decide(request, unreadable, faults)
             if self._gzip:

@@ -11,7 +11,6 @@ from tap_audit_events.sandbox.rows import (
     Row,
     Rows,
     Selection,
-    check_differ,
     key_of,
     key_of_row,
     literal_row,
@@ -55,8 +54,8 @@ class Store:
         rows = [_row(json.loads(text, parse_int=str, parse_float=str), text) for text in texts]
         self._hold(rows, visible_from_request)
 
-    def add_sorted(self, rows: Rows) -> None:
-        """Add generated events."""
+    def add_rows(self, rows: Rows) -> None:
+        """Add events that are sorted already."""
         self._all.merge(rows)
         for types, selected in self._of_types.items():
             selected.merge(rows.of_types(types))
@@ -73,7 +72,7 @@ class Store:
     def reveal(self, request_number: int) -> None:
         """Make the events visible that are hidden until this request or an earlier one."""
         for number in [number for number in self._hidden if number <= request_number]:
-            self.add_sorted(_sorted(self._hidden.pop(number)))
+            self.add_rows(Rows.of(self._hidden.pop(number)))
 
     def page(
         self,
@@ -90,7 +89,7 @@ class Store:
         if visible_from_request:
             self._hidden.setdefault(visible_from_request, []).extend(rows)
         else:
-            self.add_sorted(_sorted(rows))
+            self.add_rows(Rows.of(rows))
 
     def _selected(self, types: frozenset[str] | None) -> Rows:
         if types is None:
@@ -103,17 +102,6 @@ class Store:
 def _row(event: dict[str, Any], text: bytes) -> Row:
     key = key_of(instant_of(event["occurredAt"]), event["id"])
     return literal_row(key, event["action"]["type"], text)
-
-
-def _sorted(rows: Iterable[Row]) -> Rows:
-    ordered = Rows()
-    before = None
-    for row in sorted(rows, key=key_of_row):
-        if before is not None:
-            check_differ(key_of_row(before), key_of_row(row))
-        ordered.append(row)
-        before = row
-    return ordered
 
 
 def _serialised(event: dict[str, Any]) -> bytes:

@@ -220,7 +220,18 @@ def test_live_events_come_at_their_rate_after_the_given_time() -> None:
     assert b"2024-05-31T12:00:10.000Z" in _newest(service)
 
 
-def _newest(service: Service) -> bytes:
+def test_many_live_events_of_one_instant_come_in_order() -> None:
+    """Several in each millisecond are sorted by id like all others."""
+    now = [50.0]
+    service = Service(live_events_per_second=20_000, live_from=UNTIL, clock=lambda: now[0])
+    now[0] += 0.02
+    page = json.loads(_newest(service, 1000))["auditEvents"]
+    order = [(event["occurredAt"], event["id"]) for event in page]
+    assert len(order) == 400
+    assert order == sorted(order, reverse=True)
+
+
+def _newest(service: Service, size: int = 1) -> bytes:
     path = f"/v1/organizations/{ORGANIZATION_ID}/audit_events"
     headers = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
-    return service.respond("GET", path, b"pageSize=1", headers).body
+    return service.respond("GET", path, b"pageSize=%d" % size, headers).body
