@@ -52,7 +52,7 @@ class Sandbox:
 def starting(
     events: int, latency_seconds: float, until: datetime
 ) -> Iterator[subprocess.Popen[str]]:
-    """The process of a sandbox that may still be making its events; it ends with the block."""
+    """The process of a sandbox that may still be generating its events; it ends with the block."""
     command = [sys.executable, "-m", "benchmarks.sandbox"]
     command += [
         f"--events={events}",
