@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
 from tap_audit_events.sandbox.instants import Instant
+from tap_audit_events.sandbox.window import Move, Window, placed, source
 
 Key: TypeAlias = str
 """An event's instant, NUL and its id: keys compare as interface.md 4.1, `order`, sorts events."""
@@ -153,38 +154,38 @@ class Rows:
         The action types of the selection are not looked at.
         """
         window = self._window(selection)
-        moves: list[_Move] = []
+        moves: list[Move] = []
         for key, places in displacements:
             rank = self._rank(window, key)
             if rank is not None:
-                origin = _placed(moves, rank)
-                moves.append(_Move(origin, min(origin + places, window.count - 1)))
+                origin = placed(moves, rank)
+                moves.append(Move(origin, min(origin + places, window.count - 1)))
         begin = self._rank_after(window, moves, after) if after is not None else 0
         ranks = range(begin, min(begin + size, window.count))
-        shown = [_source(moves, rank) for rank in ranks] if moves else ranks
+        shown = [source(moves, rank) for rank in ranks] if moves else ranks
         rows = [self[window.index(rank)] for rank in shown]
         return rows, begin + len(rows) < window.count
 
-    def _window(self, selection: Selection) -> "_Window":
+    def _window(self, selection: Selection) -> Window:
         first, stop = 0, len(self)
         if selection.start is not None:
             first = self._first_from(key_of(selection.start, ""))
         if selection.end is not None:
             # U+0001 lies between the NUL of this instant and the period of any later one.
             stop = self._first_from(f"{selection.end}\1")
-        return _Window(first, max(first, stop), selection.descending)
+        return Window(first, max(first, stop), selection.descending)
 
-    def _rank(self, window: "_Window", key: Key) -> int | None:
+    def _rank(self, window: Window, key: Key) -> int | None:
         """The place of a key in the order of the window, if it is there."""
         index = self._first_from(key)
         if window.first <= index < window.stop and self._key(index) == key:
             return window.rank(index)
         return None
 
-    def _rank_after(self, window: "_Window", moves: Sequence["_Move"], key: Key) -> int:
+    def _rank_after(self, window: Window, moves: Sequence[Move], key: Key) -> int:
         rank = self._rank(window, key)
         if rank is not None:
-            return _placed(moves, rank) + 1
+            return placed(moves, rank) + 1
         index = self._first_from(key)
         rank = window.stop - index if window.descending else index - window.first
         return min(max(rank, 0), window.count)
@@ -195,53 +196,6 @@ class Rows:
 
     def _key(self, index: int) -> Key:
         return self.bodies[index].key(self.heads[index])
-
-
-@dataclass(frozen=True)
-class _Window:
-    """The indices from `first` to before `stop`."""
-
-    first: int
-    stop: int
-    descending: bool
-
-    @property
-    def count(self) -> int:
-        return self.stop - self.first
-
-    def rank(self, index: int) -> int:
-        """The place of an index in the requested order, from 0."""
-        return self.stop - 1 - index if self.descending else index - self.first
-
-    def index(self, rank: int) -> int:
-        return self.stop - 1 - rank if self.descending else self.first + rank
-
-
-class _Move(NamedTuple):
-    """The row at rank `origin` is shown at rank `target`, and those between one earlier."""
-
-    origin: int
-    target: int
-
-
-def _placed(moves: Sequence[_Move], rank: int) -> int:
-    """Where the row of a rank is shown after the moves."""
-    for origin, target in moves:
-        if rank == origin:
-            rank = target
-        elif origin < rank <= target:
-            rank -= 1
-    return rank
-
-
-def _source(moves: Sequence[_Move], rank: int) -> int:
-    """The rank of the row that is shown at a rank; the inverse of `_placed`."""
-    for origin, target in reversed(moves):
-        if rank == target:
-            rank = origin
-        elif origin <= rank < target:
-            rank += 1
-    return rank
 
 
 def _check_differ(one: Key | None, other: Key) -> None:
