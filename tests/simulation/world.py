@@ -169,13 +169,13 @@ class Network(BaseAdapter):
 
     def _answer(self, request: requests.PreparedRequest) -> requests.Response:
         parts = urlsplit(request.url or "")
-        answer = self._world.service.answer(
+        response = self._world.service.respond(
             "GET", parts.path, parts.query.encode(), dict(request.headers)
         )
-        body = answer.body
-        if self._run.shuffles and answer.status == 200:
+        body = response.body
+        if self._run.shuffles and response.status == 200:
             body = self._shuffled(body)
-        return a_response(answer.status, body, dict(answer.headers))
+        return a_response(response.status, body, dict(response.headers))
 
     def _shuffled(self, body: bytes) -> bytes:
         page = json.loads(body)
