@@ -33,8 +33,9 @@ from tap_audit_events.errors.exceptions import (
 from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reader import Reader, Runtime
+from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.summary import Report, bookmark_shown
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.catalog import Path, deselected, leave_out
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested

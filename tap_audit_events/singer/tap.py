@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from jsonschema import ValidationError
 
-    from tap_audit_events.reader import Runtime
+    from tap_audit_events.runtime import Runtime
     from tap_audit_events.singer.messages import MessageWriter
     from tap_audit_events.singer.stream import AuditEventsStream
 
@@ -87,7 +87,7 @@ class TapAuditEvents(Tap):
     """The checked settings; absent in discovery, which needs none."""
 
     def __init__(self, *args: Any, runtime: Runtime | None = None, **kwargs: Any) -> None:
-        from tap_audit_events.reader import Runtime
+        from tap_audit_events.runtime import Runtime
         from tap_audit_events.singer.messages import MessageWriter
 
         redact_logs()
