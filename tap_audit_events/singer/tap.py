@@ -43,6 +43,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.singer.command_line import with_one_line_errors
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
