@@ -203,9 +203,10 @@ class WindowReader:
         self.restarts += 1
         progress = self._progress
         self._restarted_at_page = progress.pages > 1
-        start = self._newest_page_start if progress.pages > 1 else progress.newest
+        newest_start = self._newest_page_start if progress.pages > 1 else progress.newest
+        start = max(filter(None, [newest_start, self._requested.start]), default=None)
         self._reached, self._progress = progress, _Progress()
-        self._requested = Window(start or self.window.start, self.window.end, self.window.until)
+        self._requested = Window(start, self.window.end, self.window.until)
         self._paginator.restart()
 
 
