@@ -237,7 +237,7 @@ class Plan:
         """Give up the unread part of a window, which becomes a window of its own."""
         rest = reader.split()
         self._insert_after(reader, rest)
-        self._budget.count_split()
+        self._budget.count_split(reader.pages_read)
         return rest
 
     def _insert_after(self, reader: WindowReader, rest: WindowReader) -> None:

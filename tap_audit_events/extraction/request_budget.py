@@ -46,10 +46,11 @@ class RequestBudget:
         self._wasted += 1 - useful
         self._most_useful = max(self._most_useful, self._useful)
 
-    def count_split(self) -> None:
-        """Count that the newest page of a window will be requested again."""
-        self._useful -= 1
-        self._wasted += 1
+    def count_split(self, pages_read: int) -> None:
+        """Count that the newest pages of a window, up to two, will be requested again."""
+        again = min(2, pages_read)
+        self._useful -= again
+        self._wasted += again
 
     def can_afford(self, more: float, readers: Sequence[WindowReader]) -> bool:
         """Whether so many more windows keep the run within its bound.
