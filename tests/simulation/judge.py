@@ -40,10 +40,13 @@ class Acknowledged:
     Attributes:
         value: the STATE.
         covered: the ids delivered before it, by its run and by the runs that this one followed.
+        forgotten: those of them that may come again: events out of order ended a run after more
+            of them than the memory holds, and the bookmark stayed before them.
     """
 
     value: dict[str, Any] = field(default_factory=dict)
     covered: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
 
     @cached_property
     def _entry(self) -> dict[str, Any]:
@@ -108,15 +111,6 @@ class PlayedRun:
     waited_seconds: float
 
     @property
-    def acknowledged(self) -> list[Acknowledged]:
-        """Its STATEs, each with what it stands for."""
-        ids = [record["id"] for record in self.arrived]
-        return [
-            Acknowledged(value, self.given.covered | frozenset(ids[:count]))
-            for value, _, count in self.states
-        ]
-
-    @property
     def lookback_seconds(self) -> int:
         seconds: int = self.planned.settings["lookback_seconds"]
         return seconds
@@ -178,12 +172,13 @@ class Judge:
         self._judge_once(run)
         self._judge_faithful(run)
         owed = [event for event in self._events if run.owes(event)]
-        self._judge_states(run, owed)
+        acknowledged = self._acknowledged(run)
+        self._judge_states(run, acknowledged, owed)
         self._judge_end(run)
         self._judge_requests(run)
         if run.ended is None:
-            self._judge_complete(run, owed)
-        self.acknowledged += run.acknowledged
+            self._judge_complete(run, acknowledged, owed)
+        self.acknowledged += acknowledged
 
     def judge_history(self, ids: Counter[str], *, keeps_once: bool) -> None:
         """Judge what the target has in the end.
@@ -203,26 +198,38 @@ class Judge:
             assert not missing, f"missing at the end: {sorted(missing)}"
         repeated = {each for each, count in ids.items() if count > 1} - self._forgotten
         assert not (repeated and keeps_once), f"repeated: {repeated}"
-        assert self._world.service.violations == []
+        violations = self._world.service.violations
+        assert not violations, f"outside of the interface: {violations[:3]}"
+
+    def _acknowledged(self, run: PlayedRun) -> list[Acknowledged]:
+        """The STATEs of a run, each with what it stands for."""
+        ids = [record["id"] for record in run.arrived]
+        found = []
+        for value, _, count in run.states:
+            covered = run.given.covered.union(ids[:count])
+            forgotten = run.given.forgotten.difference(ids[:count])
+            forgotten |= self._ahead(Acknowledged(value, covered))
+            found.append(Acknowledged(value, covered, forgotten))
+        return found
+
+    def _ahead(self, acknowledged: Acknowledged) -> set[str]:
+        """The events delivered that lie after the bookmark, if they are too many to remember."""
+        bookmark, caps = acknowledged.bookmark, self._history.caps
+        if bookmark is None or caps is None:
+            return set()
+        ahead = {each for each in acknowledged.covered if self._by_id[each].instant > bookmark}
+        return ahead if len(ahead) + self._slack(caps) > caps.memory else set()
 
     # What arrived
 
     def _judge_once(self, run: PlayedRun) -> None:
-        """No event arrives that the STATE stands for, or twice in one run.
-
-        One exception: after a run that failed amid events out of order, the bookmark stays before
-        events that were delivered. If these are more than the memory holds, some come again.
-        """
+        """No event arrives that the STATE stands for, or twice in one run."""
         ids = [record["id"] for record in run.arrived]
         repeated = {event_id: count for event_id, count in Counter(ids).items() if count > 1}
         assert not repeated, f"repeated within a run: {repeated}"
-        again = set(run.given.covered.intersection(ids))
-        bookmark, caps = run.given.bookmark, self._history.caps
-        if caps is not None and bookmark is not None:
-            ahead = {each for each in run.given.covered if self._by_id[each].instant > bookmark}
-            if len(ahead) > caps.memory:
-                self._forgotten |= again & ahead
-                again -= ahead
+        again = run.given.covered.intersection(ids)
+        self._forgotten |= again & run.given.forgotten
+        again -= run.given.forgotten
         assert not again, f"delivered although the STATE stands for them: {sorted(again)}"
 
     def _judge_faithful(self, run: PlayedRun) -> None:
@@ -238,14 +245,16 @@ class Judge:
             in_range = run.range_start <= event.instant <= run.range_end
             assert in_range, f"outside of the range of the run: {record}"
 
-    def _judge_complete(self, run: PlayedRun, owed: Sequence[Expected]) -> None:
+    def _judge_complete(
+        self, run: PlayedRun, acknowledged: Sequence[Acknowledged], owed: Sequence[Expected]
+    ) -> None:
         """A run that claims success has delivered all it owes, and its bookmark says so."""
         ids = {record["id"] for record in run.arrived}
         lost = [e.id for e in owed if e.id not in ids and e.id not in run.given.covered]
         assert not lost, f"a run that claims success lost: {lost}"
-        if not run.states:
+        if not acknowledged or run.range_end < run.range_start:
             return
-        last = run.acknowledged[-1]
+        last = acknowledged[-1]
         instants = [self._by_id[event_id].instant for event_id in last.covered]
         until = [instant for instant in instants if instant <= run.range_end]
         newest = max(filter(None, [*until, run.given.bookmark]), default=None)
@@ -253,22 +262,22 @@ class Judge:
 
     # What STATE says
 
-    def _judge_states(self, run: PlayedRun, owed: Sequence[Expected]) -> None:
+    def _judge_states(
+        self, run: PlayedRun, acknowledged: Sequence[Acknowledged], owed: Sequence[Expected]
+    ) -> None:
         before = run.given
         arrived_before, length_before = 0, 0
-        all_acknowledged = run.acknowledged
-        for acknowledged, (_, length, count) in zip(all_acknowledged, run.states, strict=True):
-            assert acknowledged.bookmark is not None or before.bookmark is None, "no bookmark"
-            moved_back = (before.bookmark or EARLIEST) > (acknowledged.bookmark or EARLIEST)
+        for each, (_, length, count) in zip(acknowledged, run.states, strict=True):
+            moved_back = (before.bookmark or EARLIEST) > (each.bookmark or EARLIEST)
             assert not moved_back, "the bookmark moved back"
-            is_final = run.ended is None and acknowledged is all_acknowledged[-1]
-            self._judge_passed(run, acknowledged, owed, is_final=is_final)
-            self._judge_memory(run, acknowledged)
-            if length_before <= SMALL_STATE_BYTES:
+            is_final = run.ended is None and each is acknowledged[-1]
+            self._judge_passed(run, each, owed, is_final=is_final)
+            self._judge_memory(run, each)
+            if length_before < SMALL_STATE_BYTES:
                 records = count - arrived_before
                 page_size = run.planned.settings["page_size"]
                 assert records <= page_size, f"{records} records without a STATE"
-            before, arrived_before, length_before = acknowledged, count, length
+            before, arrived_before, length_before = each, count, length
 
     def _judge_passed(
         self,
@@ -309,9 +318,12 @@ class Judge:
             return
         remembered = sum(instant >= ids_from for instant in covered)
         ties = counts[max((each for each in covered if each < ids_from), default=EARLIEST)]
-        slack = 3 * -(-caps.memory // caps.groups) + self._page_size
-        enough = remembered + ties + slack > caps.memory
+        enough = remembered + ties + self._slack(caps) > caps.memory
         assert enough, f"only {remembered} of {len(covered)} ids are remembered"
+
+    def _slack(self, caps: Caps) -> int:
+        """Ids that may be forgotten early, as they are forgotten in groups and pages."""
+        return 3 * -(-caps.memory // caps.groups) + self._page_size
 
     # How a run ended
 

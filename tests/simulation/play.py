@@ -187,9 +187,8 @@ class _Run:
         return self._limiters[-1]
 
     def _new_workers(self, requests: Plan, fetch: Fetch, stop: Stop, count: int) -> Workers:
-        if self._world.history.uses_threads:
-            return ThreadedWorkers(requests, fetch, stop, count)
-        return InlineWorkers(requests, fetch, stop, count, self._world)
+        kind = ThreadedWorkers if self._world.history.uses_threads else InlineWorkers
+        return kind(requests, fetch, stop, count, self._world)
 
     def _meet(self, what: str) -> None:
         """A message or a request is under way: the run may end here."""

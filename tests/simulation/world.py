@@ -19,6 +19,7 @@ from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
 from tap_audit_events.events.exact_json import JsonText
+from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.window_reader import ReadPage, Request
@@ -330,10 +331,24 @@ class InlineWorkers(Workers):
         return True
 
 
+class FixedEstimator(ConcurrencyEstimator):
+    """Takes responses for as slow as the history has it: the simulated ones take no time."""
+
+    def __init__(self, most_in_flight: int) -> None:
+        super().__init__()
+        self._fixed = most_in_flight
+
+    def _estimate(self) -> None:
+        self.most_in_flight = self._fixed
+
+
 class ThreadedWorkers(Workers):
     """The real ones; a main thread that would wait for ever fails."""
 
-    _idle_seconds = 0
+    def __init__(self, plan: Plan, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
+        super().__init__(plan, fetch, stop, count)
+        self._estimator = FixedEstimator(world.history.most_in_flight)
+        self._idle_seconds = 0
 
     def _wait(self, idle: Callable[[], object]) -> None:
         def count() -> None:
