@@ -188,24 +188,24 @@ class WindowReader:
     @property
     def _has_moved(self) -> bool:
         """Whether a restart would bring something new; events out of order could be missed."""
-        progress, reached = self._progress, self._reached
-        if not progress.in_order:
-            return False
-        is_again = progress.pages == 1 and progress.newest == reached.newest
-        return progress.is_beyond(reached) or (self._restarted_at_page and is_again)
+        has_come_further = self._progress.is_beyond(self._reached)
+        return self._progress.in_order and (has_come_further or self._restarted_at_page)
 
     def _restart(self) -> None:
         """Request the rest of the window without a cursor.
 
         It restarts at the start of its newest page, as an event out of order may follow there. If
-        that was the only page since the last restart, it restarts at its newest instant.
+        that brings nothing new, or was the only page, it restarts at its newest instant.
         """
         self.restarts += 1
         progress = self._progress
-        self._restarted_at_page = progress.pages > 1
-        newest_start = self._newest_page_start if progress.pages > 1 else progress.newest
-        start = max(filter(None, [newest_start, self._requested.start]), default=None)
-        self._reached, self._progress = progress, _Progress()
+        has_come_further = progress.is_beyond(self._reached)
+        if has_come_further:
+            self._reached = progress
+        self._restarted_at_page = has_come_further and progress.pages > 1
+        start = self._newest_page_start if self._restarted_at_page else self._reached.newest
+        start = max(filter(None, [start, self._requested.start]), default=None)
+        self._progress = _Progress()
         self._requested = Window(start, self.window.end, self.window.until)
         self._paginator.restart()
 
