@@ -18,6 +18,7 @@ from tap_audit_events.events.text_repair import storable, unrepaired
 
 _LINE_BREAKS_TO_SPACES: Final = bytes.maketrans(b"\n\r", b"  ")
 _EVENTS_KEY: Final = b'"auditEvents"'
+_ENVELOPE_BYTES: Final = len('{"auditEvents":[],"nextCursor":""}')
 
 
 class _Keys(msgspec.Struct, gc=False):
@@ -95,7 +96,7 @@ def parse_page(body: bytes) -> Page:
         text = storable(body)
         envelope = _decode_envelope(text)
         cursor = envelope.nextCursor if text is body else _original_cursor(body)
-        _check_envelope(text, cursor)
+        _check_envelope(text, envelope.auditEvents, cursor)
         return _read_columns(text, envelope.auditEvents, cursor)
     except msgspec.ValidationError as error:
         raise service_error("AE-ENVELOPE", details=sanitize(str(error))) from None
@@ -105,13 +106,19 @@ def parse_page(body: bytes) -> Page:
         raise service_error("AE-NESTING") from None
 
 
-def _check_envelope(text: bytes, cursor: str | None) -> None:
+def _check_envelope(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
     try:
         (cursor or "").encode()
     except UnicodeEncodeError:
         raise service_error("AE-ENVELOPE", details="nextCursor is not Unicode text") from None
-    if text.count(_EVENTS_KEY) > 1 and _count_events_keys(text) > 1:
+    if _may_repeat_events(text, events, cursor) and _count_events_keys(text) > 1:
         raise service_error("AE-ENVELOPE", details="auditEvents stands in it more than once")
+
+
+def _may_repeat_events(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> bool:
+    """Whether the body is longer than its events and cursor explain, and the key comes twice."""
+    explained = sum(map(len, events)) + len(events) + len(cursor or "") + _ENVELOPE_BYTES
+    return len(text) > explained and text.count(_EVENTS_KEY) > 1
 
 
 def _count_events_keys(text: bytes) -> int:
