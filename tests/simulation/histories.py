@@ -209,7 +209,9 @@ def _with_page_size(run: PlannedRun, page_size: int) -> PlannedRun:
     return PlannedRun(**vars(run) | {"settings": run.settings | {"page_size": page_size}})
 
 
-def _caps(rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]) -> Caps:
+def _caps(
+    rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]
+) -> Caps:
     """Small bounds; a run still remembers two pages and the fullest second, as it has to."""
     seconds = [each.event["occurredAt"][:19] for each in happenings]
     fullest = max(map(seconds.count, set(seconds)), default=0)
