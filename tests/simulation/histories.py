@@ -209,9 +209,7 @@ def _with_page_size(run: PlannedRun, page_size: int) -> PlannedRun:
     return PlannedRun(**vars(run) | {"settings": run.settings | {"page_size": page_size}})
 
 
-def _caps(
-    rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]
-) -> Caps:
+def _caps(rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]) -> Caps:
     """Small bounds, in about the proportions of the real ones.
 
     The memory holds a few pages and chunks, and a run holds two pages and the fullest second.

@@ -365,4 +365,3 @@ class Judge:
         start, end = whole_second(run.range_start), next_whole_second(run.range_end)
         events: Iterable[Expected] = filter(run.requests, self._events)
         return sum(e.visible_at <= run.ended_at and start <= e.instant <= end for e in events)
-

@@ -201,7 +201,9 @@ def a_short_page_is_the_end(patch: Patch) -> None:
 
 def an_empty_cursor_is_followed(patch: Patch) -> None:
     """`"nextCursor": ""` is sent back."""
-    pages_become(patch, lambda page: replace(page, next_cursor="") if page.has_empty_cursor else page)
+    pages_become(
+        patch, lambda page: replace(page, next_cursor="") if page.has_empty_cursor else page
+    )
 
 
 def the_end_is_read_again_for_each_page(patch: Patch) -> None:
@@ -290,7 +292,9 @@ def a_window_ends_a_second_early(patch: Patch) -> None:
     def end_time(self: Window) -> str:
         if self.until is None:
             return text_of(next_whole_second(self.end))
-        return text_of(max(self.start or EARLIEST, later(next_whole_second(self.until), seconds=-1)))
+        return text_of(
+            max(self.start or EARLIEST, later(next_whole_second(self.until), seconds=-1))
+        )
 
     patch.setattr(Window, "end_time", property(end_time))
 

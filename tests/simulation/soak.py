@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import tap_audit_events
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.sandbox.response import Response
-from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.tap import TapAuditEvents

@@ -234,9 +234,7 @@ class Network(BaseAdapter):
             return None
         return self._world.random.choice([*TRANSPORT_FAULTS, *SERVICE_FAULTS])
 
-    def _respond(
-        self, request: requests.PreparedRequest, fault: str | None
-    ) -> requests.Response:
+    def _respond(self, request: requests.PreparedRequest, fault: str | None) -> requests.Response:
         parts = urlsplit(request.url or "")
         run, active = self._run, self._world.active
         active.clear()
@@ -381,6 +379,7 @@ class SimulatedRateLimiter(RateLimiter):
             super()._wait(0.002)  # other threads may send meanwhile, if nothing forbids it
         self._world.reach(until)
 
+
 class Writer(MessageWriter):
     """Writes into the simulated pipe; the run may end at a message."""
 
@@ -393,9 +392,7 @@ class Writer(MessageWriter):
         self._met("message")
         super().write_message(message)
 
-    def write_records(
-        self, stream: str, texts: Sequence[JsonText], extracted_at: datetime
-    ) -> None:
+    def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
         if texts:
             self._met("message")
         super().write_records(stream, texts, extracted_at)
