@@ -1,4 +1,4 @@
-"""A history, drawn from a seed: which events there are, how the runs are set up, what goes wrong."""
+"""A history, drawn from a seed: which events there are, how runs are set up, what goes wrong."""
 
 import random
 from collections.abc import Sequence

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from io import BytesIO
 from math import isinf
 from typing import Any, BinaryIO, cast
@@ -91,9 +92,13 @@ class World:
         with self.lock:
             self.pass_time(max(0.0, seconds - self.seconds))
 
+    def _is_active(self, kind: str, request: object) -> bool:
+        del request
+        return kind in self.active
+
     def _faults(self, history: History) -> Iterator[Fault]:
         for kind in (*SERVICE_FAULTS, "ignore-cursor", "empty-cursor"):
-            yield Fault(kind=cast("Any", kind), only=lambda _, kind=kind: kind in self.active)
+            yield Fault(kind=cast("Any", kind), only=partial(self._is_active, kind))
         if history.displaced_places is not None:
             yield Fault(kind="displaced", places=history.displaced_places)
 
