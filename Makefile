@@ -64,7 +64,7 @@ fix: .venv/.installed ## Mend what the linter can mend, and format
 	@.venv/bin/ruff format
 
 docs: .venv/.installed .meltano/.installed ## Make the parts of the documents anew that are made: tables, the demo's output
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/made.py
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/generate.py
 
 test-matrix: $(UV_READY) ## Run the tests (but Meltano's) on every supported Python
 	@missing=; for version in $(MATRIX); do \
