@@ -35,7 +35,7 @@ def part(text: str, name: str) -> str:
 
 
 def with_part(text: str, name: str, content: str) -> str:
-    """The page with new content in a generated part."""
+    """The page with other content in a generated part."""
     return _pattern(name).sub(lambda found: f"{found[1]}{content}{found[3]}", text)
 
 
