@@ -1,7 +1,7 @@
 """Regenerates the generated parts of the documents: ``make docs``.
 
-Each part stands between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, the table of
-settings, the errors, the size of a state. Tests compare the parts with the code.
+Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, the table
+of settings, the errors, the size of a state. Tests compare the parts with the code.
 """
 
 import re

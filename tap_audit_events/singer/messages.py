@@ -131,7 +131,7 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         return self._file
 
     def _abandon_output(self) -> None:
-        """Point stdout's descriptor at the null device, so that closing it at exit cannot fail again."""
+        """Point stdout at the null device, so that closing it at exit cannot fail again."""
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
 

@@ -42,8 +42,8 @@ def from_bookmark(
 ) -> Watermark:
     """The watermark that a bookmark holds.
 
-    A plain Singer bookmark has no ids. Ids that a newer version wrote, or whose bookmark was changed
-    by hand, are not used. Without ids, events within the lookback may be emitted again.
+    A plain Singer bookmark has no ids. Ids that a newer version wrote, or whose bookmark was
+    changed by hand, are not used. Without ids, events within the lookback may be emitted again.
 
     Args:
         bookmark: the bookmark of this stream, empty if there is none.
