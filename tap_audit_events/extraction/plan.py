@@ -126,7 +126,8 @@ class Plan:
         self.in_flight -= 1
         reader.fail(error)
         is_refused = isinstance(error, CursorRefusedError)
-        if is_refused and reader.error is not None and not self._is_sequential:
+        is_parallel = self._concurrency > 1 and not reader.is_alone
+        if is_refused and reader.error is not None and is_parallel:
             self._is_sequential = True
             reader.restart_alone()
         if is_refused and reader.error is None:

@@ -152,11 +152,19 @@ class WindowReader:
     def fail(self, error: Exception) -> None:
         """Take in what came instead of a page.
 
-        A refused cursor restarts the window, as long as that brings something new.
+        A refused cursor restarts the window at the start of its newest page, as an event out of
+        order may follow there. If that brings nothing new, or was the only page, it restarts at
+        its newest instant. If that brings nothing new either, the error is final.
         """
         self.is_in_flight = False
-        if isinstance(error, CursorRefusedError) and self._has_moved:
-            self._restart()
+        progress = self._progress
+        if not isinstance(error, CursorRefusedError) or not progress.in_order:
+            self._fail(error)
+        elif progress.is_beyond(self._reached):
+            self._reached = progress
+            self._restart(at_page=progress.pages > 1)
+        elif self._restarted_at_page:
+            self._restart(at_page=False)
         else:
             self._fail(error)
 
@@ -165,7 +173,7 @@ class WindowReader:
         self.is_alone = True
         if self.pages_read and self._progress.in_order:
             self.error, self.is_read = None, False
-            self._restart()
+            self._restart(at_page=True)
 
     def begin_again(self) -> WindowReader:
         """Give up the window, to request all of it again; the new window can be cut."""
@@ -185,27 +193,13 @@ class WindowReader:
         self.error = error
         self.is_read = True
 
-    @property
-    def _has_moved(self) -> bool:
-        """Whether a restart would bring something new; events out of order could be missed."""
-        progress, reached = self._progress, self._reached
-        if not progress.in_order:
-            return False
-        is_again = progress.pages == 1 and progress.newest == reached.newest
-        return progress.is_beyond(reached) or (self._restarted_at_page and is_again)
-
-    def _restart(self) -> None:
-        """Request the rest of the window without a cursor.
-
-        It restarts at the start of its newest page, as an event out of order may follow there. If
-        that was the only page since the last restart, it restarts at its newest instant.
-        """
+    def _restart(self, *, at_page: bool) -> None:
+        """Request the rest of the window without a cursor, from its newest page or instant."""
         self.restarts += 1
-        progress = self._progress
-        self._restarted_at_page = progress.pages > 1
-        newest_start = self._newest_page_start if progress.pages > 1 else progress.newest
-        start = max(filter(None, [newest_start, self._requested.start]), default=None)
-        self._reached, self._progress = progress, _Progress()
+        self._restarted_at_page = at_page
+        start = self._newest_page_start if at_page else self._reached.newest
+        start = max(filter(None, [start, self._requested.start]), default=None)
+        self._progress = _Progress()
         self._requested = Window(start, self.window.end, self.window.until)
         self._paginator.restart()
 
