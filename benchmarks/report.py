@@ -19,8 +19,8 @@ PAGE: Final = DOCS / "performance.md"
 CHARTS: Final = DOCS / "charts"
 
 
-def made(path: Path = DOCS / "made.py") -> ModuleType:
-    """`docs/made.py`, which is no package: it knows where the made parts of a page are."""
+def made(path: Path = DOCS / "generate.py") -> ModuleType:
+    """`docs/generate.py`, which knows where the generated parts of a page are."""
     spec = importlib.util.spec_from_file_location("made", path)
     if spec is None or spec.loader is None:
         raise ImportError(str(path))
