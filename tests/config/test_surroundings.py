@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import requests
+from tap_audit_events.service.pagination import NextCursorPaginator
 
 from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.events.page import Envelope
@@ -22,7 +23,6 @@ from tap_audit_events.extraction.watermark_json import from_json
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.service import client, pagination
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.service.pagination import NextCursorPaginator
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
