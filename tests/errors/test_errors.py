@@ -165,7 +165,7 @@ def test_a_temporary_failure_is_retried(fault: Fault, service: Service, sync: Sy
     service.add_faults([fault])
     done = sync(page_size=1, request_timeout_seconds=1, concurrency=1).raise_for_exit_code()
     assert done.ids == ["0", "1", "2"]
-    assert any(re.match(r"Asking again in .+: AE-[0-9A-Z-]+: ", line) for line in done.warnings)
+    assert any(re.match(r"Retry \d of \d in .+: AE-[0-9A-Z-]+: ", line) for line in done.warnings)
     assert service.requests[1].params == service.requests[2].params
 
 

@@ -33,7 +33,7 @@ def test_a_refused_cursor_starts_its_window_again(service: Service, sync: Sync) 
     assert done.ids == TEN_IDS
     starts = [request.params.get("startTime") for request in service.requests]
     assert starts[3:6] == ["2024-05-06T08:00:03Z"] * 3
-    assert [line for line in done.warnings if "starting again in" in line] == done.warnings
+    assert [line for line in done.warnings if " is requested again from " in line] == done.warnings
     assert len(done.warnings) == 2
     covered(done)
 

@@ -106,7 +106,7 @@ def test_a_signal_ends_the_run_after_a_whole_line(
     ("fault", "sign"),
     [
         (Fault(kind="hang", seconds=300, when="3"), "Reading "),
-        (Fault(kind="status", code=503, retry_after="600", when="3-"), "Asking again in 600"),
+        (Fault(kind="status", code=503, retry_after="600", when="3-"), "Retry 1 of 8 in 600"),
     ],
 )
 def test_a_wait_on_the_service_ends_at_once(
