@@ -118,7 +118,7 @@ class LoggedLines(logging.Logger):
     """Keeps its messages."""
 
     def __init__(self) -> None:
-        super().__init__("scripted")
+        super().__init__("scripted", logging.INFO)
         self.lines: list[str] = []
 
     def handle(self, record: logging.LogRecord) -> None:
