@@ -16,7 +16,7 @@ from singer_sdk.exceptions import (
     MappingError,
 )
 from singer_sdk.helpers.conform import TypeConformanceLevel
-from singer_sdk.mapper import SameRecordTransform, StreamMap
+from singer_sdk.mapper import CustomStreamMap, SameRecordTransform, StreamMap
 from singer_sdk.metrics import Counter
 from singer_sdk.singerlib import Catalog, RecordMessage, StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
@@ -304,6 +304,8 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
     Raises:
         SettingsError: an expression of the stream map fails for the record.
     """
+    if not isinstance(stream_map, CustomStreamMap):
+        return stream_map.transform(record)
     try:
         return stream_map.transform(record)
     except (MappingError, RecursionError):

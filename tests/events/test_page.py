@@ -330,3 +330,43 @@ def test_any_bytes_are_a_page_or_a_documented_error(body: bytes) -> None:
     """Nothing but the documented errors comes out of a body."""
     with suppress(RetryableError, ContractError):
         parse_page(body)
+
+
+@pytest.mark.parametrize("bad", [rb"evt-\ud801", rb"evt-\u0000", b"evt-\xed\xa0\x80"])
+def test_an_id_that_cannot_be_stored_ends_the_page(bad: bytes) -> None:
+    """After the repair it might equal another event's id, which would then count as a repeat."""
+    texts = [_encode(an_event(id=name)) for name in ("one", "two", "three")]
+    texts[1] = texts[1].replace(b"two", bad)
+    page = parse_page(an_envelope(*texts))
+    assert page.ids == ["one"]
+    assert len(page.instants) == len(page.texts) == 1
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-EVENT"
+    assert "event 2 of the page: its id 'evt-" in page.malformed.details
+    assert page.malformed.details.endswith("cannot be stored as it is")
+
+
+@pytest.mark.parametrize(
+    "good", [rb"\ud83d\ude00", b"\xed\xa0\xbd\xed\xb8\x80", rb"\\ud800", b"\xef\xbf\xbd"]
+)
+def test_an_id_that_can_be_stored_is_kept_in_a_repaired_page(good: bytes) -> None:
+    """Pairs of surrogates are characters, and U+FFFD that the service itself sent is one too."""
+    text = _encode(an_event(id="it", entity={"name": "?"})).replace(b'"it"', b'"%b"' % good)
+    page = parse_page(an_envelope(text.replace(b'"?"', rb'"\u0000"')))
+    assert page.malformed is None
+    assert len(page.ids) == 1
+
+
+@pytest.mark.parametrize("key", [b'"auditEvents"', rb'"audit\u0045vents"'])
+def test_two_lists_of_events_are_an_error(key: bytes) -> None:
+    """Only one of them would be read, and the events of the other lost."""
+    event = _encode(an_event())
+    with pytest.raises(ContractError, match="more than once"):
+        parse_page(b'{"auditEvents": [%b], %b: []}' % (event, key))
+
+
+def test_a_field_named_like_the_list_of_events_is_kept() -> None:
+    """In an event it is a field like any other, however often it comes."""
+    event = _encode(an_event(auditEvents=[{"auditEvents": []}], entity={"auditEvents": 1}))
+    page = parse_page(an_envelope(event, event.replace(b"event-1", b"event-2")))
+    assert page.ids == ["event-1", "event-2"]

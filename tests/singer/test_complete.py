@@ -128,6 +128,32 @@ def test_the_closing_line_tells_of_late_events(service: Service, sync: Sync) -> 
     assert "0 events delivered, nothing new; 0 of them late;" in summary(sync(state=done.state).log)
 
 
+@pytest.mark.parametrize("lane", [{}, {"stream_maps": {"audit_events": {"x": "id"}}}])
+def test_ids_that_cannot_be_told_apart_when_stored_end_the_run(
+    lane: dict[str, Any], service: Service, sync: Sync
+) -> None:
+    """The events before are delivered; the one after is not dropped as a repeat of the first."""
+    texts = [json.dumps(an_event(id=f"evt-{n}")) for n in ("a", "\ud800", "\ud801")]
+    page = f'{{"auditEvents": [{", ".join(texts)}]}}'
+    service.add_faults([Fault(kind="body", text=page.encode())])
+    done = sync(**lane)
+    assert done.exit_code == 1
+    assert done.ids == ["evt-a"]
+    (line,) = done.errors
+    assert line.startswith("AE-EVENT: ")
+    assert r"event 2 of the page: its id 'evt-\ud800' cannot be stored as it is" in line
+    assert done.messages[-1]["type"] == "STATE"
+
+
+def test_an_empty_cursor_is_warned_about_once(service: Service, sync: Sync) -> None:
+    """It is treated as absent: the events of its page are delivered, and the run succeeds."""
+    page = {"auditEvents": TEN_EVENTS, "nextCursor": ""}
+    service.add_faults([Fault(kind="body", text=json.dumps(page).encode())])
+    done = sync().raise_for_exit_code()
+    assert done.ids == TEN_IDS
+    assert done.warnings == ["The service sent an empty nextCursor: it is treated as absent"]
+
+
 @pytest.mark.parametrize("ignored", ["startTime", "endTime"])
 def test_a_service_that_ignores_a_bound_changes_nothing(
     ignored: str, service: Service, sync: Sync
