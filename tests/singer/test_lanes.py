@@ -169,12 +169,12 @@ def test_an_error_of_the_sdk_is_not_blamed_on_stream_maps(
     def fail(*_: object, **__: object) -> None:
         raise ValueError("a defect")
 
-    for given, expected in (
+    for config, expected in (
         (flat, ValueError),
         (flat | {"stream_maps": {"audit_events": {"x": "id"}}}, SettingsError),
     ):
         writer = WriterIntoMemory()
-        tap = TapAuditEvents(config=given, message_writer=writer)
+        tap = TapAuditEvents(config=config, message_writer=writer)
         (stream,) = tap.streams.values()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(stream.stream_maps[0]), "transform", fail)
