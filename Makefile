@@ -29,7 +29,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test soak fuzz bench check fix docs test-matrix audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long soak fuzz bench check fix docs test-matrix audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -37,8 +37,11 @@ help: ## List these commands
 demo: .venv/.installed .meltano/.installed ## Sandbox -> tap -> Meltano -> DuckDB, twice, and a look at what arrived
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python demo/demo.py
 
-test: .venv/.installed .meltano/.installed ## Run the whole test suite
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest $(PYTEST_ARGS)
+test: .venv/.installed .meltano/.installed ## Run the test suite, without what only repeats for confidence
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long" $(PYTEST_ARGS)
+
+test-long: .venv/.installed ## Repeat for confidence: long histories, all mutations, fuzzing, the soak
+	@.venv/bin/python -m pytest -m long $(PYTEST_ARGS)
 
 soak: .venv/.installed ## Play random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
@@ -50,8 +53,9 @@ bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
 	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
 
-check: .venv/.installed ## Lint, check the formatting, check the types
+check: .venv/.installed ## Lint, check the formatting, the types and which folder imports which
 	@.venv/bin/ruff check
+	@.venv/bin/lint-imports --no-cache --no-logo
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 
@@ -73,7 +77,7 @@ test-matrix: $(UV_READY) ## Run the tests (but Meltano's) on every supported Pyt
 	@for version in $(MATRIX); do \
 	  echo "== Python $$version"; \
 	  $(MAKE) --no-print-directory .tools/py$$version/.installed || exit 1; \
-	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano" || exit 1; \
+	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long" || exit 1; \
 	done
 
 audit: .tools/audit/.installed .tools/bench/.installed ## Look for known vulnerabilities, licences that are not allowed, and secrets

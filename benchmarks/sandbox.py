@@ -52,7 +52,7 @@ class Sandbox:
 def starting(
     events: int, latency_seconds: float, until: datetime
 ) -> Iterator[subprocess.Popen[str]]:
-    """The process of a sandbox that may still be making its events; it ends with the block."""
+    """The process of a sandbox that may still be generating its events; it ends with the block."""
     command = [sys.executable, "-m", "benchmarks.sandbox"]
     command += [
         f"--events={events}",
@@ -76,10 +76,9 @@ def _serve(events: int, latency_seconds: float, until: datetime) -> None:
     """Say where it is served, then answer each line of stdin with the traffic so far."""
     # The side that measures must stay small: see `measuring.timed`.
     from tap_audit_events.sandbox import Service, serve  # noqa: PLC0415
-    from tap_audit_events.sandbox.events import each_event  # noqa: PLC0415
 
     service = Service(page_latency_seconds=latency_seconds)
-    service.add(each_event(events, DAYS, SEED, until))
+    service.add_generated(events, DAYS, SEED, until)
     gc.collect()
     gc.freeze()  # A collection would walk a million events in the middle of a measurement.
     with serve(service) as server:

@@ -48,7 +48,7 @@ def main() -> None:
         show_newest()
         check(arrived(), ids(first), "the file", "the service holds")
 
-        second = generate(137, days=1 / 25, seed=2, until=now)
+        second = generate(137, days=1 / 25, seed=18, until=now)
         service.add(second)
         say(f"3. Meanwhile {len(second)} more events have appeared. The same command again:")
         loaded_before = newest_load()

@@ -7,42 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from logging import Logger
-
-from requests import Session
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.plan import Plan
-from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.workers import Fetch, Workers
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.rate_limiter import RateLimiter
-
-
-@dataclass(frozen=True)
-class Runtime:
-    """What surrounds a run; a simulation brings its own.
-
-    Attributes:
-        stop: ends the run at a signal.
-        now: the time; it is read once to fix the range of a run.
-        new_session: makes a session for a thread.
-        new_rate_limiter: makes what holds requests back, for so many in flight.
-        new_workers: makes what sends the requests of a plan.
-    """
-
-    stop: Stop = field(default_factory=Stop)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    new_session: Callable[[], Session] = new_session
-    new_rate_limiter: Callable[[int], RateLimiter] = RateLimiter
-    new_workers: Callable[[Plan, Fetch, Stop, int], Workers] = Workers
 
 
 class Reader:

@@ -9,6 +9,20 @@ from typing import Any, Final
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 
 
+def read_environment(
+    environment: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The settings in environment variables: the prefix and the setting's name, in capitals.
+
+    A variable with the prefix that is not a setting is in the result without a value, so that it
+    is warned about like any other unknown setting. No ``.env`` file is read.
+    """
+    names = {name: f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in properties}
+    texts = {name: environment[key] for name, key in names.items() if key in environment}
+    unknown = unknown_settings(environment, properties)
+    return parse_settings(texts, properties) | dict.fromkeys(unknown)
+
+
 def parse_settings(
     texts: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from singer_sdk import typing as th
-
 PACKAGE: Final = "tap-audit-events"
 ENVIRONMENT_PREFIX: Final = "TAP_AUDIT_EVENTS_"
 
@@ -18,114 +16,143 @@ def _default_user_agent() -> str:
         return PACKAGE
 
 
-SETTINGS_SCHEMA: Final[dict[str, Any]] = th.PropertiesList(
-    th.Property(
+def _setting(name: str, kind: str, *, required: bool = False, **more: Any) -> dict[str, Any]:
+    """A setting as a JSON Schema property; `required` and `name` are for `_object`."""
+    kinds = [kind] if required else [kind, "null"]
+    return {"name": name, "required": required, "schema": {"type": kinds, **more}}
+
+
+def _object(*settings: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {setting["name"]: setting["schema"] for setting in settings},
+        "required": [setting["name"] for setting in settings if setting["required"]],
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+    }
+
+
+SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
+    _setting(
         "base_url",
-        th.StringType,
+        "string",
         required=True,
         title="Base URL",
         description="URL of the service, up to but without /v1/organizations, for example"
         " https://api.example.com. It must be https; plain http is allowed only to loopback hosts,"
         " such as localhost.",
     ),
-    th.Property(
+    _setting(
         "organization_id",
-        th.StringType,
+        "string",
         required=True,
         title="Organization ID",
         description="UUID of the organization whose events are read. The service's web application"
         " shows it in the URL of the organization page, after /org/.",
     ),
-    th.Property(
+    _setting(
         "access_token",
-        th.StringType,
+        "string",
         secret=True,
+        writeOnly=True,
         title="Access token",
         description="Personal access token of an administrator of the organization, with the scope"
         " organization:audit_events_read. Set either access_token or access_token_file.",
     ),
-    th.Property(
+    _setting(
         "access_token_file",
-        th.StringType,
+        "string",
         title="Access token file",
         description="Path of a file that contains only the access token, such as a mounted"
         " secret. The tap reads it at start, and again if the service refuses the token.",
     ),
-    th.Property(
+    _setting(
         "start_date",
-        th.DateTimeType,
+        "string",
+        format="date-time",
         title="Start date",
         description="Time of the earliest event to read, inclusive: RFC 3339 with an offset, for"
         " example 2026-01-01T00:00:00Z. If unset, the first run starts at the oldest event.",
     ),
-    th.Property(
+    _setting(
         "end_date",
-        th.DateTimeType,
+        "string",
+        format="date-time",
         title="End date",
         description="Time of the latest event to read, inclusive: RFC 3339 with an offset, not"
         " before start_date. If unset, a run reads up to the time at which it starts.",
     ),
-    th.Property(
+    _setting(
         "action_types",
-        th.ArrayType(th.StringType),
+        "array",
+        items={"type": ["string"]},
         title="Action types",
         description="Only events with one of these values of action.type are read, for example"
         ' ["workspace_create"]. If unset, all events are read.',
     ),
-    th.Property(
+    _setting(
         "page_size",
-        th.IntegerType(minimum=1, maximum=1000),
+        "integer",
+        minimum=1,
+        maximum=1000,
         default=1000,
         title="Page size",
         description="Most events per request, 1 to 1000.",
     ),
-    th.Property(
+    _setting(
         "concurrency",
-        th.IntegerType(minimum=1, maximum=32),
+        "integer",
+        minimum=1,
+        maximum=32,
         default=4,
         title="Concurrency",
         description="Most requests in flight at the same time, 1 to 32. A higher value helps if the"
         " service responds slowly. The tap sends fewer if the service limits the request rate or"
         " responds at once.",
     ),
-    th.Property(
+    _setting(
         "lookback_seconds",
-        th.IntegerType(minimum=0),
+        "integer",
+        minimum=0,
         default=300,
         title="Lookback",
         description="How many seconds before its bookmark a run starts, to find events that became"
         " visible late. Events that were already delivered are not emitted again.",
     ),
-    th.Property(
+    _setting(
         "request_timeout_seconds",
-        th.NumberType(exclusive_minimum=0, maximum=3600),
+        "number",
+        exclusiveMinimum=0,
+        maximum=3600,
         default=60,
         title="Request timeout",
         description="Seconds to wait for a connection, and for each further part of a response;"
         " above 0, at most 3600. A response as a whole may take at most ten times as long.",
     ),
-    th.Property(
+    _setting(
         "max_retries",
-        th.IntegerType(minimum=0),
+        "integer",
+        minimum=0,
         default=8,
         title="Retries",
         description="How often one request is retried after status 429 or 5xx, a timeout, a broken"
         " connection, or a response that is not JSON. 0 means never.",
     ),
-    th.Property(
+    _setting(
         "max_response_megabytes",
-        th.IntegerType(minimum=1, maximum=2000),
+        "integer",
+        minimum=1,
+        maximum=2000,
         default=256,
         title="Largest response",
         description="Largest response accepted, in MB after decompression, 1 to 2000. A page of"
         " 1,000 large events has a few MB. Each request in flight may use as much memory.",
     ),
-    th.Property(
+    _setting(
         "user_agent",
-        th.StringType,
+        "string",
         default=_default_user_agent(),
         title="User agent",
         description="Value of the User-Agent header.",
     ),
-).to_dict()
+)
 """The settings as JSON Schema, for ``--about`` and for platforms."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-from singer_sdk import typing as th
-
-
-def _text(name: str, description: str) -> th.Property[Any]:
-    return th.Property(name, th.StringType, description=description)
+_Property: TypeAlias = tuple[str, dict[str, Any]]
 
 
-def _group(name: str, description: str, *properties: th.Property[Any]) -> th.Property[Any]:
-    return th.Property(name, th.ObjectType(*properties), description=description)
+def _text(name: str, description: str) -> _Property:
+    return name, {"type": ["string", "null"], "description": description}
+
+
+def _group(name: str, description: str, *properties: _Property) -> _Property:
+    return name, {
+        "type": ["object", "null"],
+        "properties": dict(properties),
+        "additionalProperties": True,
+        "description": description,
+    }
 
 
 _ACTION = _group(
@@ -22,10 +27,12 @@ _ACTION = _group(
         "type",
         "Identifier of the action, for example workspace_create. New values appear over time.",
     ),
-    th.Property(
+    (
         "details",
-        th.CustomType({"type": ["object", "null"]}),
-        description="Metadata of the action. Its fields depend on the type of the action.",
+        {
+            "type": ["object", "null"],
+            "description": "Metadata of the action. Its fields depend on the type of the action.",
+        },
     ),
 )
 _ACTOR = _group(
@@ -61,25 +68,24 @@ _ENTITY = _group(
     _text("email", "E-mail address of the entity, for a user."),
 )
 
-SCHEMA: dict[str, Any] = th.PropertiesList(
-    th.Property(
-        "id",
-        th.CustomType({"type": "string"}),
-        required=True,
-        description="Identifier of the event, unique in the organization.",
-    ),
-    th.Property(
-        "occurredAt",
-        th.CustomType({"type": "string", "format": "date-time"}),
-        required=True,
-        description="Time of the event: RFC 3339 in UTC, with every digit that the service sent.",
-    ),
-    _ACTION,
-    _ACTOR,
-    _CONTEXT,
-    _SCOPE,
-    _ENTITY,
-).to_dict()
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "id": {
+            "type": "string",
+            "description": "Identifier of the event, unique in the organization.",
+        },
+        "occurredAt": {
+            "type": "string",
+            "format": "date-time",
+            "description": "Time of the event: RFC 3339 in UTC, with every digit that the service"
+            " sent.",
+        },
+        **dict([_ACTION, _ACTOR, _CONTEXT, _SCOPE, _ENTITY]),
+    },
+    "required": ["id", "occurredAt"],
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+}
 """JSON Schema of the stream.
 
 Every common loader accepts it: it has only strings and objects, requires only the two keys, and has

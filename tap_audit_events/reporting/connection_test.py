@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
-from typing import Final, Protocol
-
-from requests import Session
+from typing import Final
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import ServiceError
@@ -16,10 +12,8 @@ from tap_audit_events.events.instants import Instant, brief, instant_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.plan import Plan
-from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.workers import Fetch, Workers
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.service.retry_after import http_date
 
 CLOCKS_AGREE_SECONDS: Final = 2.0
@@ -31,21 +25,6 @@ _TOKEN_KNOWN: Final = frozenset({"AE-403", "AE-429"})  # interface.md 5, rule 5,
 _RESPONDED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
 
 
-class _Runtime(Protocol):
-    """What the test needs of its surroundings."""
-
-    @property
-    def stop(self) -> Stop: ...
-    @property
-    def now(self) -> Callable[[], datetime]: ...
-    @property
-    def new_session(self) -> Callable[[], Session]: ...
-    @property
-    def new_rate_limiter(self) -> Callable[[int], RateLimiter]: ...
-    @property
-    def new_workers(self) -> Callable[[Plan, Fetch, Stop, int], Workers]: ...
-
-
 class ConnectionTest:
     """Requests the oldest and the newest event of what a first run would read.
 
@@ -55,7 +34,7 @@ class ConnectionTest:
         logger: is told the results.
     """
 
-    def __init__(self, settings: Settings, runtime: _Runtime, logger: logging.Logger) -> None:
+    def __init__(self, settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
         self._settings = replace(settings, page_size=1)
         self._runtime = runtime
         self._logger = logger

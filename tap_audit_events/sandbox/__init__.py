@@ -1,12 +1,12 @@
 """The service of interface.md, served on this machine, with faults on request.
 
-It is made for trying the tap out, for its tests and its benchmarks. It shares no code with the
-tap, so that it can judge it.
+It serves to try the tap out, for its tests and its benchmarks. It shares no code with the tap, so
+that it can judge it.
 """
 
-from tap_audit_events.sandbox.events import generate
+from tap_audit_events.sandbox.events import ORGANIZATION_ID, generate
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.server import serve
-from tap_audit_events.sandbox.service import Service
+from tap_audit_events.sandbox.service import ACCESS_TOKEN, Service
 
-__all__ = ["Fault", "Service", "generate", "serve"]
+__all__ = ["ACCESS_TOKEN", "ORGANIZATION_ID", "Fault", "Service", "generate", "serve"]

@@ -1,55 +1,45 @@
 """The command `audit-events-sandbox`."""
 
+import os
 import signal
+import subprocess
 import sys
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from types import FrameType
+from typing import Any
 
 import click
 
-from tap_audit_events.sandbox.command import exit_code_of, run_command
-from tap_audit_events.sandbox.options import make_service, service_options
+from tap_audit_events.sandbox.cli_options import FAULTS_HELP, create_service, service_options
 from tap_audit_events.sandbox.server import serve
 
-FAULTS_HELP: Final = """\b
-Faults are written KIND[:OPTION=VALUE,...]@WHEN:
-  status:code=429,retry-after=3@2   a status; also retry-after-date=SECONDS
-                                    from now, err-code, msg, location
-  body:text=%3Chtml%3E,content-type=text/html@1
-                                    these bytes, percent-encoded, with 200
-  reset@3                           the connection is reset
-  cut:bytes=100@4                   the body ends after 100 bytes
-  hang:seconds=90@5                 the answer comes after 90 seconds
-  empty@*/10                        a page without events, with a cursor
-  short:events=1@2-5                a page with fewer events than asked for
-  expire@7                          the cursor is refused with 400
-  null-cursor@*                     "nextCursor": null on the last page
-  same-cursor:back=1@9              the cursor of the page before, again
-WHEN numbers the requests from 1: 3, 3-5, 3-, 2,4, */10 (each tenth), * (all).
-"""
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
+"""The exit codes of a shell that cannot run a command."""
 
 
 @click.group(epilog="Example: audit-events-sandbox run -- sh -c 'echo $TAP_AUDIT_EVENTS_BASE_URL'")
 def main() -> None:
-    """Serve made-up audit events on this machine, as the real service would.
+    """Serve generated audit events on this machine, as the real service would.
 
-    The sandbox answers like the audit events export interface: the same operation, the same
-    rules, the same errors. It asks for a token and an organization, and knows just one of each.
+    The sandbox implements the audit events export interface: the same operation, rules and
+    errors. It has one organization and accepts one access token.
     """
 
 
 @main.command("serve", epilog=FAULTS_HELP)
 @click.option(
-    "--port", default=0, type=click.IntRange(0, 65535), help="The port, a free one by default."
+    "--port", default=0, type=click.IntRange(0, 65535), help="Port; by default a free one."
 )
 @service_options
 def serve_command(port: int, **options: Any) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
-    Where it is served, and what a client needs, is printed in lines of NAME: VALUE.
+    Prints the base URL, the organization ID and the access token for clients, one per line.
 
     Example: audit-events-sandbox serve --events 50000 --live 5 --fault status:code=503@*/20
     """
-    service = make_service(**options)
+    service = create_service(**options)
     stopping = {signal.SIGINT, signal.SIGTERM}
     # Blocked here and so in the server's thread too, they wait for sigwait.
     signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
@@ -61,21 +51,22 @@ def serve_command(port: int, **options: Any) -> None:
             click.echo(f"events: {options['events']}")
             signal.sigwait(stopping)
     except OSError as error:
-        raise click.ClickException(f"port {port} cannot be served: {error.strerror}") from error
+        raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from error
 
 
 @main.command("run", epilog=FAULTS_HELP, context_settings={"allow_interspersed_args": False})
 @service_options
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(command: tuple[str, ...], **options: Any) -> None:
-    """Run COMMAND with a sandbox beside it, and return its exit code.
+    """Run COMMAND while the sandbox serves, and return its exit code.
 
-    COMMAND finds the sandbox in TAP_AUDIT_EVENTS_BASE_URL, TAP_AUDIT_EVENTS_ORGANIZATION_ID and
-    TAP_AUDIT_EVENTS_ACCESS_TOKEN. A signal n that ends it makes the exit code 128 + n.
+    COMMAND finds the sandbox in the environment variables TAP_AUDIT_EVENTS_BASE_URL,
+    TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN. If signal n ends COMMAND,
+    the exit code is 128 + n.
 
     Example: audit-events-sandbox run --events 500 -- tap-audit-events --config=ENV
     """
-    service = make_service(**options)
+    service = create_service(**options)
     with serve(service) as server:
         variables = {
             "TAP_AUDIT_EVENTS_BASE_URL": server.base_url,
@@ -83,11 +74,41 @@ def run(command: tuple[str, ...], **options: Any) -> None:
             "TAP_AUDIT_EVENTS_ACCESS_TOKEN": service.access_token,
         }
         try:
-            code = run_command(command, variables)
+            code = _run_command(command, variables)
         except OSError as error:
             click.echo(f"audit-events-sandbox: {command[0]}: {error.strerror}", err=True)
-            code = exit_code_of(error)
+            code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
     sys.exit(code)
+
+
+def _run_command(command: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Run a command with additional environment variables; SIGINT and SIGTERM are passed on to it.
+
+    Returns its exit code, or 128 + n if signal n ended it.
+
+    Raises OSError if it cannot be started.
+    """
+    process = subprocess.Popen(command, env={**os.environ, **variables})  # noqa: S603
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        if number != signal.SIGINT or not _shares_terminal():
+            process.send_signal(number)
+
+    before = {number: signal.signal(number, pass_on) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        code = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 128 - code if code < 0 else code
+
+
+def _shares_terminal() -> bool:
+    """Whether the terminal sends Ctrl-C to the command too, which then must not get it twice."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):  # Standard input is not a terminal, or closed.
+        return False
 
 
 if __name__ == "__main__":

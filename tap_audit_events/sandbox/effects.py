@@ -1,54 +1,71 @@
-"""What faults do to a page, to an answer and to the connection."""
+"""What the faults of one request do to its page, its response and the connection."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-from tap_audit_events.sandbox.answers import Answer, error_answer
-from tap_audit_events.sandbox.faults import Fault
+from tap_audit_events.sandbox.faults import Fault, Kind
+from tap_audit_events.sandbox.response import Response, error_response
 
 
-def answer_instead(faults: Sequence[Fault]) -> Answer | None:
-    """The answer that takes the place of the service's own; None where no fault gives one."""
-    for fault in faults:
-        if fault.kind == "reset":
-            return Answer(0, reset=True)
-        if fault.kind == "status":
-            return _status(fault)
-        if fault.kind == "body":
-            return Answer(200, (("content-type", fault.content_type),), fault.text)
-    return None
+class ActiveFaults:
+    """The faults that concern one request, in the order they were added."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self._faults = faults
+
+    def have(self, kind: Kind) -> bool:
+        return any(fault.kind == kind for fault in self._faults)
+
+    def of_kind(self, kind: Kind) -> list[Fault]:
+        return [fault for fault in self._faults if fault.kind == kind]
+
+    def replacement(self, reused: bool) -> Response | None:
+        """The response that replaces the service's own, if a fault gives one.
+
+        `reused` says whether the connection had carried a request before.
+        """
+        for fault in self._faults:
+            if fault.kind == "reset" or (fault.kind == "reset-reused" and reused):
+                return Response(0, reset=True)
+            if fault.kind == "status":
+                return _status(fault)
+            if fault.kind == "body":
+                return Response(200, (("content-type", fault.content_type),), fault.text)
+        return None
+
+    def page_size(self, requested: int) -> int:
+        """The largest number of events that the page may contain."""
+        for fault in self._faults:
+            if fault.kind == "empty":
+                return 0
+            if fault.kind == "short":
+                return min(requested, requested // 2 if fault.events is None else fault.events)
+        return requested
+
+    @property
+    def pages_back(self) -> int:
+        """How many pages back the cursor comes from that is given again."""
+        return max((fault.back for fault in self.of_kind("same-cursor")), default=0)
+
+    def applied_to(self, response: Response) -> Response:
+        """The response, sent as the faults say: later, cut, dripping or with a wrong length."""
+        for fault in self._faults:
+            if fault.kind == "hang":
+                response = replace(response, wait_seconds=response.wait_seconds + fault.seconds)
+            if fault.kind == "cut":
+                half = len(response.body) // 2
+                sent = half if fault.sent_bytes is None else fault.sent_bytes
+                response = replace(response, cut_after=sent)
+            if fault.kind == "drip":
+                response = replace(response, drip=(fault.sent_bytes or 1, fault.seconds))
+            if fault.kind == "wrong-length":
+                response = replace(response, wrong_length=True)
+        return response
 
 
-def page_size(faults: Sequence[Fault], asked: int) -> int:
-    """How many events a page may hold."""
-    for fault in faults:
-        if fault.kind == "empty":
-            return 0
-        if fault.kind == "short":
-            return min(asked, asked // 2 if fault.events is None else fault.events)
-    return asked
-
-
-def pages_back(faults: Sequence[Fault]) -> int:
-    """How many pages back the cursor that is given again comes from."""
-    return max((fault.back for fault in faults if fault.kind == "same-cursor"), default=0)
-
-
-def on_the_wire(faults: Sequence[Fault], answer: Answer) -> Answer:
-    """The same answer, later or cut."""
-    for fault in faults:
-        if fault.kind == "hang":
-            answer = replace(answer, wait_seconds=answer.wait_seconds + fault.seconds)
-        if fault.kind == "cut":
-            half = len(answer.body) // 2
-            sent = half if fault.sent_bytes is None else fault.sent_bytes
-            answer = replace(answer, cut_after=sent)
-    return answer
-
-
-def _status(fault: Fault) -> Answer:
+def _status(fault: Fault) -> Response:
     headers = []
     if fault.retry_after is not None:
         headers.append(("retry-after", fault.retry_after))
@@ -56,9 +73,9 @@ def _status(fault: Fault) -> Answer:
         headers.append(("retry-after", _http_date(fault.retry_after_date)))
     if fault.location is not None:
         headers.append(("location", fault.location))
-    answer = error_answer(fault.code, fault.err_code, fault.msg, headers=tuple(headers))
+    response = error_response(fault.code, fault.err_code, fault.msg, headers=tuple(headers))
     # 204 and 304 have no body (RFC 9110, 6.4.1).
-    return replace(answer, body=b"") if fault.code in (204, 304) else answer
+    return replace(response, body=b"") if fault.code in (204, 304) else response
 
 
 def _http_date(seconds_ahead: float) -> str:

@@ -1,23 +1,20 @@
-"""Realistic events, always the same ones for the same arguments."""
+"""Realistic events, always the same for the same arguments, rendered only when they are served."""
 
-from collections.abc import Iterator
-from datetime import datetime
-from itertools import accumulate
+import json
+from datetime import UTC, datetime, timedelta
 from random import Random
-from typing import Any, Final, TypeAlias
+from typing import Final
 
-from tap_audit_events.sandbox.actions import ACTIONS, Action
-from tap_audit_events.sandbox.identity import ORGANIZATION_ID
-from tap_audit_events.sandbox.timeline import timeline
-from tap_audit_events.sandbox.vocabulary import CHANNELS, PEOPLE, WORKSPACES
+from tap_audit_events.sandbox.generator import Event, EventGenerator
+from tap_audit_events.sandbox.rows import Row, Rows, key_of_row
+from tap_audit_events.sandbox.timeline import stamp_of, text_of, tied, timeline
 
-Event: TypeAlias = dict[str, Any]
-"""An AuditEvent as interface.md 2.1 has it."""
+ORGANIZATION_ID: Final = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
+"""The organization of the events, unless another one is named."""
 
 MAXIMUM_DAYS: Final = 36_500
-
-_WEIGHTS: Final = tuple(accumulate(action.weight for action in ACTIONS))
-_ACTOR_TYPES: Final = ("user",) * 17 + ("system", "system", "anonymous", "unknown")
+TEMPLATES: Final = 2000
+"""How many different bodies there are at most, apart from request ids."""
 
 
 def generate(
@@ -27,21 +24,21 @@ def generate(
     until: datetime,
     organization_id: str = ORGANIZATION_ID,
 ) -> list[Event]:
-    """So many events of the days before `until`, oldest first; see `each_event`."""
-    return list(each_event(count, days, seed, until, organization_id))
+    """The events of `generated_rows` as dictionaries."""
+    rows = generated_rows(count, days, seed, until, organization_id)
+    return [json.loads(body.render(head)) for head, body in rows]
 
 
-def each_event(
+def generated_rows(
     count: int,
     days: float,
     seed: int | str,
     until: datetime,
     organization_id: str = ORGANIZATION_ID,
-) -> Iterator[Event]:
-    """The events of `generate` one by one, for more of them than memory should hold.
+) -> Rows:
+    """`count` events of the days before `until`, in order; `until` needs a time zone.
 
-    The newest lies less than two milliseconds before `until`, which needs a time zone. Ids are
-    unique.
+    The newest lies less than two milliseconds before `until`. Ids are unique.
 
     Raises ValueError for a negative `count`, and for `days` out of their bounds.
     """
@@ -50,90 +47,46 @@ def each_event(
     if not 0 < days <= MAXIMUM_DAYS:
         raise ValueError(f"the days are not above 0 and at most {MAXIMUM_DAYS}")
     random = Random(seed)
-    maker = EventMaker(random, organization_id)
-    for moment in timeline(count, days, until, random):
-        yield maker.event(moment.text())
+    generator = EventGenerator(random, organization_id)
+    templates = [generator.template() for _ in range(min(count, TEMPLATES))]
+    stamps = timeline(count, days, until, random)
+    rows = Rows()
+    for stamp, template in zip(stamps, random.choices(templates, k=count), strict=True):
+        rows.append(template.row(text_of(stamp), generator.event_id()))
+    for start, stop in tied(stamps):
+        alike = [rows[index] for index in range(start, stop)]
+        rows.replace(start, sorted(alike, key=key_of_row))
+    return rows
 
 
-class EventMaker:
-    """Makes events of one organization, with the same people and places in all of them."""
+class LiveEvents:
+    """Events that happen at a steady rate while the sandbox runs."""
 
-    def __init__(self, random: Random, organization_id: str) -> None:
-        self._random = random
-        self._organization_id = organization_id
-        self._people = [self._person(number) for number in range(60)]
-        self._workspaces = [
-            {"workspaceId": self._short_id("wsp"), "workspaceName": name} for name in WORKSPACES
-        ]
+    def __init__(
+        self,
+        events_per_second: float,
+        start: datetime | None,
+        organization_id: str,
+        seed: int,
+        now_seconds: float,
+    ) -> None:
+        """Let the first event be one interval after `start`, the present with None."""
+        if not events_per_second >= 0:
+            raise ValueError("the rate of live events is negative")
+        self._rate = events_per_second
+        self._start = start or datetime.now(UTC)
+        self._started_seconds = now_seconds
+        self._count = 0
+        # The seed alone would draw the ids of the generated events again.
+        self._generator = EventGenerator(Random(f"live {seed}"), organization_id)
 
-    def event(self, occurred_at: str) -> Event:
-        """An event of that time."""
-        random = self._random
-        action = random.choices(ACTIONS, cum_weights=_WEIGHTS)[0]
-        return {
-            "id": self._id(),
-            "occurredAt": occurred_at,
-            "action": {"type": action.type, "details": action.details(random)},
-            "actor": self._actor(),
-            "context": self._context(),
-            "scope": self._scope(action),
-            "entity": self._entity(action),
-        }
+    def due(self, now_seconds: float) -> Rows:
+        """The events since the last call."""
+        count = int((now_seconds - self._started_seconds) * self._rate) - self._count
+        return Rows.of(self._next() for _ in range(count))
 
-    def _id(self) -> str:
-        digits = f"{self._random.getrandbits(128):032x}"
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
-
-    def _short_id(self, prefix: str) -> str:
-        return f"{prefix}_{self._random.getrandbits(40):010x}"
-
-    def _person(self, number: int) -> dict[str, str]:
-        name = PEOPLE[number % len(PEOPLE)]
-        email = f"user{number}@example.com"
-        return {"id": self._short_id("usr"), "name": name, "email": email}
-
-    def _actor(self) -> dict[str, str]:
-        kind = self._random.choice(_ACTOR_TYPES)
-        if kind == "user":
-            person = self._random.choice(self._people)
-            return {"type": kind, **self._mostly(person, always=("id",))}
-        if kind == "system":
-            return {"type": kind, "id": "system", "name": "Scheduler"}
-        return {"type": kind, "id": self._short_id("ext")}
-
-    def _context(self) -> dict[str, str]:
-        random = self._random
-        address = f"203.0.113.{random.randrange(256)}" if random.random() < 0.8 else "2001:db8::7f"
-        fields = {"requestId": self._id(), "sessionId": self._id(), "requestIp": address}
-        return self._mostly(fields)
-
-    def _scope(self, action: Action) -> dict[str, str]:
-        scope = {"organizationId": self._organization_id}
-        if action.entity_type != "organization":
-            scope |= self._mostly(self._random.choice(self._workspaces))
-        if action.entity_type == "channel":
-            scope["channelId"] = self._short_id("chn")
-        return scope
-
-    def _entity(self, action: Action) -> dict[str, str]:
-        random = self._random
-        kind = action.entity_type
-        entity = {"type": kind, "id": self._short_id("ent")}
-        if kind == "user":
-            entity |= random.choice(self._people)
-        elif kind == "channel":
-            entity["subtype"] = random.choice(("public", "private"))
-            entity["name"] = random.choice(CHANNELS)
-        elif kind == "workspace":
-            entity["name"] = random.choice(WORKSPACES)
-        return self._mostly(entity)
-
-    def _mostly(self, fields: dict[str, str], always: tuple[str, ...] = ()) -> dict[str, str]:
-        """The fields, of which one in ten events misses some."""
-        if self._random.random() < 0.9:
-            return dict(fields)
-        return {
-            name: value
-            for name, value in fields.items()
-            if name in always or self._random.random() < 0.5
-        }
+    def _next(self) -> Row:
+        self._count += 1
+        time = self._start + timedelta(seconds=self._count / self._rate)
+        template = self._generator.template()
+        return template.row(text_of(stamp_of(time, 3)), self._generator.event_id())

@@ -2,13 +2,16 @@
 
 import re
 from datetime import date
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 
-Instant: TypeAlias = tuple[int, str]
-"""Whole seconds of UTC, and the digits of the fraction without trailing zeros.
+Instant: TypeAlias = str
+"""A date-time in UTC, as in `2024-05-31T12:00:00.5`, without zeros at the end of the fraction.
 
-Instants compare as tuples: without trailing zeros, digits compare as the fractions they stand for.
+So instants compare as texts.
 """
+
+_LAST_DAY: Final = date.max.toordinal()
 
 _DATE_TIME = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-]\d\d):(\d\d))",
@@ -34,7 +37,28 @@ def instant_of(text: str) -> Instant:
     seconds = midnight + hour * 3600 + minute * 60 + second
     if offset_hours:
         seconds -= _offset_seconds(offset_hours, int(offset_minutes))
-    return seconds, (fraction or "").rstrip("0")
+    return _instant_from(seconds, fraction or "")
+
+
+def _instant_from(seconds: int, fraction: str) -> Instant:
+    """The instant of seconds since the day before 0001-01-01 and the digits of a fraction."""
+    minute, second = divmod(seconds, 60)
+    digits = fraction.rstrip("0")
+    point = "." if digits else ""
+    return f"{_minute(minute)}{second:02}{point}{digits}"
+
+
+@lru_cache(maxsize=64)
+def _minute(number: int) -> str:
+    day, minute = divmod(number, 1440)
+    return f"{_day(day)}T{minute // 60:02}:{minute % 60:02}:"
+
+
+def _day(ordinal: int) -> str:
+    """The date of an ordinal; an offset may lead to the day before the first or after the last."""
+    if ordinal < 1:
+        return "0000-12-31"
+    return date.fromordinal(ordinal).isoformat() if ordinal <= _LAST_DAY else "9999-12-32"
 
 
 def _offset_seconds(signed_hours: str, minutes: int) -> int:

@@ -1,53 +1,150 @@
-"""The pages of the service: which events a request gets, and where the next page begins."""
+"""The pages of the service, and the cursors that lead from one to the next."""
 
-from collections.abc import Sequence
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
 
-from tap_audit_events.sandbox import effects
-from tap_audit_events.sandbox.answers import Answer, page_answer
-from tap_audit_events.sandbox.cursors import Cursors, Issued
+from tap_audit_events.sandbox.effects import ActiveFaults
 from tap_audit_events.sandbox.faults import Fault
-from tap_audit_events.sandbox.query import Query
-from tap_audit_events.sandbox.seen import SeenRequest
-from tap_audit_events.sandbox.store import Row, Store
+from tap_audit_events.sandbox.request import Query, ReceivedRequest
+from tap_audit_events.sandbox.response import Response, invalid, page_response, refusal
+from tap_audit_events.sandbox.rows import Displacement, Key, Selection, key_of_row
+from tap_audit_events.sandbox.store import Store
+
+
+@dataclass(frozen=True)
+class IssuedCursor:
+    """What is known of a cursor that was issued.
+
+    Attributes:
+        position: The key after which the next page begins, None for the very beginning.
+        filters: The other parameters of the request that got the cursor.
+        parent: The cursor of that request.
+    """
+
+    position: Key | None
+    filters: Mapping[str, str]
+    request_number: int
+    parent: str | None
+
+
+class Cursors:
+    """Cursors that are never the same text twice, even if they mark the same position."""
+
+    def __init__(self, lifetime_requests: int | None) -> None:
+        """Let a cursor expire that many requests after its own, never with None."""
+        self._lifetime_requests = lifetime_requests
+        self._issued: dict[str, IssuedCursor] = {}
+        self._expired: set[str] = set()
+
+    def issue(self, issued: IssuedCursor) -> str:
+        """A new cursor."""
+        text = _text(len(self._issued))
+        self._issued[text] = issued
+        return text
+
+    def redeem(self, text: str, request_number: int) -> IssuedCursor:
+        """What is known of a cursor.
+
+        Raises RefusedError, 400, if it was never issued or has expired: interface.md leaves open
+        what happens then.
+        """
+        issued = self._issued.get(text)
+        if issued is None:
+            raise invalid("this service has not issued the cursor", parameter="cursor")
+        age = request_number - issued.request_number
+        too_old = self._lifetime_requests is not None and age > self._lifetime_requests
+        if too_old or text in self._expired:
+            raise refusal(400, "cursorExpired", "the cursor has expired", {"parameter": "cursor"})
+        return issued
+
+    def expire(self, text: str) -> None:
+        """Refuse a cursor from now on."""
+        self._expired.add(text)
+
+    def ancestor(self, text: str, steps: int) -> str:
+        """The cursor that led to a cursor, that many pages back or as far as there is one."""
+        for _ in range(steps):
+            text = self._issued[text].parent or text
+        return text
 
 
 class Pages:
-    """Cuts what the store selects into pages."""
+    """Divides what the store selects into pages."""
 
     def __init__(self, store: Store, cursors: Cursors) -> None:
         self._store = store
         self._cursors = cursors
+        self._displaced: dict[Fault, Key] = {}
 
-    def issued(self, seen: SeenRequest, query: Query, faults: Sequence[Fault]) -> Issued | None:
-        """What the request's cursor was given out for, None for a first page.
+    def issued_cursor(
+        self, request: ReceivedRequest, query: Query, faults: ActiveFaults
+    ) -> IssuedCursor | None:
+        """What is known of the request's cursor, None for a first page.
 
-        Raises RefusedError where the cursor is not one to continue with.
+        Raises RefusedError if the cursor cannot be used.
         """
         if query.cursor is None:
             return None
-        if any(fault.kind == "expire" for fault in faults):
+        if faults.have("expire"):
             self._cursors.expire(query.cursor)
-        return self._cursors.redeem(query.cursor, seen.number)
+        issued = self._cursors.redeem(query.cursor, request.number)
+        return replace(issued, position=None) if faults.have("ignore-cursor") else issued
 
-    def answer(
-        self, seen: SeenRequest, query: Query, issued: Issued | None, faults: Sequence[Fault]
-    ) -> Answer:
+    def respond(
+        self,
+        request: ReceivedRequest,
+        query: Query,
+        issued: IssuedCursor | None,
+        faults: ActiveFaults,
+    ) -> Response:
         """The page of a request (interface.md 2.7 and 4.1, rules 1 to 3)."""
         after = issued.position if issued else None
-        size = effects.page_size(faults, query.page_size)
-        rows, more = self._store.page(query.selection, after, size)
-        if any(row.key == self._store.newest for row in rows):
-            self._store.reveal_late(seen.number + 1)
-        kinds = {fault.kind for fault in faults}
-        cursor = None
-        if query.cursor is not None and "same-cursor" in kinds:
-            cursor = self._cursors.ancestor(query.cursor, effects.pages_back(faults))
-        elif more or "empty" in kinds:
-            position = rows[-1].key if rows else after
-            given = Issued(position, seen.filters, seen.number, query.cursor)
-            cursor = self._cursors.issue(given)
-        return page_answer(_bodies(rows), cursor, null_cursor="null-cursor" in kinds)
+        selection = _widened(query.selection, faults)
+        size = faults.page_size(query.page_size)
+        rows, more = self._store.page(selection, after, size, self._displacements(faults))
+        if self._store.newest in rows:
+            self._store.reveal_late(request.number + 1)
+        cursor: dict[str, str | None] = {}
+        if query.cursor is not None and faults.have("same-cursor"):
+            cursor["nextCursor"] = self._cursors.ancestor(query.cursor, faults.pages_back)
+        elif more or faults.have("empty"):
+            position = key_of_row(rows[-1]) if rows else after
+            given = IssuedCursor(position, request.filters, request.number, query.cursor)
+            cursor["nextCursor"] = self._cursors.issue(given)
+        elif faults.have("null-cursor"):
+            cursor["nextCursor"] = None
+        elif faults.have("empty-cursor"):
+            cursor["nextCursor"] = ""
+        return page_response([body.render(head) for head, body in rows], cursor)
+
+    def _displacements(self, faults: ActiveFaults) -> list[Displacement]:
+        return [
+            Displacement(key, fault.places)
+            for fault in faults.of_kind("displaced")
+            if (key := self._displaced_key(fault)) is not None
+        ]
+
+    def _displaced_key(self, fault: Fault) -> Key | None:
+        """The event that a fault displaces: the same one, even if others are added before it."""
+        if fault not in self._displaced:
+            middle = (len(self._store) + 1) // 2
+            key = self._store.key_at((middle if fault.event is None else fault.event) - 1)
+            if key is None:
+                return None
+            self._displaced[fault] = key
+        return self._displaced[fault]
 
 
-def _bodies(rows: Sequence[Row]) -> list[bytes]:
-    return [row.body for row in rows]
+def _widened(selection: Selection, faults: ActiveFaults) -> Selection:
+    """The selection without the bounds that faults ignore."""
+    if faults.have("ignore-start"):
+        selection = replace(selection, start=None)
+    return replace(selection, end=None) if faults.have("ignore-end") else selection
+
+
+def _text(serial: int) -> str:
+    """An opaque text that only arrives if it is percent-encoded once and decoded once."""
+    digest = b64encode(blake2b(serial.to_bytes(8, "big"), digest_size=18).digest()).decode()
+    return f"{digest[:12]}+/ &%2B={digest[12:]}=="

@@ -6,29 +6,30 @@ import struct
 import threading
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tap_audit_events.sandbox.answers import Answer
-from tap_audit_events.sandbox.service import Service
+from tap_audit_events.sandbox.response import Response
+from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, Service
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
 _Send: TypeAlias = Callable[[_Message], Awaitable[None]]
-_Transports: TypeAlias = dict[tuple[str, int], asyncio.Transport]
+_Peer: TypeAlias = tuple[str, int]
 
 HOST: Final = "127.0.0.1"
-_KEEP_ALIVE_SECONDS: Final = 3600
-_LINGER_NOT: Final = struct.pack("ii", 1, 0)
+_WRONG_LENGTH: Final = b"10"
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
 @contextmanager
 def serve(service: Service, port: int = 0) -> Iterator["SandboxServer"]:
     """Serve until the block ends; port 0 is a free one.
 
-    Raises OSError where the port is taken.
+    Raises OSError if the port is in use.
     """
     server = SandboxServer(service, port)
     try:
@@ -37,17 +38,33 @@ def serve(service: Service, port: int = 0) -> Iterator["SandboxServer"]:
         server.stop()
 
 
+@dataclass
+class Connection:
+    """An open connection, and how many requests it has carried."""
+
+    transport: asyncio.Transport
+    requests: int = 0
+
+    def reset(self) -> None:
+        """Close the connection with RST instead of FIN."""
+        taken = self.transport.get_extra_info("socket")
+        # With a linger time of zero, closing sends RST.
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
+
+
 class SandboxServer:
-    """A running server; made and ended by `serve`.
+    """A running server; `serve` creates and stops it.
 
     Attributes:
-        service: What answers; it may be replaced while the server runs.
-        base_url: Where it is served.
+        service: What responds; it may be replaced while the server runs.
+        base_url: The URL at which it is served.
+        connections: The open connections by the client's host and port.
     """
 
     def __init__(self, service: Service, port: int = 0) -> None:
         self.service = service
-        self._transports: _Transports = {}
+        self.connections: dict[_Peer, Connection] = {}
         self._socket = socket.create_server((HOST, port), backlog=128)
         self.base_url = f"http://{HOST}:{self._socket.getsockname()[1]}"
         self._server = uvicorn.Server(self._config())
@@ -56,7 +73,7 @@ class SandboxServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Close every connection, also those with an answer under way, and end the thread."""
+        """Close every connection, also those with a response in progress, and end the thread."""
         self._server.should_exit = True
         while self._thread.is_alive():
             # Again each time: a connection may have been accepted since.
@@ -67,7 +84,7 @@ class SandboxServer:
     def _config(self) -> uvicorn.Config:
         return uvicorn.Config(
             self._application,
-            http=_protocol(self._transports),
+            http=_protocol(self),
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -76,7 +93,7 @@ class SandboxServer:
             log_level="error",
             access_log=False,
             server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
         )
 
     def _run(self) -> None:
@@ -84,41 +101,62 @@ class SandboxServer:
         self._loop.close()
 
     def _abort_connections(self) -> None:
-        for transport in self._transports.values():
-            transport.abort()
+        for connection in list(self.connections.values()):
+            connection.transport.abort()
 
     async def _application(self, scope: _Message, receive: _Receive, send: _Send) -> None:
+        connection = self.connections.get(tuple(scope["client"]))
+        if connection is None:  # It was closed before its request was handled.
+            return
+        connection.requests += 1
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
-        answer = self.service.answer(scope["method"], scope["path"], scope["query_string"], headers)
-        if answer.wait_seconds and await _closed_within(answer.wait_seconds, receive):
+        response = self.service.respond(
+            scope["method"],
+            scope["path"],
+            scope["query_string"],
+            headers,
+            reused=connection.requests > 1,
+        )
+        if response.wait_seconds and await _closed_within(response.wait_seconds, receive):
             return
-        transport = self._transports[tuple(scope["client"])]
-        if answer.reset:
-            await _reset(transport, receive)
+        if response.reset:
+            connection.reset()
+            await _closed_within(None, receive)
         else:
-            await _send_answer(answer, transport, receive, send)
+            await _send_response(response, connection.transport, receive, send)
 
 
-def _protocol(transports: _Transports) -> type[asyncio.Protocol]:
-    """Uvicorn's protocol that also notes the transport of each connection."""
+def _protocol(server: SandboxServer) -> type[asyncio.Protocol]:
+    """Uvicorn's protocol that registers each connection and keeps it alive as the service says."""
 
-    class NotingProtocol(HttpToolsProtocol):
+    class SandboxProtocol(HttpToolsProtocol):
         def connection_made(  # type: ignore[override]
             self, transport: asyncio.Transport
         ) -> None:
-            transports[transport.get_extra_info("peername")[:2]] = transport
-            # Else the body of a small answer may wait for the acknowledgement of its headers.
+            self._peer: _Peer = transport.get_extra_info("peername")[:2]
+            server.connections[self._peer] = Connection(transport)
+            # Else the body of a small response may wait for the acknowledgement of its headers.
             taken = transport.get_extra_info("socket")
             taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             super().connection_made(transport)
 
-    return NotingProtocol
+        def connection_lost(self, exc: Exception | None) -> None:
+            # The client may have a new connection from the same port already.
+            if server.connections[self._peer].transport is self.transport:
+                del server.connections[self._peer]
+            super().connection_lost(exc)
+
+        def on_response_complete(self) -> None:
+            self.timeout_keep_alive = server.service.keep_alive_seconds  # type: ignore[assignment]
+            super().on_response_complete()
+
+    return SandboxProtocol
 
 
 async def _closed_within(seconds: float | None, receive: _Receive) -> bool:
-    """Wait, and say whether the connection was closed meanwhile; None waits for just that."""
+    """Wait, for ever with None, and say whether the client closed the connection meanwhile."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while (await receive())["type"] != "http.disconnect":
@@ -127,21 +165,25 @@ async def _closed_within(seconds: float | None, receive: _Receive) -> bool:
     return False
 
 
-async def _reset(transport: asyncio.Transport, receive: _Receive) -> None:
-    # With a linger time of zero, closing sends RST instead of FIN.
-    transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
-    transport.abort()
-    await _closed_within(None, receive)
-
-
-async def _send_answer(
-    answer: Answer, transport: asyncio.Transport, receive: _Receive, send: _Send
+async def _send_response(
+    response: Response, transport: asyncio.Transport, receive: _Receive, send: _Send
 ) -> None:
-    headers = [(name.encode(), value.encode()) for name, value in answer.headers]
-    headers.append((b"content-length", str(len(answer.body)).encode()))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    cut = answer.cut_after is not None
-    body = answer.body[: answer.cut_after]
+    headers = [(name.encode(), value.encode()) for name, value in response.headers]
+    if response.wrong_length:
+        # In this order, uvicorn sends both headers and a chunked body.
+        headers += [(b"transfer-encoding", b"chunked"), (b"content-length", _WRONG_LENGTH)]
+    else:
+        headers.append((b"content-length", str(len(response.body)).encode()))
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    body = response.body[: response.cut_after]
+    if response.drip is not None:
+        part_bytes, seconds = response.drip
+        while len(body) > part_bytes:
+            await send({"type": "http.response.body", "body": body[:part_bytes], "more_body": True})
+            body = body[part_bytes:]
+            if await _closed_within(seconds, receive):
+                return
+    cut = response.cut_after is not None
     await send({"type": "http.response.body", "body": body, "more_body": cut})
     if cut:
         transport.close()

@@ -1,34 +1,38 @@
-"""The service of interface.md without a network: a request goes in, an answer comes out."""
+"""The service of interface.md without a network: a request goes in, a response comes out."""
 
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
-from tap_audit_events.sandbox import access, effects
-from tap_audit_events.sandbox.answers import Answer, RefusedError, refusal
-from tap_audit_events.sandbox.cursors import Cursors
-from tap_audit_events.sandbox.events import Event
-from tap_audit_events.sandbox.faults import Fault
-from tap_audit_events.sandbox.identity import ACCESS_TOKEN, ORGANIZATION_ID
-from tap_audit_events.sandbox.limits import RateLimit
-from tap_audit_events.sandbox.live import LiveEvents
-from tap_audit_events.sandbox.pages import Pages
-from tap_audit_events.sandbox.plan import FaultPlan
-from tap_audit_events.sandbox.query import read_parameters, read_query
-from tap_audit_events.sandbox.seen import SeenRequest
+from tap_audit_events.sandbox import request as checks
+from tap_audit_events.sandbox.effects import ActiveFaults
+from tap_audit_events.sandbox.events import ORGANIZATION_ID, LiveEvents, generated_rows
+from tap_audit_events.sandbox.faults import Fault, FaultPlan
+from tap_audit_events.sandbox.generator import Event
+from tap_audit_events.sandbox.pages import Cursors, Pages
+from tap_audit_events.sandbox.request import ReceivedRequest, read_parameters, read_query
+from tap_audit_events.sandbox.response import RefusedError, Response, compressed, refusal
 from tap_audit_events.sandbox.store import Store
+
+ACCESS_TOKEN: Final = "sandbox_pat_opens-nothing-but-the-sandbox"  # noqa: S105
+"""The access token, unless another one is set."""
+
+KEEP_ALIVE_SECONDS: Final = 3600
 
 
 class Service:
-    """Answers requests from the events it holds, and notes what it was asked.
+    """Responds to requests with the events it holds, and records the requests.
 
     Attributes:
         requests: Every request so far.
         violations: What clients did that the interface forbids, one sentence each. A refusal
-            that a correct client may meet, such as for a wrong token, is none.
+            that a correct client may receive, such as for a wrong token, is not among them.
+        keep_alive_seconds: After how many idle seconds the server closes a connection.
     """
 
     def __init__(
@@ -40,6 +44,8 @@ class Service:
         rate_limit: float | None = None,
         page_latency_seconds: float = 0.0,
         cursor_lifetime_requests: int | None = None,
+        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+        gzip: bool = False,
         live_events_per_second: float = 0.0,
         live_from: datetime | None = None,
         seed: int = 1,
@@ -49,23 +55,27 @@ class Service:
 
         Args:
             organization_id: The organization the token's owner administers.
-            access_token: The only token that is taken.
+            access_token: The only token that is accepted.
             faults: What goes wrong and when, also in the text form of `Fault.parse`.
-            rate_limit: Requests a second, beyond which the answer is 429 with `Retry-After`.
-            page_latency_seconds: How long each answer takes at least.
+            rate_limit: Requests per second, beyond which the response is 429 with `Retry-After`.
+            page_latency_seconds: How long each response takes at least.
             cursor_lifetime_requests: After how many further requests a cursor has expired.
-            live_events_per_second: How many events are added while time goes by.
+            keep_alive_seconds: After how many idle seconds the server closes a connection.
+            gzip: Whether bodies are compressed for clients that accept it.
+            live_events_per_second: How many events are added per second while the service runs.
             live_from: The time after which these follow, the present with None.
-            seed: What these are drawn from.
-            clock: The seconds that go by, for the rate limit and the live events.
+            seed: The seed of these events.
+            clock: The time in seconds, for the rate limit and the live events.
         """
         self.organization_id = organization_id
         self.access_token = access_token
-        self.requests: list[SeenRequest] = []
+        self.requests: list[ReceivedRequest] = []
         self.violations: list[str] = []
+        self.keep_alive_seconds = keep_alive_seconds
         self._lock = threading.Lock()
         self._clock = clock
         self._latency_seconds = page_latency_seconds
+        self._gzip = gzip
         self._rate_limit = RateLimit(rate_limit) if rate_limit is not None else None
         self._live = LiveEvents(live_events_per_second, live_from, organization_id, seed, clock())
         self._store = Store()
@@ -80,9 +90,9 @@ class Service:
             return len(self._store)
 
     def add(self, events: Iterable[Event], visible_from_request: int = 0) -> None:
-        """Add events; with `visible_from_request`, requests before that number miss them.
+        """Add events; with `visible_from_request`, they are hidden from requests before that one.
 
-        Raises ValueError for an `occurredAt` that is no instant, and for an event with the
+        Raises ValueError for an `occurredAt` that is not an instant, and for an event with the
         instant and the id of another.
         """
         with self._lock:
@@ -93,8 +103,16 @@ class Service:
         with self._lock:
             self._store.add_raw(texts, visible_from_request)
 
+    def add_generated(self, count: int, days: float, seed: int | str, until: datetime) -> None:
+        """Add the events of `generate`, of which each is rendered only when it is served.
+
+        A million of them take a few seconds and some 150 MB.
+        """
+        with self._lock:
+            self._store.add_rows(generated_rows(count, days, seed, until, self.organization_id))
+
     def add_late(self, events: Iterable[Event]) -> None:
-        """Add events that appear behind the newest one, right after that was served."""
+        """Add events that become visible right after the newest one was served."""
         with self._lock:
             self._store.add_late(events)
 
@@ -105,60 +123,91 @@ class Service:
                 parsed = Fault.parse(fault) if isinstance(fault, str) else fault
                 self._plan.add(parsed, requests_before=len(self.requests))
 
-    def answer(
-        self, method: str, path: str, query_string: bytes, headers: Mapping[str, str]
-    ) -> Answer:
-        """Answer a request and note it; safe to call from several threads."""
-        with self._lock:
-            seen, unreadable = self._see(method, path, query_string, headers)
-            self._store.reveal(seen.number)
-            self._store.add(self._live.due(seen.seconds))
-            faults = self._plan.striking(seen)
-            answer = effects.on_the_wire(faults, self._decide(seen, unreadable, faults))
-            self.requests.append(replace(seen, status=answer.status))
-        return replace(answer, wait_seconds=answer.wait_seconds + self._latency_seconds)
+    def respond(
+        self,
+        method: str,
+        path: str,
+        query_string: bytes,
+        headers: Mapping[str, str],
+        reused: bool = False,
+    ) -> Response:
+        """Respond to a request and record it; safe to call from several threads.
 
-    def _see(
-        self, method: str, path: str, query_string: bytes, headers: Mapping[str, str]
-    ) -> tuple[SeenRequest, RefusedError | None]:
-        number = len(self.requests) + 1
-        lowered = {name.lower(): value for name, value in headers.items()}
-        parameters: dict[str, str] = {}
-        unreadable = None
-        try:
-            parameters = read_parameters(query_string)
-        except RefusedError as refused:
-            unreadable = refused
-        return SeenRequest(number, method, path, parameters, lowered, self._clock()), unreadable
+        `reused` says whether the connection had carried a request before.
+        """
+        with self._lock:
+            lowered = {name.lower(): value for name, value in headers.items()}
+            parameters, unreadable = _parameters(query_string)
+            number = len(self.requests) + 1
+            request = ReceivedRequest(
+                number, method, path, parameters, lowered, self._clock(), reused
+            )
+            self._store.reveal(number)
+            self._store.add_rows(self._live.due(request.seconds))
+            faults = ActiveFaults(self._plan.concerning(request))
+            response = self._decide(request, unreadable, faults)
+            if self._gzip:
+                response = compressed(response, lowered.get("accept-encoding", ""))
+            response = faults.applied_to(response)
+            self.requests.append(replace(request, status=response.status))
+        return replace(response, wait_seconds=response.wait_seconds + self._latency_seconds)
 
     def _decide(
-        self, seen: SeenRequest, unreadable: RefusedError | None, faults: Sequence[Fault]
-    ) -> Answer:
-        """The answer of a fault or of the service; violations are noted in either case."""
-        instead = effects.answer_instead(faults)
+        self, request: ReceivedRequest, unreadable: RefusedError | None, faults: ActiveFaults
+    ) -> Response:
+        """The response of a fault or of the service; violations are recorded in either case."""
+        replacement = faults.replacement(request.reused)
         try:
-            self._admit(seen)
+            self._admit(request)
             if unreadable is not None:
                 raise unreadable
-            query = read_query(seen.params)
-            issued = self._pages.issued(seen, query, faults)
-            if issued is not None and issued.filters != seen.filters:
-                self._note(seen, "other parameters than on the page before (4.1, rule 4)")
-            return instead or self._pages.answer(seen, query, issued, faults)
+            query = read_query(request.params)
+            issued = self._pages.issued_cursor(request, query, faults)
+            if issued is not None and issued.filters != request.filters:
+                self._record(request, "other parameters than on the page before (4.1, rule 4)")
+            return replacement or self._pages.respond(request, query, issued, faults)
         except RefusedError as refused:
             if refused.violation:
-                self._note(seen, str(refused))
-            return instead or refused.answer
+                self._record(request, str(refused))
+            return replacement or refused.response
 
-    def _admit(self, seen: SeenRequest) -> None:
-        organization_id = access.check_operation(seen.method, seen.path)
-        access.check_no_body(seen.headers)
-        access.check_token(seen.headers, self.access_token)
-        wait_seconds = self._rate_limit.seconds_to_wait(seen.seconds) if self._rate_limit else 0
+    def _admit(self, request: ReceivedRequest) -> None:
+        organization_id = checks.check_operation(request.method, request.path)
+        checks.check_no_body(request.headers)
+        checks.check_token(request.headers, self.access_token)
+        wait_seconds = self._rate_limit.seconds_to_wait(request.seconds) if self._rate_limit else 0
         if wait_seconds:
             retry_after = (("retry-after", str(math.ceil(wait_seconds))),)
             raise refusal(429, "tooManyRequests", "too many requests", headers=retry_after)
-        access.check_organization(organization_id, self.organization_id)
+        checks.check_organization(organization_id, self.organization_id)
 
-    def _note(self, seen: SeenRequest, violation: str) -> None:
-        self.violations.append(f"request {seen.number}: {violation}")
+    def _record(self, request: ReceivedRequest, violation: str) -> None:
+        self.violations.append(f"request {request.number}: {violation}")
+
+
+class RateLimit:
+    """Admits that many requests in any second; below one per second, one in a longer time."""
+
+    def __init__(self, requests_per_second: float) -> None:
+        if not requests_per_second > 0:
+            raise ValueError("the rate limit is not above 0 requests per second")
+        self._requests = max(1, int(requests_per_second))
+        self._window_seconds = self._requests / requests_per_second
+        self._admitted: deque[float] = deque(maxlen=self._requests)
+
+    def seconds_to_wait(self, now: float) -> float:
+        """Admit a request and return 0, or return after how many seconds one can be admitted."""
+        if len(self._admitted) == self._requests:
+            free_at = self._admitted[0] + self._window_seconds
+            if now < free_at:
+                return free_at - now
+        self._admitted.append(now)
+        return 0.0
+
+
+def _parameters(query_string: bytes) -> tuple[dict[str, str], RefusedError | None]:
+    """The parameters, or none and why they cannot be read."""
+    try:
+        return read_parameters(query_string), None
+    except RefusedError as refused:
+        return {}, refused

@@ -1,123 +1,107 @@
-"""The events the sandbox holds, in the order of the interface, as the bytes it serves."""
+"""The events the sandbox holds, and when each becomes visible."""
 
 import json
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
-from tap_audit_events.sandbox.instants import Instant, instant_of
-
-Key: TypeAlias = tuple[int, str, str]
-"""The place of an event in the order: its instant, then its id (interface.md 4.1, `order`)."""
-
-_key = itemgetter(0)
-
-
-class Row(NamedTuple):
-    """An event as the store holds it."""
-
-    key: Key
-    action_type: str
-    body: bytes
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which events a request asks for; both bounds are inclusive, None stands for no bound."""
-
-    action_types: frozenset[str] | None = None
-    start: Instant | None = None
-    end: Instant | None = None
-    descending: bool = True
+from tap_audit_events.sandbox.instants import instant_of
+from tap_audit_events.sandbox.rows import (
+    Displacement,
+    Key,
+    Row,
+    Rows,
+    Selection,
+    key_of,
+    key_of_row,
+    literal_row,
+)
 
 
 class Store:
     """Events sorted by instant, then id, and found in logarithmic time."""
 
     def __init__(self) -> None:
-        self._rows: list[Row] = []
-        self._of_types: dict[frozenset[str], list[Row]] = {}
+        self._all = Rows()
+        self._of_types: dict[frozenset[str], Rows] = {}
         self._hidden: dict[int, list[Row]] = {}
         self._late: list[Row] = []
 
     def __len__(self) -> int:
         """How many events are visible."""
-        return len(self._rows)
+        return len(self._all)
 
     @property
-    def newest(self) -> Key | None:
-        """The place of the newest visible event."""
-        return self._rows[-1].key if self._rows else None
+    def newest(self) -> Row | None:
+        """The newest visible event."""
+        return self._all[-1] if len(self) else None
+
+    def key_at(self, index: int) -> Key | None:
+        """The key of the visible event at an index in ascending order, if there is one."""
+        return key_of_row(self._all[index]) if 0 <= index < len(self) else None
 
     def add(self, events: Iterable[dict[str, Any]], visible_from_request: int = 0) -> None:
-        """Take events; those with `visible_from_request` wait until `reveal` is told that number.
+        """Add events; those with `visible_from_request` are hidden until `reveal` is called for it.
 
-        Raises ValueError for an event whose `occurredAt` is no instant, and for one that has the
-        instant and the id of another.
+        Raises ValueError for an event whose `occurredAt` is not an instant, and for one that has
+        the instant and the id of another.
         """
-        self._hold((_row(event, _serialised(event)) for event in events), visible_from_request)
-
-    def add_raw(self, texts: Iterable[bytes], visible_from_request: int = 0) -> None:
-        """Take events as JSON texts, which are served byte for byte; else as `add`."""
-        # Numbers are left as text: Python refuses to read integers of more than 4,300 digits.
-        rows = (_row(json.loads(text, parse_int=str, parse_float=str), text) for text in texts)
+        rows = [_row(event, _serialised(event)) for event in events]
         self._hold(rows, visible_from_request)
 
+    def add_raw(self, texts: Iterable[bytes], visible_from_request: int = 0) -> None:
+        """Add events as JSON texts, which are served byte for byte; else as `add`."""
+        # Numbers are left as text: Python refuses to read integers of more than 4,300 digits.
+        rows = [_row(json.loads(text, parse_int=str, parse_float=str), text) for text in texts]
+        self._hold(rows, visible_from_request)
+
+    def add_rows(self, rows: Rows) -> None:
+        """Add events that are sorted already."""
+        self._all.merge(rows)
+        for types, selected in self._of_types.items():
+            selected.merge(rows.of_types(types))
+
     def add_late(self, events: Iterable[dict[str, Any]]) -> None:
-        """Take events that wait until `reveal_late` tells them for what."""
+        """Add events that are hidden until `reveal_late` says from which request they show."""
         self._late.extend(_row(event, _serialised(event)) for event in events)
 
     def reveal_late(self, request_number: int) -> None:
-        """Let the late events become visible with that request."""
+        """Make the late events visible from that request."""
         self._hold(self._late, request_number)
         self._late = []
 
     def reveal(self, request_number: int) -> None:
-        """Make the events visible that wait for this request or an earlier one."""
+        """Make the events visible that are hidden until this request or an earlier one."""
         for number in [number for number in self._hidden if number <= request_number]:
-            self._show(self._hidden.pop(number))
+            self.add_rows(Rows.of(self._hidden.pop(number)))
 
     def page(
-        self, selection: Selection, after: Key | None, size: int
-    ) -> tuple[Sequence[Row], bool]:
-        """The first `size` selected events after a place, in order, and whether more remain."""
+        self,
+        selection: Selection,
+        after: Key | None,
+        size: int,
+        displacements: Sequence[Displacement] = (),
+    ) -> tuple[list[Row], bool]:
+        """The first `size` selected events after a key, in order, and whether more remain."""
         rows = self._selected(selection.action_types)
-        first = _first_at(rows, selection.start) if selection.start else 0
-        stop = _first_after(rows, selection.end) if selection.end else len(rows)
-        if selection.descending:
-            stop = min(stop, bisect_left(rows, after, key=_key)) if after else stop
-            found = rows[max(first, stop - size) : stop][::-1]
-        else:
-            first = max(first, bisect_right(rows, after, key=_key)) if after else first
-            found = rows[first : min(first + size, stop)]
-        return found, stop - first > len(found)
+        return rows.page(selection, after, size, displacements)
 
-    def _hold(self, rows: Iterable[Row], visible_from_request: int) -> None:
+    def _hold(self, rows: list[Row], visible_from_request: int) -> None:
         if visible_from_request:
             self._hidden.setdefault(visible_from_request, []).extend(rows)
         else:
-            self._show(rows)
+            self.add_rows(Rows.of(rows))
 
-    def _show(self, rows: Iterable[Row]) -> None:
-        ordered = sorted(rows, key=_key)
-        _merge(self._rows, ordered)
-        for types, selected in self._of_types.items():
-            _merge(selected, [row for row in ordered if row.action_type in types])
-
-    def _selected(self, types: frozenset[str] | None) -> list[Row]:
+    def _selected(self, types: frozenset[str] | None) -> Rows:
         if types is None:
-            return self._rows
+            return self._all
         if types not in self._of_types:
-            self._of_types[types] = [row for row in self._rows if row.action_type in types]
+            self._of_types[types] = self._all.of_types(types)
         return self._of_types[types]
 
 
-def _row(event: dict[str, Any], body: bytes) -> Row:
-    seconds, fraction = instant_of(event["occurredAt"])
-    return Row((seconds, fraction, event["id"]), event["action"]["type"], body)
+def _row(event: dict[str, Any], text: bytes) -> Row:
+    key = key_of(instant_of(event["occurredAt"]), event["id"])
+    return literal_row(key, event["action"]["type"], text)
 
 
 def _serialised(event: dict[str, Any]) -> bytes:
@@ -125,32 +109,3 @@ def _serialised(event: dict[str, Any]) -> bytes:
         return json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:  # A lone surrogate has no UTF-8; JSON writes it as an escape.
         return json.dumps(event, separators=(",", ":")).encode()
-
-
-def _merge(rows: list[Row], new: list[Row]) -> None:
-    """Put sorted rows into sorted rows; cheap for many at the end and for a few anywhere."""
-    if not rows or (new and rows[-1].key < new[0].key):
-        for one, other in pairwise(new):
-            _differ(one, other)
-        rows.extend(new)
-        return
-    for row in new:
-        place = bisect_left(rows, row.key, key=_key)
-        if place < len(rows):
-            _differ(rows[place], row)
-        rows.insert(place, row)
-
-
-def _differ(one: Row, other: Row) -> None:
-    if one.key == other.key:
-        raise ValueError(f"two events of one instant have the id {one.key[2]!r}")
-
-
-def _first_at(rows: list[Row], instant: Instant) -> int:
-    return bisect_left(rows, (*instant, ""), key=_key)
-
-
-def _first_after(rows: list[Row], instant: Instant) -> int:
-    seconds, fraction = instant
-    # NUL sorts before every digit, so this lies between the instant and any later one.
-    return bisect_left(rows, (seconds, fraction + "\0", ""), key=_key)

@@ -12,6 +12,7 @@ from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import ConnectionPool
 
 DEADLINE_FACTOR: Final = 10
 """A response as a whole may take so many times ``request_timeout_seconds``."""
@@ -103,7 +104,19 @@ class _SecurePool(HTTPSConnectionPool):
 
 
 class _Adapter(HTTPAdapter):
-    """Carries requests over connections with a deadline, direct or through a proxy."""
+    """Carries the requests for one URL over connections with a deadline, direct or by proxy."""
+
+    _pool: ConnectionPool | None = None
+
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> ConnectionPool:
+        """The pool, looked up once: URL, certificates and proxy stay the same."""
+        if self._pool is None:
+            self._pool = super().get_connection_with_tls_context(*args, **options)
+        return self._pool
+
+    def close(self) -> None:
+        self._pool = None
+        super().close()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)

@@ -1,48 +1,32 @@
-"""The stream ``audit_events`` as the SDK sees it: records by one of two lanes, then STATE."""
+"""The stream ``audit_events``: records by one of two lanes, then STATE."""
 
 from __future__ import annotations
 
-import logging
-import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from math import inf
 from typing import Any
 
-from singer_sdk import Stream, Tap
-from singer_sdk.exceptions import (
-    AbortedSyncFailedException,
-    AbortedSyncPausedException,
-    MappingError,
-)
-from singer_sdk.helpers.conform import TypeConformanceLevel
-from singer_sdk.mapper import CustomStreamMap, SameRecordTransform, StreamMap
-from singer_sdk.metrics import Counter
-from singer_sdk.singerlib import Catalog, RecordMessage, StateMessage
+from singer_sdk import Tap
+from singer_sdk.singerlib import Catalog
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
 from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
-    OutputError,
-    SettingsError,
-    sanitize,
-    service_error,
-)
+from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reader import Reader, Runtime
+from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.summary import Report, bookmark_shown
-from tap_audit_events.singer.catalog import Path, deselected, leave_out
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.messages import MessageWriter
+from tap_audit_events.singer.sdk_stream import ExactStream
 from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
 
 _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
 
 
-class AuditEventsStream(Stream):
+class AuditEventsStream(ExactStream):
     """The audit events of one organization, oldest first, each once.
 
     Args:
@@ -52,9 +36,6 @@ class AuditEventsStream(Stream):
         settings: the checked settings; not called in discovery, which needs none.
     """
 
-    TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE  # fields that the schema lacks are kept
-    STATE_MSG_FREQUENCY = sys.maxsize  # STATE is written at the end of a page, by `_pages`
-
     def __init__(
         self,
         tap: Tap,
@@ -63,15 +44,13 @@ class AuditEventsStream(Stream):
         writer: MessageWriter,
         settings: Callable[[], Settings],
     ) -> None:
-        super().__init__(tap, schema=SCHEMA, name=STREAM)
+        super().__init__(tap, schema=SCHEMA, name=STREAM, now=runtime.now)
         self.primary_keys = (PRIMARY_KEY,)
         self.replication_key = REPLICATION_KEY
-        self.logger.addFilter(_drop_alarm_for_expected_errors)
         self._runtime = runtime
         self._writer = writer
         self._read_settings = settings
         self._delivery = Delivery(Watermark())
-        self._left_out: list[Path] | None = None
         self._report: Report | None = None
 
     @property
@@ -86,7 +65,6 @@ class AuditEventsStream(Stream):
             SettingsError: it names a replication method or key that the stream does not have.
         """
         super().apply_catalog(catalog)
-        self._left_out = None
         if self.replication_key and self.replication_key != REPLICATION_KEY:
             raise SettingsError(
                 [f"The catalog's replication_key of {STREAM} must be {REPLICATION_KEY}"],
@@ -196,30 +174,12 @@ class AuditEventsStream(Stream):
             )
             self.stream_state.update(bookmark)
 
-    # Overrides of the SDK, which would otherwise lose or repeat events. Each private name is listed
-    # with its reason in docs/adr/0002-what-is-taken-from-inside-the-sdk.md.
-
-    def get_replication_key_signpost(self, context: object = None) -> None:
-        """No signpost: it would go into STATE, and the bookmark is exact without it."""
-        del context
-
-    def get_batch_config(self, config: object) -> None:
-        """No BATCH messages: STATE would not follow the files that it covers."""
-        del config
-
-    def get_record_counter(self, **options: Any) -> Counter:
-        """One METRIC line at the end: the SDK's would count from zero again each minute."""
-        return super().get_record_counter(**{"log_interval": inf, **options})
-
-    @property
-    def emit_activate_version_messages(self) -> bool:
-        """Never: a target would delete the events that the service no longer shows."""
-        return False
+    # Records
 
     def _sync_records(self, context: Any = None, *, write_messages: bool = True) -> Any:
         """Write the records by one of two lanes; STATE covers them even if that ends early."""
         try:
-            if write_messages and self._is_verbatim:
+            if write_messages and self.is_verbatim:
                 self._write_pages()
             else:
                 yield from super()._sync_records(context, write_messages=write_messages)
@@ -232,18 +192,6 @@ class AuditEventsStream(Stream):
         finally:
             if self._report is not None:
                 self._report.close()
-
-    @property
-    def _is_verbatim(self) -> bool:
-        """Whether the SDK would write each event just as it came."""
-        (stream_map, *more) = self.stream_maps
-        return (
-            type(stream_map) is SameRecordTransform
-            and not more
-            and not stream_map.flattening_enabled
-            and all(self.mask.values())
-            and self.ABORT_AT_RECORD_COUNT is None
-        )
 
     def _write_pages(self) -> None:
         """The verbatim lane: events leave as the bytes they came in, a page at a time."""
@@ -258,70 +206,3 @@ class AuditEventsStream(Stream):
                 delivery.all_written()
                 counter.increment(len(texts))
         self._write_state_message()
-
-    def _write_starting_replication_value(self, context: object) -> None:
-        """The bookmark is read from the state as it is; the SDK would compare it inexactly."""
-
-    def _increment_stream_state(self, latest_record: object, *, context: object = None) -> None:
-        """The bookmark moves with pages; the SDK would compare texts instead of instants."""
-
-    def _write_state_message(self) -> None:
-        """Write STATE, also an unchanged one: it is always the last line."""
-        self._tap.write_message(StateMessage(value=self.tap_state))
-
-    def _generate_record_messages(
-        self, record: dict[str, Any]
-    ) -> Generator[RecordMessage, None, None]:
-        """The RECORD of each stream map, without what is not selected."""
-        if self._left_out is None:
-            self._left_out = deselected(self.mask)
-        leave_out(record, self._left_out)
-        for stream_map in self.stream_maps:
-            mapped = _mapped(stream_map, record)
-            if mapped is not None:
-                yield RecordMessage(
-                    stream=stream_map.stream_alias,
-                    record=mapped,
-                    time_extracted=self._runtime.now(),
-                )
-
-    def _write_record_message(self, record: dict[str, Any]) -> None:
-        """Write RECORD lines.
-
-        Raises:
-            ContractError: the event is nested more deeply than the SDK can walk.
-        """
-        event_id = record["id"]  # a stream map may remove it
-        try:
-            super()._write_record_message(record)
-        except RecursionError:
-            raise service_error("AE-NESTING", details=f"event {sanitize(event_id)}") from None
-
-
-def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | None:
-    """The record as a stream map or flattening changes it, None if it is filtered out.
-
-    Raises:
-        SettingsError: an expression of the stream map fails for the record.
-    """
-    if not isinstance(stream_map, CustomStreamMap):
-        return stream_map.transform(record)
-    try:
-        return stream_map.transform(record)
-    except (MappingError, RecursionError):
-        raise
-    except Exception as error:
-        reason = f"{type(error).__name__}: {sanitize(str(error))}"
-        raise SettingsError(
-            [f"stream_maps fails at event {sanitize(str(record.get('id')))} ({reason})"],
-            "AE-STREAM-MAPS",
-        ) from error
-
-
-def _drop_alarm_for_expected_errors(record: logging.LogRecord) -> bool:
-    """Drop the SDK's "unhandled error" line for errors that are handled: they have their own."""
-    expected = (
-        AuditEventsError | MappingError | AbortedSyncFailedException | AbortedSyncPausedException
-    )
-    is_alarm = str(record.msg).startswith("An unhandled error occurred")
-    return not (is_alarm and isinstance(sys.exc_info()[1], expected))

@@ -1,7 +1,7 @@
 """The tap: settings, discovery, command line, exit codes.
 
-What only a run needs is imported by it, so that `--version` and `--about` take no longer than the
-SDK does.
+Modules that only a run needs are imported by it, so that `--version` and `--about` start as fast as
+the SDK.
 """
 
 # ruff: noqa: PLC0415
@@ -9,32 +9,26 @@ SDK does.
 from __future__ import annotations
 
 import gc
-import logging
 import os
-import signal
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from singer_sdk import Tap
-from singer_sdk.configuration._dict_config import parse_environment_config
-from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
 from singer_sdk.plugin_base import (
     JSONSchemaValidator,
     PluginBase,
-    SingerCommand,
     _ConfigInput,
 )
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events import STREAM
 from tap_audit_events.config.catalog_shape import check_catalog
-from tap_audit_events.config.environment import parse_settings, unknown_settings
+from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, PACKAGE, SETTINGS_SCHEMA
+from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
     read_settings,
@@ -44,27 +38,19 @@ from tap_audit_events.config.settings import (
 )
 from tap_audit_events.config.state_shape import check_state, state_warnings
 from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
     SettingsError,
-    StoppedError,
     sanitize,
 )
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.singer.command_line import with_one_line_errors
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from jsonschema import ValidationError
 
-    from tap_audit_events.reader import Runtime
+    from tap_audit_events.runtime import Runtime
     from tap_audit_events.singer.messages import MessageWriter
     from tap_audit_events.singer.stream import AuditEventsStream
-
-_TEST_HELP = (
-    "Say what holds of the settings, the token and the service; no record is written."
-    " --test=schema writes the schema without asking the service."
-)
 
 
 class TapAuditEvents(Tap):
@@ -87,7 +73,7 @@ class TapAuditEvents(Tap):
     """The checked settings; absent in discovery, which needs none."""
 
     def __init__(self, *args: Any, runtime: Runtime | None = None, **kwargs: Any) -> None:
-        from tap_audit_events.reader import Runtime
+        from tap_audit_events.runtime import Runtime
         from tap_audit_events.singer.messages import MessageWriter
 
         redact_logs()
@@ -111,7 +97,7 @@ class TapAuditEvents(Tap):
         """Take the bookmarks of earlier runs.
 
         Raises:
-            SettingsError: it is no Singer state.
+            SettingsError: it is not a Singer state.
         """
         check_state(state)
         for warning in state_warnings(state):
@@ -119,10 +105,10 @@ class TapAuditEvents(Tap):
         super().load_state(state)
 
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
-        """Read the settings once; nothing is checked where `raise_errors` is off, in discovery.
+        """Read the settings once; without `raise_errors`, as in discovery, nothing is checked.
 
         Raises:
-            SettingsError: with one line for each setting to mend.
+            SettingsError: with one line for each setting to fix.
         """
         register_secrets(self.config)
         if not raise_errors:
@@ -157,32 +143,19 @@ class TapAuditEvents(Tap):
 
     @classproperty
     def _env_var_config(cls) -> dict[str, Any]:  # noqa: N805 - a property of the class
-        """Settings from the environment; the SDK's own reader fails on a number that is none."""
+        """Settings from the environment.
+
+        The SDK would also read a ``.env`` file in any folder above the installed package.
+        """
         properties = {**cls._sdk_settings()["properties"], **SETTINGS_SCHEMA["properties"]}
-        texts = {"properties": {name: {"type": "string"} for name in properties}}
-        given = parse_environment_config(texts, ENVIRONMENT_PREFIX)
-        unknown = unknown_settings(os.environ, properties)
-        return parse_settings(given, properties) | dict.fromkeys(unknown)
+        return read_environment(os.environ, properties)
 
     # Command line
 
     @classmethod
     def get_singer_command(cls) -> click.Command:
         """The SDK's command, with errors of one line instead of tracebacks."""
-        command = super().get_singer_command()
-        for parameter in command.params:
-            if parameter.name in {"catalog", "state"}:
-                parameter.type = click.STRING  # read by `invoke`, which says what is wrong
-            if parameter.name == "test" and isinstance(parameter, click.Option):
-                parameter.help = _TEST_HELP
-        return _Command(
-            name=command.name,
-            help=command.help,
-            params=command.params,
-            callback=command.callback,
-            context_settings=command.context_settings,
-            logger=cls.logger,
-        )
+        return with_one_line_errors(super().get_singer_command(), cls.logger)
 
     @classmethod
     def cb_config(
@@ -198,7 +171,7 @@ class TapAuditEvents(Tap):
 
     @classmethod
     def cb_test(cls, ctx: click.Context, param: click.Option, value: str) -> None:
-        """With ``--test``, say what holds of settings, token and service; no record is written."""
+        """With ``--test``, test settings, token and connection; no record is written."""
         if value != CliTestOptionValue.All.value:
             super().cb_test(ctx, param, value)
             return
@@ -222,8 +195,8 @@ class TapAuditEvents(Tap):
         """Run the tap as its command line asks."""
         PluginBase.invoke.__func__(cls, about=about, about_format=about_format)  # type: ignore[attr-defined]
         cls.print_version(print_fn=cls.logger.info)
-        gc.freeze()  # a run makes thousands of objects a page, all freed by counting: the collector
-        gc.set_threshold(100_000)  # would look through them, and through the program, for nothing
+        gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
+        gc.set_threshold(100_000)  # the garbage collector would search them without finding any
         config = config or _ConfigInput()
         tap = cls(
             config=config.config,
@@ -245,47 +218,3 @@ def _read_catalog(path: str | None) -> dict[str, Any] | None:
     if path is None:
         return None
     return check_catalog(read_json_file("catalog", path))
-
-
-class _Command(SingerCommand):
-    """Where an error is expected, ends with a line for each thing to mend and its exit code."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """As the SDK's, but for its two lines where settings of its own are wrong."""
-        logging.captureWarnings(capture=True)
-        sys.excepthook = self.excepthook
-        return click.Command.invoke(self, ctx)
-
-    def excepthook(
-        self,
-        exc_type: type[BaseException],
-        exc_value: BaseException,
-        exc_traceback: TracebackType | None,
-    ) -> None:
-        """As the SDK's, but with a code and a next step before the traceback."""
-        defect = AuditEventsError(
-            "AE-DEFECT", f" ({exc_type.__name__}: {sanitize(str(exc_value))})"
-        )
-        self.logger.error("%s", defect, exc_info=(exc_type, exc_value, exc_traceback))
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().main(*args, **kwargs)
-        except AuditEventsError as error:
-            ended = error
-        except ConfigurationError as error:
-            ended = SettingsError([f"The settings cannot be used: {_one_line(error)}"])
-        except MappingError as error:
-            ended = SettingsError(
-                [f"stream_maps cannot be used: {_one_line(error)}"], "AE-STREAM-MAPS"
-            )
-        if isinstance(ended, StoppedError):
-            for each in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(each, signal.SIG_IGN)  # a second one would change the exit code now
-        for line in ended.lines:
-            self.logger.error("%s", line)
-        sys.exit(ended.exit_code)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -12,8 +12,8 @@ import pytest
 
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.sandbox import Fault, Service, serve
-from tap_audit_events.sandbox.answers import Answer
-from tap_audit_events.sandbox.seen import SeenRequest
+from tap_audit_events.sandbox.request import ReceivedRequest
+from tap_audit_events.sandbox.response import Response
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.running import Run, run, settings_for
@@ -64,7 +64,7 @@ def was_parallel(service: Service) -> bool:
 
 
 class CountingService(Service):
-    """Notes how many requests are under way at a time, from each one's coming to its answer."""
+    """Notes how many requests are under way at a time, from each one's arrival to its response."""
 
     latency_seconds = 0.02
 
@@ -74,13 +74,13 @@ class CountingService(Service):
         self._counting = threading.Lock()
         self.most_at_a_time = 0
 
-    def answer(self, *request: Any) -> Answer:
-        answer = super().answer(*request)
+    def respond(self, *request: Any, **more: Any) -> Response:
+        response = super().respond(*request, **more)
         with self._counting:
             now = time.monotonic()
-            self._ends = [end for end in self._ends if end > now] + [now + answer.wait_seconds]
+            self._ends = [end for end in self._ends if end > now] + [now + response.wait_seconds]
             self.most_at_a_time = max(self.most_at_a_time, len(self._ends))
-        return answer
+        return response
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_one_at_a_time_sends_one_at_a_time(service: CountingService, sync: Sync)
     assert " 10 requests in 1 windows" in done.log
 
 
-def starts_late(seen: SeenRequest) -> bool:
+def starts_late(seen: ReceivedRequest) -> bool:
     return seen.params.get("startTime", "") >= LATE
 
 

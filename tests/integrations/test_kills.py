@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.sandbox import Service, serve
-from tap_audit_events.sandbox.identity import ACCESS_TOKEN
+from tap_audit_events.sandbox import ACCESS_TOKEN, Service, serve
 from tests.builders import an_event
 from tests.running import settings_for
 

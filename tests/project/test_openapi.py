@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.events.schema import SCHEMA
-from tap_audit_events.sandbox.query import DEFAULT_PAGE_SIZE, MAXIMUM_PAGE_SIZE, PARAMETERS
+from tap_audit_events.sandbox.request import DEFAULT_PAGE_SIZE, MAXIMUM_PAGE_SIZE, PARAMETERS
 from tests.builders import an_event
 
 DOCUMENT: dict[str, Any] = yaml.safe_load(

@@ -1,1 +1,1 @@
-"""The sandbox, held against interface.md over real sockets."""
+"""The sandbox, checked against interface.md over real sockets."""

@@ -1,11 +1,10 @@
-"""A plain client of the sandbox, for what the tests ask of it."""
+"""A plain client of the sandbox."""
 
 from typing import Any, Self
 
 import requests
 
-from tap_audit_events.sandbox import Service
-from tap_audit_events.sandbox.identity import ACCESS_TOKEN, ORGANIZATION_ID
+from tap_audit_events.sandbox import ACCESS_TOKEN, ORGANIZATION_ID, Service
 
 
 class Client:
@@ -25,7 +24,7 @@ class Client:
         self.session.close()
 
     def get(self, **parameters: Any) -> requests.Response:
-        """Ask for one page, with the parameters of the interface."""
+        """Request one page, with the parameters of the interface."""
         return self.session.get(self.url, params=parameters, allow_redirects=False)
 
     def page(self, **parameters: Any) -> tuple[list[str], str | None]:
@@ -34,7 +33,7 @@ class Client:
         return [event["id"] for event in envelope["auditEvents"]], envelope.get("nextCursor")
 
     def pages(self, **parameters: Any) -> list[list[str]]:
-        """The ids of all pages, read as interface.md 4.1, rules 1 and 2, has it."""
+        """The ids of all pages, read as interface.md 4.1, rules 1 and 2, says."""
         ids, cursor = self.page(**parameters)
         pages = [ids]
         while cursor is not None:

@@ -12,7 +12,7 @@ from tests.sandbox.client import Client
 
 
 class Sandbox(Protocol):
-    """Gives a client of a new service that holds the events and has the options."""
+    """Returns a client of a new service that holds the events and has the options."""
 
     def __call__(self, *events: dict[str, Any], **options: Any) -> Client: ...
 

@@ -16,17 +16,17 @@ from tap_audit_events.sandbox.faults import Fault, Kind
 
 COMMAND = [sys.executable, "-m", "tap_audit_events.sandbox.cli"]
 
-ASK = """
+REQUEST = """
 import json, os, requests
 base_url, organization, token = (
     os.environ["TAP_AUDIT_EVENTS_" + name]
     for name in ("BASE_URL", "ORGANIZATION_ID", "ACCESS_TOKEN")
 )
-answer = requests.get(
+response = requests.get(
     f"{base_url}/v1/organizations/{organization}/audit_events",
     headers={"Authorization": f"Bearer {token}"},
 )
-print(json.dumps([answer.status_code, answer.json()]))
+print(json.dumps([response.status_code, response.json()]))
 """
 
 WAIT_FOR_A_SIGNAL = """
@@ -49,7 +49,7 @@ def sandbox(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def run(script: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python script beside a sandbox of five events."""
+    """Run a Python script while a sandbox of five events serves."""
     return sandbox("run", "--events=5", *options, "--", sys.executable, "-c", script)
 
 
@@ -78,14 +78,14 @@ def test_run_returns_the_exit_code_of_the_command(code: int) -> None:
 
 
 def test_run_tells_the_command_where_the_sandbox_is() -> None:
-    """By three variables, with which it answers."""
-    status, envelope = json.loads(run(ASK).stdout)
+    """In three environment variables, with which it responds."""
+    status, envelope = json.loads(run(REQUEST).stdout)
     assert status == 200
     assert len(envelope["auditEvents"]) == 5
 
 
 def test_run_leaves_the_options_of_the_command_to_it() -> None:
-    """Whatever follows the name of the command belongs to it, also without `--`."""
+    """Arguments after the name of the command belong to it, also without `--`."""
     done = sandbox(
         "run", "--events=5", sys.executable, "-c", "import sys; print(sys.argv)", "--help"
     )
@@ -94,8 +94,23 @@ def test_run_leaves_the_options_of_the_command_to_it() -> None:
 
 def test_run_passes_faults_on() -> None:
     """An option that may be given more than once."""
-    status, error = json.loads(run(ASK, "--fault=status:code=500,msg=no@1").stdout)
+    status, error = json.loads(run(REQUEST, "--fault=status:code=500,msg=no@1").stdout)
     assert (status, error["msg"]) == (500, "no")
+
+
+def test_options_reach_the_service() -> None:
+    """Bodies are compressed, and the idle connection is closed at once."""
+    script = """
+import http.client, os, urllib.parse
+url = urllib.parse.urlsplit(os.environ["TAP_AUDIT_EVENTS_BASE_URL"])
+connection = http.client.HTTPConnection(url.hostname, url.port, timeout=10)
+connection.request("GET", "/", headers={"Accept-Encoding": "gzip"})
+response = connection.getresponse()
+response.read()
+print(response.headers["Content-Encoding"], connection.sock.recv(1))
+"""
+    done = run(script, "--gzip", "--keep-alive=0")
+    assert done.stdout == "gzip b''\n", done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -107,7 +122,7 @@ def test_run_returns_128_and_the_signal_that_ended_the_command(number: signal.Si
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_run_passes_signals_on_to_the_command(number: signal.Signals) -> None:
-    """The command decides what becomes of it, and its exit code counts."""
+    """The command handles the signal, and its exit code is returned."""
     arguments = ("run", "--events=5", "--", sys.executable, "-c", WAIT_FOR_A_SIGNAL)
     with started(*arguments) as process:
         assert read_lines(process, 1) == ["ready"]
@@ -116,13 +131,13 @@ def test_run_passes_signals_on_to_the_command(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("command", ["run", "serve"])
-def test_every_fault_in_the_help_can_be_asked_for(command: str) -> None:
-    """The examples are ones, and there is one for each kind."""
+def test_every_fault_in_the_help_can_be_used(command: str) -> None:
+    """Each example is valid, and there is one for each kind."""
     examples = re.findall(r"^ {2,}(\S+@\S+)", sandbox(command, "--help").stdout, re.MULTILINE)
     assert {Fault.parse(example).kind for example in examples} == set(get_args(Kind))
 
 
-def test_run_says_when_there_is_no_such_command() -> None:
+def test_run_says_that_there_is_no_such_command() -> None:
     """In one line, with the exit code of a shell."""
     done = sandbox("run", "--events=5", "--", "no-such-command-anywhere")
     assert done.returncode == 127
@@ -132,23 +147,23 @@ def test_run_says_when_there_is_no_such_command() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_serve_says_where_it_is_and_stops_when_told(number: signal.Signals) -> None:
-    """Four lines for whoever connects, and exit code 0 in the end."""
+def test_serve_prints_its_url_and_stops_on_a_signal(number: signal.Signals) -> None:
+    """Four lines for clients, and exit code 0 in the end."""
     with started("serve", "--events=7") as process:
         lines = dict(line.split(": ", 1) for line in read_lines(process, 4))
-        answer = requests.get(
+        response = requests.get(
             f"{lines['base_url']}/v1/organizations/{lines['organization_id']}/audit_events",
             headers={"Authorization": f"Bearer {lines['access_token']}"},
             timeout=60,
         )
-        assert len(answer.json()["auditEvents"]) == int(lines["events"]) == 7
+        assert len(response.json()["auditEvents"]) == int(lines["events"]) == 7
         process.send_signal(number)
         assert process.wait() == 0
 
 
 def test_late_events_are_among_the_events() -> None:
-    """Hidden at first, there for the second request, and none too many."""
-    twice = ASK + "\n".join(ASK.splitlines()[6:])
+    """Hidden from the first request, visible to the second, and counted in `--events`."""
+    twice = REQUEST + "\n".join(REQUEST.splitlines()[6:])
     first, second = run(twice, "--late=2").stdout.splitlines()
     assert len(json.loads(first)[1]["auditEvents"]) == 3
     assert len({event["id"] for event in json.loads(second)[1]["auditEvents"]}) == 5
@@ -157,7 +172,7 @@ def test_late_events_are_among_the_events() -> None:
 def test_the_same_seed_and_end_give_the_same_events() -> None:
     """Across processes too."""
     options = ("--seed=3", "--until=2024-05-31T12:00:00+02:00", "--days=2")
-    first, second = run(ASK, *options).stdout, run(ASK, *options).stdout
+    first, second = run(REQUEST, *options).stdout, run(REQUEST, *options).stdout
     assert first == second
     assert json.loads(first)[1]["auditEvents"][0]["occurredAt"] == "2024-05-31T09:59:59.999Z"
 

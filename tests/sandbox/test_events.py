@@ -1,4 +1,4 @@
-"""The made-up events: the same for the same seed, and with all that real ones have."""
+"""The generated events: the same for the same seed, and with all that real ones have."""
 
 import json
 import re
@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tap_audit_events.sandbox import Service, generate
-from tap_audit_events.sandbox.identity import ACCESS_TOKEN, ORGANIZATION_ID
+from tap_audit_events.sandbox import ACCESS_TOKEN, ORGANIZATION_ID, Service, generate
 from tap_audit_events.sandbox.instants import instant_of
-from tap_audit_events.sandbox.store import Selection, Store
+from tap_audit_events.sandbox.rows import Selection, key_of_row
+from tap_audit_events.sandbox.store import Store
+from tests.builders import an_event
+from tests.sandbox.conftest import Sandbox
 
 UNTIL = datetime(2024, 5, 31, 12, tzinfo=UTC)
 REQUIRED = {"id", "occurredAt", "action", "actor", "context", "scope", "entity"}
@@ -31,10 +33,44 @@ def hours(events: list[dict[str, Any]]) -> Counter[tuple[bool, bool]]:
 
 
 def test_the_same_arguments_give_the_same_events(events: list[dict[str, Any]]) -> None:
-    """Nothing but the arguments counts; each of them does."""
+    """They depend on each of the arguments and on nothing else."""
     assert generate(5000, 30, 1, UNTIL) == events
     assert generate(5000, 30, 2, UNTIL) != events
     assert generate(5000, 30, 1, UNTIL + timedelta(days=1)) != events
+
+
+def test_generated_events_are_served_as_generate_lists_them(
+    sandbox: Sandbox, events: list[dict[str, Any]]
+) -> None:
+    """In order, with every field; ids, times and request ids differ, though bodies are shared."""
+    client = sandbox()
+    client.service.add_generated(5000, 30, 1, UNTIL)
+    served: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while not served or cursor is not None:
+        page = client.get(order="asc", pageSize=1000, cursor=cursor).json()
+        served += page["auditEvents"]
+        cursor = page.get("nextCursor")
+    assert served == events
+    request_ids = [
+        event["context"]["requestId"] for event in events if "requestId" in event["context"]
+    ]
+    assert len(set(request_ids)) == len(request_ids) > 4000
+
+
+def test_generated_events_can_be_filtered_and_mixed_with_others(sandbox: Sandbox) -> None:
+    """By type and time, and events that are added take their place among them."""
+    client = sandbox()
+    client.service.add_generated(300, 1, 1, UNTIL)
+    expected = [(event["occurredAt"], event["id"], event["action"]["type"])
+                for event in generate(300, 1, 1, UNTIL)]  # fmt: skip
+    time, event_id, action_type = expected[150]
+    assert event_id in client.ids(startTime=time, endTime=time)
+    client.service.add([an_event(id="~", at=time, action_type=action_type)])
+    ids = client.ids(order="asc", actionTypes=action_type, pageSize=7)
+    alike = [each for _, each, kind in expected if kind == action_type]
+    assert [each for each in ids if each != "~"] == alike
+    assert ids.index("~") > ids.index(event_id)
 
 
 @settings(deadline=None, max_examples=40)
@@ -47,7 +83,7 @@ def test_the_same_arguments_give_the_same_events(events: list[dict[str, Any]]) -
 def test_events_lie_in_their_days_and_end_just_before_the_end(
     count: int, days: float, seed: int, until: datetime
 ) -> None:
-    """As many as were asked for, oldest first, the newest within two milliseconds of the end."""
+    """As many as requested, oldest first, the newest within two milliseconds of the end."""
     times = [
         datetime.fromisoformat(event["occurredAt"]) for event in generate(count, days, seed, until)
     ]
@@ -66,7 +102,7 @@ def test_impossible_numbers_are_refused(count: int, days: float) -> None:
 
 
 def test_events_are_complete(events: list[dict[str, Any]]) -> None:
-    """interface.md 2: required fields are there, each with a value of its kind; ids are unique."""
+    """interface.md 2: required fields are present, and ids are unique."""
     assert len({event["id"] for event in events}) == len(events)
     for event in events:
         assert set(event) == REQUIRED
@@ -115,7 +151,7 @@ def test_action_types_have_details_of_different_shapes(events: list[dict[str, An
 def test_optional_fields_are_sometimes_missing(
     events: list[dict[str, Any]], part: str, field: str
 ) -> None:
-    """interface.md 2.3 to 2.6: what is not required is there in some events only."""
+    """interface.md 2.3 to 2.6: an optional field is present in some events only."""
     assert {field in event[part] for event in events} == {True, False}
 
 
@@ -137,19 +173,20 @@ def test_office_hours_are_busy_and_weekends_quiet(events: list[dict[str, Any]]) 
 
 @pytest.mark.parametrize("size", [100, 1000])
 @pytest.mark.parametrize("descending", [True, False])
-def test_pages_part_events_of_one_instant(
+def test_events_of_one_instant_lie_on_both_sides_of_page_boundaries(
     events: list[dict[str, Any]], size: int, descending: bool
 ) -> None:
-    """Ties lie across the boundaries of the pages, read from either end."""
+    """From either end."""
     store = Store()
     store.add(events)
     rows, _ = store.page(Selection(descending=descending), None, 5000)
-    ties = [rows[place - 1].key[:2] == rows[place].key[:2] for place in range(size, 5000, size)]
+    instants = [key_of_row(row).partition("\0")[0] for row in rows]
+    ties = [instants[place - 1] == instants[place] for place in range(size, 5000, size)]
     assert any(ties)
     assert len({instant_of(event["occurredAt"]) for event in events}) < 5000
 
 
-def test_texts_hold_what_breaks_careless_programs(events: list[dict[str, Any]]) -> None:
+def test_texts_contain_what_breaks_careless_programs(events: list[dict[str, Any]]) -> None:
     """Scripts, emoji, quotes, backslashes and control characters."""
     texts = json.dumps(events, ensure_ascii=False)
     for text in ("é", "佐藤", "محمد", "👩🏽‍💻", '\\"', "\\\\", "\\n", "\\t", "\u2028"):
@@ -157,11 +194,11 @@ def test_texts_hold_what_breaks_careless_programs(events: list[dict[str, Any]]) 
 
 
 def test_an_event_has_about_650_bytes(events: list[dict[str, Any]]) -> None:
-    """The size a benchmark counts with."""
+    """The size that benchmarks assume."""
     store = Store()
     store.add(events)
     rows, _ = store.page(Selection(), None, 5000)
-    assert 600 < sum(len(row.body) for row in rows) / 5000 < 700
+    assert 600 < sum(len(body.render(head)) for head, body in rows) / 5000 < 700
 
 
 def test_live_events_come_at_their_rate_after_the_given_time() -> None:
@@ -170,20 +207,31 @@ def test_live_events_come_at_their_rate_after_the_given_time() -> None:
     service = Service(live_events_per_second=2, live_from=UNTIL, clock=lambda: now[0])
     path = f"/v1/organizations/{ORGANIZATION_ID}/audit_events"
 
-    def ask() -> int:
-        service.answer("GET", path, b"", {"Authorization": f"Bearer {ACCESS_TOKEN}"})
+    def visible() -> int:
+        service.respond("GET", path, b"", {"Authorization": f"Bearer {ACCESS_TOKEN}"})
         return service.event_count
 
-    assert ask() == 0
+    assert visible() == 0
     now[0] += 0.5
-    assert ask() == 1
+    assert visible() == 1
     now[0] += 9.5
-    assert ask() == 20
-    assert ask() == 20
+    assert visible() == 20
+    assert visible() == 20
     assert b"2024-05-31T12:00:10.000Z" in _newest(service)
 
 
-def _newest(service: Service) -> bytes:
+def test_many_live_events_of_one_instant_come_in_order() -> None:
+    """Several in each millisecond are sorted by id like all others."""
+    now = [50.0]
+    service = Service(live_events_per_second=20_000, live_from=UNTIL, clock=lambda: now[0])
+    now[0] += 0.02
+    page = json.loads(_newest(service, 1000))["auditEvents"]
+    order = [(event["occurredAt"], event["id"]) for event in page]
+    assert len(order) == 400
+    assert order == sorted(order, reverse=True)
+
+
+def _newest(service: Service, size: int = 1) -> bytes:
     path = f"/v1/organizations/{ORGANIZATION_ID}/audit_events"
     headers = {"Authorization": f"Bearer {ACCESS_TOKEN}"}
-    return service.answer("GET", path, b"pageSize=1", headers).body
+    return service.respond("GET", path, b"pageSize=%d" % size, headers).body

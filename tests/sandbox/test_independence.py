@@ -1,4 +1,4 @@
-"""The sandbox can judge the tap because it shares no code with it."""
+"""The sandbox can judge the tap because they share no code."""
 
 import ast
 from pathlib import Path

@@ -20,7 +20,7 @@ def hundreds(count: int) -> list[dict[str, Any]]:
 def test_a_request_without_parameters_gets_the_100_newest_events_newest_first(
     sandbox: Sandbox,
 ) -> None:
-    """4.1: pageSize is 100 and order is desc where they are not given."""
+    """4.1: pageSize is 100 and order is desc if they are not given."""
     ids, cursor = sandbox(*hundreds(101)).page()
     assert ids == [f"e-{number:03}" for number in range(100, 0, -1)]
     assert cursor is not None
@@ -31,9 +31,9 @@ def test_an_event_comes_as_it_was_added(sandbox: Sandbox) -> None:
     event = an_event(
         scope={"organizationId": "o", "channelId": "שאלות"}, extra=[1.5, None, "\u2028"]
     )
-    answer = sandbox(event).get()
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.json() == {"auditEvents": [event]}
+    response = sandbox(event).get()
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.json() == {"auditEvents": [event]}
 
 
 def test_a_raw_event_comes_byte_for_byte(sandbox: Sandbox) -> None:
@@ -93,15 +93,15 @@ def test_both_bounds_are_inclusive(sandbox: Sandbox) -> None:
     assert client.ids(**bounds, order="asc", pageSize=1) == ["first", "last"]
 
 
-def test_equal_bounds_ask_for_one_instant(sandbox: Sandbox) -> None:
-    """4.1: endTime must not be earlier than startTime; the same it may be."""
+def test_equal_bounds_select_one_instant(sandbox: Sandbox) -> None:
+    """4.1: endTime must not be earlier than startTime; it may be the same."""
     time = "2024-05-06T07:00:01Z"
     assert sandbox(*hundreds(3)).ids(startTime=time, endTime=time) == ["e-001"]
 
 
 @pytest.mark.parametrize("bound", ["startTime", "endTime"])
 def test_one_bound_leaves_the_other_side_open(sandbox: Sandbox, bound: str) -> None:
-    """4.1: without a bound there is none."""
+    """4.1: a bound that is not given does not apply."""
     ids = sandbox(*hundreds(3)).ids(order="asc", **{bound: "2024-05-06T07:00:01Z"})
     assert ids == (["e-001", "e-002"] if bound == "startTime" else ["e-000", "e-001"])
 
@@ -119,7 +119,7 @@ def test_action_types_are_a_list_with_commas(sandbox: Sandbox) -> None:
     assert client.ids(actionTypes="four") == []
 
 
-def test_a_filtered_list_takes_in_events_that_are_added(sandbox: Sandbox) -> None:
+def test_a_filter_finds_events_that_are_added_later(sandbox: Sandbox) -> None:
     """An event added between two requests is found by the filter of both."""
     client = sandbox(an_event(id="b", action_type="one"))
     assert client.ids(actionTypes="one") == ["b"]
@@ -127,8 +127,8 @@ def test_a_filtered_list_takes_in_events_that_are_added(sandbox: Sandbox) -> Non
     assert client.ids(actionTypes="one", order="asc") == ["a", "b"]
 
 
-def test_a_cursor_marks_a_place_not_a_count(sandbox: Sandbox) -> None:
-    """4.1, rule 3: events added before the place do not move the next page."""
+def test_a_cursor_marks_a_position_not_a_count(sandbox: Sandbox) -> None:
+    """4.1, rule 3: events added before the position do not move the next page."""
     client = sandbox(*hundreds(4))
     first, cursor = client.page(order="asc", pageSize=2)
     client.service.add([an_event(id="new", at="2024-05-06T07:00:00.5Z")])
@@ -138,7 +138,7 @@ def test_a_cursor_marks_a_place_not_a_count(sandbox: Sandbox) -> None:
 
 
 def test_a_cursor_does_not_retain_filters_or_order(sandbox: Sandbox) -> None:
-    """4.1, rule 3: with other parameters the page follows those, from the same place."""
+    """4.1, rule 3: with other parameters the page follows those, from the same position."""
     client = sandbox(*hundreds(5))
     _, cursor = client.page(order="asc", pageSize=3)
     assert client.page(order="desc", pageSize=100, cursor=cursor)[0] == ["e-001", "e-000"]

@@ -1,4 +1,4 @@
-"""What holds for all events, whatever is asked."""
+"""What holds for all events and all requests."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,8 +47,8 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a client asks for; None leaves a parameter out."""
+class Export:
+    """The parameters of an export; None omits one."""
 
     size: int
     order: str | None
@@ -67,13 +67,13 @@ class Question:
         }
         return {name: value for name, value in given.items() if value is not None}
 
-    def answer(self, events: list[Held]) -> list[str]:
+    def expected(self, events: list[Held]) -> list[str]:
         """The ids interface.md 4.1 promises."""
-        found = [event for event in events if self._wants(event)]
+        found = [event for event in events if self._selects(event)]
         found.sort(key=lambda event: (event.time.exact, event.id), reverse=self.order != "asc")
         return [event.id for event in found]
 
-    def _wants(self, event: Held) -> bool:
+    def _selects(self, event: Held) -> bool:
         return (
             (self.start is None or event.time.exact >= self.start.exact)
             and (self.end is None or event.time.exact <= self.end.exact)
@@ -97,8 +97,8 @@ EVENTS = st.lists(
     max_size=30,
     unique_by=lambda event: event.id,
 )
-QUESTIONS = st.builds(
-    Question,
+EXPORTS = st.builds(
+    Export,
     st.integers(1, 9),
     st.sampled_from(["asc", "desc", None]),
     st.none() | TIMES,
@@ -108,17 +108,17 @@ QUESTIONS = st.builds(
 
 
 @settings(deadline=None)
-@given(events=EVENTS, question=QUESTIONS.filter(lambda question: question.is_allowed))
+@given(events=EVENTS, export=EXPORTS.filter(lambda export: export.is_allowed))
 def test_the_pages_joined_are_the_selected_events_in_order(
-    server: SandboxServer, events: list[Held], question: Question
+    server: SandboxServer, events: list[Held], export: Export
 ) -> None:
     """4.1: complete, once, sorted; each page is full but the last, which alone has no cursor."""
     service = server.service = Service()
     service.add(an_event(event.id, event.time.text, event.type) for event in events)
     with Client(server.base_url, service) as client:
-        pages = client.pages(**question.parameters)
-    assert [event_id for page in pages for event_id in page] == question.answer(events)
-    assert all(len(page) == question.size for page in pages[:-1])
+        pages = client.pages(**export.parameters)
+    assert [event_id for page in pages for event_id in page] == export.expected(events)
+    assert all(len(page) == export.size for page in pages[:-1])
     assert pages[-1] or len(pages) == 1
     assert service.violations == []
 
@@ -143,4 +143,4 @@ def test_faults_of_pages_and_the_way_events_came_change_nothing(
         service.add(an_event(event.id, event.time.text, event.type) for event in part)
     with Client(server.base_url, service) as client:
         ids = client.ids(pageSize=size, order="asc")
-    assert ids == Question(size, "asc", None, None, None).answer(events)
+    assert ids == Export(size, "asc", None, None, None).expected(events)

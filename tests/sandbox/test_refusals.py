@@ -1,11 +1,11 @@
-"""What the service refuses, how, and what it notes: interface.md 4.1, 5, 7 and 8."""
+"""What the service refuses, how, and what it records: interface.md 4.1, 5, 7 and 8."""
 
 from typing import Any
 
 import pytest
 import requests
 
-from tap_audit_events.sandbox.identity import ACCESS_TOKEN, ORGANIZATION_ID
+from tap_audit_events.sandbox import ACCESS_TOKEN, ORGANIZATION_ID
 from tests.builders import an_event
 from tests.sandbox.client import Client
 from tests.sandbox.conftest import Sandbox
@@ -13,11 +13,11 @@ from tests.sandbox.conftest import Sandbox
 MIDNIGHT = "2024-01-01T00:00:00Z"
 
 
-def assert_error(answer: requests.Response, status: int) -> None:
-    """The answer is an error as interface.md 7 has them."""
-    body = answer.json()
-    assert answer.status_code == status
-    assert answer.headers["Content-Type"] == "application/json"
+def assert_error(response: requests.Response, status: int) -> None:
+    """The response is an error in the shape of interface.md 7."""
+    body = response.json()
+    assert response.status_code == status
+    assert response.headers["Content-Type"] == "application/json"
     assert set(body) == {"errCode", "msg", "vars"}
     assert body["errCode"]
     assert body["msg"]
@@ -90,14 +90,14 @@ def test_an_end_before_the_start_is_400(sandbox: Sandbox) -> None:
         "startTime=" + MIDNIGHT[:-1] + "+00:00",
     ],
 )
-def test_a_query_string_that_cannot_be_meant_is_400(sandbox: Sandbox, query: str) -> None:
-    """Repeated, nameless or wrongly encoded parameters are no request of the interface."""
+def test_a_query_string_that_cannot_be_read_is_400(sandbox: Sandbox, query: str) -> None:
+    """Repeated, nameless or wrongly encoded parameters are outside the interface."""
     client = sandbox()
     assert_error(client.session.get(f"{client.url}?{query}"), 400)
     assert client.service.violations
 
 
-def test_an_organization_that_is_no_uuid_is_400(sandbox: Sandbox) -> None:
+def test_an_organization_that_is_not_a_uuid_is_400(sandbox: Sandbox) -> None:
     """4.1: organizationId is a UUID."""
     client = sandbox()
     assert_error(with_path(client, "/v1/organizations/acme/audit_events"), 400)
@@ -160,9 +160,9 @@ def test_another_path_is_404(sandbox: Sandbox, path: str) -> None:
 def test_another_method_is_405(sandbox: Sandbox, method: str) -> None:
     """1: the operation is a GET."""
     client = sandbox()
-    answer = client.session.request(method, client.url)
-    assert_error(answer, 405)
-    assert answer.headers["Allow"] == "GET"
+    response = client.session.request(method, client.url)
+    assert_error(response, 405)
+    assert response.headers["Allow"] == "GET"
     assert client.service.violations
 
 
@@ -187,7 +187,7 @@ def test_a_request_with_a_body_is_400(sandbox: Sandbox, body: Any) -> None:
 def test_other_parameters_on_the_next_page_are_a_violation(
     sandbox: Sandbox, first: dict[str, Any], then: dict[str, Any]
 ) -> None:
-    """4.1, rule 4: the client must send the same ones; the service answers all the same."""
+    """4.1, rule 4: the client must send the same ones; the service responds nevertheless."""
     client = sandbox(an_event(id="a"), an_event(id="b"), an_event(id="c"))
     _, cursor = client.page(**first)
     assert client.get(**then, cursor=cursor).status_code == 200
@@ -196,7 +196,7 @@ def test_other_parameters_on_the_next_page_are_a_violation(
 
 
 def test_paging_as_documented_is_no_violation(sandbox: Sandbox) -> None:
-    """4.1, rules 1 to 5: what keeps to them is not noted."""
+    """4.1, rules 1 to 5: a client that keeps to them is not recorded."""
     client = sandbox(*(an_event(id=name) for name in "abcde"))
     bounds = {"startTime": MIDNIGHT, "endTime": "2025-01-01T00:00:00+00:00", "actionTypes": "a,b"}
     client.pages(order="asc", pageSize=2)
@@ -205,7 +205,7 @@ def test_paging_as_documented_is_no_violation(sandbox: Sandbox) -> None:
 
 
 def test_beyond_the_rate_limit_is_429_until_the_time_it_says(sandbox: Sandbox) -> None:
-    """8: the limit yields 429; `Retry-After` is the time after which it does no more."""
+    """8: the limit yields 429; after `Retry-After`, requests are accepted again."""
     now = [100.0]
     client = sandbox(rate_limit=2, clock=lambda: now[0])
     assert [client.get().status_code for _ in range(2)] == [200, 200]
@@ -224,16 +224,16 @@ def test_a_rate_limit_below_one_a_second_makes_clients_wait_longer(sandbox: Sand
 
 
 def test_a_cursor_expires_after_its_lifetime(sandbox: Sandbox) -> None:
-    """A cursor that has expired is 400, and no fault of the client."""
+    """A cursor that has expired is 400, and not a violation."""
     client = sandbox(an_event(id="a"), an_event(id="b"), cursor_lifetime_requests=2)
     _, cursor = client.page(pageSize=1)
-    answers = [client.get(pageSize=1, cursor=cursor) for _ in range(3)]
-    assert [answer.status_code for answer in answers] == [200, 200, 400]
-    assert_error(answers[-1], 400)
+    responses = [client.get(pageSize=1, cursor=cursor) for _ in range(3)]
+    assert [response.status_code for response in responses] == [200, 200, 400]
+    assert_error(responses[-1], 400)
     assert client.service.violations == []
 
 
-def test_every_request_is_noted(sandbox: Sandbox) -> None:
+def test_every_request_is_recorded(sandbox: Sandbox) -> None:
     """Number, method, path, decoded parameters, headers in lower case, time and status."""
     client = sandbox(clock=lambda: 7.5)
     client.get(startTime="2024-01-01T00:00:00+00:00", pageSize=5)

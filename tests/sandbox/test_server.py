@@ -1,4 +1,4 @@
-"""The server round the service."""
+"""The server of the service."""
 
 import logging
 import socket
@@ -9,14 +9,14 @@ import pytest
 import requests
 
 from tap_audit_events.sandbox import Fault, Service, serve
-from tap_audit_events.sandbox.seen import SeenRequest
+from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
 from tests.sandbox.client import Client
 from tests.sandbox.conftest import Sandbox
 
 
 def test_it_listens_on_this_machine_only() -> None:
-    """The address is that of loopback."""
+    """Its host is loopback."""
     with serve(Service()) as server:
         assert server.base_url.startswith("http://127.0.0.1:")
 
@@ -33,7 +33,7 @@ def test_it_stops_while_a_client_waits() -> None:
     """The client's connection breaks, the thread ends, and nobody listens any more."""
     arrived = threading.Event()
 
-    def notice(_: SeenRequest) -> bool:
+    def notice(_: ReceivedRequest) -> bool:
         arrived.set()
         return True
 
@@ -51,14 +51,14 @@ def test_it_stops_while_a_client_waits() -> None:
         socket.create_connection(address)
 
 
-def test_it_stops_before_anybody_came() -> None:
+def test_it_stops_before_any_request() -> None:
     """At once after the start."""
     with serve(Service()):
         pass
 
 
-def test_another_service_can_take_over(sandbox: Sandbox) -> None:
-    """A server is started once for many tests, each with a service of its own."""
+def test_the_service_can_be_replaced(sandbox: Sandbox) -> None:
+    """One server serves many tests, each with a service of its own."""
     first = sandbox(an_event(id="a"))
     assert first.ids() == ["a"]
     second = sandbox(an_event(id="b"))
@@ -67,8 +67,8 @@ def test_another_service_can_take_over(sandbox: Sandbox) -> None:
     assert len(first.service.requests) == 1
 
 
-def test_it_answers_many_at_once(sandbox: Sandbox) -> None:
-    """Every request has a number of its own, and its own answer."""
+def test_it_serves_many_at_once(sandbox: Sandbox) -> None:
+    """Every request has its own number and its own response."""
     client = sandbox(*(an_event(id=f"e-{number}") for number in range(50)))
 
     def export(_: int) -> int:
@@ -77,23 +77,23 @@ def test_it_answers_many_at_once(sandbox: Sandbox) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(export, range(16))) == {50}
-    numbers = [seen.number for seen in client.service.requests]
+    numbers = [request.number for request in client.service.requests]
     assert numbers == list(range(1, 81))
     assert client.service.violations == []
 
 
-def test_a_small_answer_comes_at_once() -> None:
+def test_a_small_response_comes_at_once() -> None:
     """Its body does not wait for a delayed acknowledgement of its headers, some 40 ms each."""
     service = Service()
     with serve(service) as server, Client(server.base_url, service) as client:
         client.get()
-        (transport,) = server._transports.values()
-        taken = transport.get_extra_info("socket")
+        (connection,) = server.connections.values()
+        taken = connection.transport.get_extra_info("socket")
         assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_it_leaves_the_logging_alone(sandbox: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
-    """No handler is added and no line is logged, whatever goes wrong."""
+    """It adds no handler and logs no line, whatever goes wrong."""
     root = logging.getLogger()
     before = (root.level, list(root.handlers))
     caplog.set_level(logging.DEBUG)

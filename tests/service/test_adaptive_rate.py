@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import pytest
 
-from tap_audit_events.sandbox.limits import RateLimit
+from tap_audit_events.sandbox.service import RateLimit
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 
 WORKERS = 8

@@ -46,14 +46,14 @@ def by_file(sync: Sync, token_file: Path) -> Sync:
 def rotating(
     service: Service, monkeypatch: pytest.MonkeyPatch, rotate: Callable[[int], object]
 ) -> None:
-    """Have `rotate` called before each answer, with the request's number."""
-    answer = service.answer
+    """Have `rotate` called before each response, with the request's number."""
+    respond = service.respond
 
-    def answer_after(*request: Any) -> Any:
+    def respond_after(*request: Any, **more: Any) -> Any:
         rotate(len(service.requests) + 1)
-        return answer(*request)
+        return respond(*request, **more)
 
-    monkeypatch.setattr(service, "answer", answer_after)
+    monkeypatch.setattr(service, "respond", respond_after)
 
 
 @pytest.mark.parametrize("ending", ["", "\n", "\r\n"])

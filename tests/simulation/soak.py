@@ -21,7 +21,7 @@ from typing import Any
 
 import tap_audit_events
 from tap_audit_events.sandbox import Service, serve
-from tap_audit_events.sandbox.answers import Answer
+from tap_audit_events.sandbox.response import Response
 from tap_audit_events.service.rate_limiter import Gate
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.tap import TapAuditEvents
@@ -147,17 +147,21 @@ class Soak:
     @contextmanager
     def started(self) -> Iterator[str]:
         """The address of the sandbox; a request that is refused for its token changes the file."""
-        answer = self.service.answer
+        respond = self.service.respond
 
-        def answer_after(
-            method: str, path: str, query_string: bytes, headers: Mapping[str, str]
-        ) -> Answer:
-            given = answer(method, path, query_string, headers)
-            if given.status == 401:
+        def rotate_after(
+            method: str,
+            path: str,
+            query_string: bytes,
+            headers: Mapping[str, str],
+            reused: bool = False,
+        ) -> Response:
+            response = respond(method, path, query_string, headers, reused)
+            if response.status == 401:
                 self._write_token()
-            return given
+            return response
 
-        self.service.answer = answer_after  # type: ignore[method-assign]
+        self.service.respond = rotate_after  # type: ignore[method-assign]
         with serve(self.service) as server:
             yield server.base_url
 

@@ -92,7 +92,7 @@ def written_by(settings: dict[str, Any], *, verbatim: bool) -> list[Any]:
     writer = WriterIntoMemory()
     with pytest.MonkeyPatch.context() as patch:
         if not verbatim:
-            patch.setattr(AuditEventsStream, "_is_verbatim", property(lambda _: False))
+            patch.setattr(AuditEventsStream, "is_verbatim", property(lambda _: False))
         TapAuditEvents(config=dict(settings), message_writer=writer).sync_all()
     return lines_without_time(writer.written.getvalue())
 
@@ -112,7 +112,7 @@ def lane_of(settings: dict[str, Any], catalog: dict[str, Any] | None = None) -> 
     tap = TapAuditEvents(config=settings, catalog=catalog)
     (stream,) = tap.streams.values()
     assert isinstance(stream, AuditEventsStream)
-    return stream._is_verbatim
+    return stream.is_verbatim
 
 
 def test_the_verbatim_lane_serves_only_where_nothing_is_changed(

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.sandbox.identity import ACCESS_TOKEN
+from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.builders import an_event
 from tests.running import Run
 

@@ -1,4 +1,4 @@
-"""Told to schemathesis: which organization there is, and what the interface leaves open."""
+"""Hooks for schemathesis: the organization there is, and what the interface leaves open."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from schemathesis.core.failures import Failure
 from schemathesis.core.transport import Response
 from schemathesis.openapi.checks import RejectedPositiveData
 
-from tap_audit_events.sandbox.identity import ORGANIZATION_ID
+from tap_audit_events.sandbox import ORGANIZATION_ID
 from tap_audit_events.sandbox.instants import instant_of
 
 
@@ -17,7 +17,7 @@ from tap_audit_events.sandbox.instants import instant_of
 def before_call(
     context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]
 ) -> None:
-    """Any UUID becomes the organization's; else nearly every answer would be 403."""
+    """Any UUID becomes the organization's; else nearly every response would be 403."""
     if is_uuid(case.path_parameters.get("organizationId")):
         case.path_parameters["organizationId"] = ORGANIZATION_ID
 
@@ -29,7 +29,7 @@ def filter_failure(
     case: schemathesis.Case[Any],
     response: Response,
 ) -> bool:
-    """Where the interface does not show what is answered, 400 is no failure."""
+    """If the interface leaves the response open, 400 is not a failure."""
     refused = isinstance(failure, RejectedPositiveData) and response.status_code == 400
     return not (refused and is_left_open(case.query))
 
@@ -42,7 +42,7 @@ def is_uuid(text: object) -> bool:
 
 
 def is_left_open(query: Mapping[str, Any]) -> bool:
-    """A cursor of nobody's, an empty action type, or an end before the start (interface.md 4.1)."""
+    """An invented cursor, an empty action type, or an end before the start (interface.md 4.1)."""
     if "cursor" in query or not all(query.get("actionTypes", "any").split(",")):
         return True
     start, end = query.get("startTime"), query.get("endTime")

@@ -1,0 +1,72 @@
+"""Keeps the requests of a run within a bound, however its events lie."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from math import ceil, floor
+from typing import Final
+
+from tap_audit_events.events.page import Page
+from tap_audit_events.extraction.window_reader import WindowReader
+
+SPARE_SHARE: Final = 0.25
+SPARE_REQUESTS: Final = 3
+"""Requests beyond those of a sequential run: at most this share of them, and so many."""
+
+COST_OF_CUT: Final = 2
+"""Requests that the parts of a window may waste beyond those that it wastes itself."""
+
+_ROUNDING: Final = 1e-6
+
+
+class RequestBudget:
+    """Counts which share of each request a sequential run would have needed as well.
+
+    The last page of a window may be nearly empty, so each window may waste up to one request.
+
+    Args:
+        page_size: events of a page at most.
+    """
+
+    def __init__(self, page_size: int) -> None:
+        self._page_size = page_size
+        self._useful = self._most_useful = self._wasted = 0.0
+
+    def count(self, reader: WindowReader, page: Page) -> None:
+        """Count the request for a page."""
+        useful = 0.0 if page.next_cursor is None else 1.0
+        if page.instants:
+            window, instants = reader.window, page.sorted_instants
+            start = bisect_left(instants, window.start) if window.start else 0
+            end = bisect_left(instants, window.until) if window.until else len(instants)
+            size = self._page_size if page.next_cursor is None else len(instants)
+            useful = max(0, end - start) / size
+        self._useful += useful
+        self._wasted += 1 - useful
+        self._most_useful = max(self._most_useful, self._useful)
+
+    def count_again(self, pages: int) -> None:
+        """Count that so many pages of a window will be requested again."""
+        self._useful -= pages
+        self._wasted += pages
+
+    def can_afford(self, more: float, readers: Sequence[WindowReader]) -> bool:
+        """Whether so many more windows keep the run within its bound.
+
+        However few events follow, each open window needs at most one request beyond the pages that
+        its events fill; one of them needs none if it is known that more of its events follow.
+
+        Args:
+            more: windows.
+            readers: the windows that are not read to their end.
+        """
+        has_more = any(reader.has_more for reader in readers)
+        requests = self._useful + self._wasted
+        beyond = requests - _pages(self._useful, has_more) + len(readers) + more
+        return beyond <= SPARE_SHARE * _pages(self._most_useful, has_more) + SPARE_REQUESTS
+
+
+def _pages(filled: float, has_more: bool) -> int:
+    """The pages of a sequential run that fill so many, and one if more events follow."""
+    return floor(filled + _ROUNDING) + 1 if has_more else ceil(filled - _ROUNDING)

@@ -1,0 +1,70 @@
+"""How many pages a window should have, and where to cut it."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Final
+
+from tap_audit_events.events.instants import EARLIEST, Instant, later, whole_second
+from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.forecast import Forecast
+from tap_audit_events.extraction.window_reader import WindowReader
+
+_SHORTEST_SECONDS: Final = 4
+
+_LONGEST_SECONDS: Final = 1e12
+"""Longer than the range of times."""
+
+
+class WindowSizes:
+    """Estimates the size of windows from the pages that were read.
+
+    Args:
+        window: the range of the run.
+        page_size: events of a page at most.
+    """
+
+    def __init__(self, window: Window, page_size: int) -> None:
+        self._end = window.end
+        self._page_size = page_size
+        self._forecast = Forecast()
+        self._oldest = window.start or EARLIEST
+
+    def learn(self, reader: WindowReader, page: Page) -> None:
+        """Take in a page of a window, before the reader does."""
+        if page.instants and self._oldest == EARLIEST:
+            self._oldest = page.oldest
+        start = self._position(reader)
+        end = page.newest if page.instants else start
+        if page.next_cursor is None:
+            end = self._end_of(reader)
+        self._forecast.learn(start, end, page.instants)
+
+    def pages_left(self, reader: WindowReader) -> float:
+        """Pages that are left in a window; something must have been learned."""
+        start, end = self._position(reader), self._end_of(reader)
+        return self._forecast.expected(start, end) / self._page_size if start < end else 0.0
+
+    def can_cut(self, reader: WindowReader) -> bool:
+        """Whether enough time is left in a window; it cannot be cut within a second."""
+        start = whole_second(self._position(reader))
+        return later(start, seconds=_SHORTEST_SECONDS) < self._end_of(reader)
+
+    def cut(self, reader: WindowReader, pages: float) -> Instant | None:
+        """The whole second after which so many pages should have come, None if it has no more.
+
+        It is a little early, so that hardly ever a page more comes.
+        """
+        start = self._position(reader)
+        events = pages * self._page_size
+        events -= min(2 * sqrt(events), events / 2)
+        seconds = min(self._forecast.seconds_until(start, events), _LONGEST_SECONDS)
+        at = later(whole_second(start), seconds=2 + int(seconds))
+        return at if start < at < self._end_of(reader) else None
+
+    def _position(self, reader: WindowReader) -> Instant:
+        return reader.position or self._oldest
+
+    def _end_of(self, reader: WindowReader) -> Instant:
+        return reader.window.until or self._end

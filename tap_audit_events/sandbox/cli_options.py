@@ -1,0 +1,156 @@
+"""The options that both commands of the sandbox share, and the service they describe."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from typing import Any, Final, TypeVar
+
+import click
+
+from tap_audit_events.sandbox.events import MAXIMUM_DAYS, generate
+from tap_audit_events.sandbox.faults import Fault
+from tap_audit_events.sandbox.instants import instant_of
+from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, Service
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+LATE_WITHIN: Final = timedelta(seconds=60)
+"""How far before the newest event the late ones lie."""
+
+FAULTS_HELP: Final = """\b
+A fault is written KIND[:OPTION=VALUE,...]@WHEN. WHEN names requests, which are
+numbered from 1: 3, 3-5, 3-, 2,4, */10 (every tenth), * (all).
+
+\b
+Instead of a page:
+  status:code=429,retry-after=3@2  an error with this status; other options
+                                   are retry-after-date=SECONDS (from now),
+                                   err-code, msg and location
+  body:text=%3Chtml%3E,content-type=text/html@1
+                                   status 200 with these bytes, which are
+                                   written percent-encoded
+  reset@3                          the connection is reset
+  reset-reused@*                   the connection is reset if it has carried
+                                   a request before
+
+\b
+Sending a response:
+  cut:bytes=100@4                  the connection ends after 100 bytes of the
+                                   body
+  hang:seconds=90@5                the response is sent after 90 seconds
+  drip:bytes=10,seconds=0.5@6      the body is sent 10 bytes at a time, half
+                                   a second apart
+  wrong-length@7                   Content-Length: 10 is sent next to
+                                   Transfer-Encoding: chunked
+
+\b
+The events of a page:
+  empty@*/10                       no events, but a cursor
+  short:events=1@2-5               fewer events than requested
+  displaced:places=300,event=50@*  the 50th oldest event is shown 300 places
+                                   later than the order says, on whatever
+                                   page that is; without event=, the middle
+                                   event
+  ignore-start@*                   startTime is ignored
+  ignore-end@*                     endTime is ignored
+
+\b
+Cursors:
+  expire@7                         the cursor is refused with 400
+  null-cursor@*                    "nextCursor": null on the last page
+  empty-cursor@*                   "nextCursor": "" on the last page
+  same-cursor:back=1@9             the cursor of the page before, again
+  ignore-cursor@2-                 the first page again, with a new cursor
+"""
+
+_DAYS: Final = click.FloatRange(min=0, min_open=True, max=MAXIMUM_DAYS)
+_ABOVE_ZERO: Final = click.FloatRange(min=0, min_open=True)
+_FROM_ZERO: Final = click.FloatRange(min=0)
+
+
+def _time(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
+    try:
+        if text is not None:
+            instant_of(text)
+            return datetime.fromisoformat(text.upper())
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    return None
+
+
+def _faults(_: click.Context, __: click.Parameter, specs: tuple[str, ...]) -> list[Fault]:
+    try:
+        return [Fault.parse(spec) for spec in specs]
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+_OPTIONS: Final = (
+    click.option("--events", default=10_000, show_default=True, type=click.IntRange(min=0),
+                 help="Number of events."),
+    click.option("--days", default=30.0, show_default=True, type=_DAYS,
+                 help="Number of days over which the events are spread."),
+    click.option("--seed", default=1, show_default=True,
+                 help="The same seed, with the same --until, gives the same events."),
+    click.option("--until", callback=_time, metavar="TIME", show_default="now",
+                 help="The newest event lies just before TIME, such as 2024-05-31T12:00:00Z."),
+    click.option("--live", default=0.0, metavar="PER_SECOND", type=_FROM_ZERO,
+                 help="Keep adding this many events per second, starting at --until."),
+    click.option("--late", default=0, metavar="COUNT", type=click.IntRange(min=0),
+                 help="Hide COUNT of the events, all within the minute before the newest, until"
+                      " a page with the newest event has been served."),
+    click.option("--page-latency", default=0.0, metavar="SECONDS", type=_FROM_ZERO,
+                 help="Send each response only after this time."),
+    click.option("--rate-limit", metavar="PER_SECOND", type=_ABOVE_ZERO,
+                 help="Respond with 429 and Retry-After to more requests per second."),
+    click.option("--cursor-lifetime", metavar="REQUESTS", type=click.IntRange(min=1),
+                 help="Refuse a cursor after this many further requests."),
+    click.option("--keep-alive", default=KEEP_ALIVE_SECONDS, metavar="SECONDS", show_default=True,
+                 type=_FROM_ZERO, help="Close a connection that has been idle for this time."),
+    click.option("--gzip", is_flag=True,
+                 help="Compress response bodies for clients that accept gzip."),
+    click.option("--fault", "faults", multiple=True, metavar="FAULT", callback=_faults,
+                 help="Make requests fail, as described below. May be given more than once."),
+)  # fmt: skip
+
+
+def service_options(command: _Command) -> _Command:
+    """Give a command the options that `create_service` takes."""
+    return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
+
+
+def create_service(
+    *,
+    events: int,
+    days: float,
+    seed: int,
+    until: datetime | None,
+    live: float,
+    late: int,
+    page_latency: float,
+    rate_limit: float | None,
+    cursor_lifetime: int | None,
+    keep_alive: float,
+    gzip: bool,
+    faults: list[Fault],
+) -> Service:
+    """The service the options describe, with its events in it."""
+    if late > events:
+        raise click.UsageError(f"--late {late} is more than --events {events}")
+    newest_before = until or datetime.now(UTC)
+    service = Service(
+        faults=faults,
+        rate_limit=rate_limit,
+        page_latency_seconds=page_latency,
+        cursor_lifetime_requests=cursor_lifetime,
+        keep_alive_seconds=keep_alive,
+        gzip=gzip,
+        live_events_per_second=live,
+        live_from=until,
+        seed=seed,
+    )
+    service.add_generated(events - late, days, seed, newest_before)
+    late_before = newest_before - timedelta(seconds=1)
+    late_days = LATE_WITHIN / timedelta(days=1)
+    service.add_late(generate(late, late_days, f"late {seed}", late_before))
+    return service

@@ -1,0 +1,101 @@
+"""The service's responses: pages, errors, and how they are sent."""
+
+import gzip
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+JSON = (("content-type", "application/json"),)
+
+_ACCEPTS_GZIP = re.compile(r"(^|,)\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*(,|$))[^,]*)?(,|$)")
+
+
+@dataclass(frozen=True)
+class Response:
+    """A response, and how it is sent.
+
+    Attributes:
+        wait_seconds: It is sent after that time.
+        cut_after: The connection is closed after that many bytes of the body, although
+            Content-Length counts all of them.
+        reset: Nothing is sent: the connection is reset. The status is 0.
+        drip: The body is sent in parts of `drip[0]` bytes, with `drip[1]` seconds between them.
+        wrong_length: The body is chunked, next to a Content-Length of 10.
+    """
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = JSON
+    body: bytes = b""
+    wait_seconds: float = 0.0
+    cut_after: int | None = None
+    reset: bool = False
+    drip: tuple[int, float] | None = None
+    wrong_length: bool = False
+
+
+class RefusedError(Exception):
+    """The request is refused with an error response.
+
+    `violation` says whether the interface forbids the request. If not, the service may refuse
+    it to a correct client.
+    """
+
+    def __init__(self, response: Response, message: str, violation: bool = False) -> None:
+        """Keep the response that is sent to the client."""
+        super().__init__(message)
+        self.response = response
+        self.violation = violation
+
+
+def page_response(events: Iterable[bytes], cursor: Mapping[str, str | None]) -> Response:
+    """The envelope of interface.md 2.7 around events in JSON; `cursor` is its other field."""
+    end = b"]}"
+    if cursor:
+        end = b"]," + json.dumps(cursor, separators=(",", ":")).encode().removeprefix(b"{")
+    # The envelope is added to the outer events, so that a page is copied only once.
+    parts = list(events) or [b""]
+    parts[0] = b'{"auditEvents":[' + parts[0]
+    parts[-1] += end
+    return Response(200, body=b",".join(parts))
+
+
+def error_response(
+    status: int,
+    code: str,
+    message: str,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> Response:
+    """An error in the shape of interface.md 7."""
+    body = {"errCode": code, "msg": message, "vars": variables}
+    return Response(status, (*JSON, *headers), json.dumps(body).encode())
+
+
+def refusal(
+    status: int,
+    code: str,
+    message: str,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    headers: tuple[tuple[str, str], ...] = (),
+    violation: bool = False,
+) -> RefusedError:
+    """The exception for an error response."""
+    response = error_response(status, code, message, variables, headers=headers)
+    return RefusedError(response, message, violation)
+
+
+def invalid(message: str, **variables: Any) -> RefusedError:
+    """The 400 for a request that the interface forbids."""
+    return refusal(400, "invalidRequest", message, variables or None, violation=True)
+
+
+def compressed(response: Response, accept_encoding: str) -> Response:
+    """The response with its body in gzip, if the client accepts that."""
+    if not response.body or _ACCEPTS_GZIP.search(accept_encoding.lower()) is None:
+        return response
+    headers = (*response.headers, ("content-encoding", "gzip"), ("vary", "accept-encoding"))
+    return replace(response, headers=headers, body=gzip.compress(response.body, 1, mtime=0))

@@ -1,0 +1,89 @@
+"""The command line: the SDK's command, with errors of one line and exit codes that say why."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+from singer_sdk.exceptions import ConfigurationError, MappingError
+from singer_sdk.plugin_base import SingerCommand
+
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    SettingsError,
+    StoppedError,
+    sanitize,
+)
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_TEST_HELP = (
+    "Test the settings, the token and the connection, and log the results; writes no record."
+    " --test=schema writes the schema without a request."
+)
+
+
+def with_one_line_errors(command: click.Command, logger: logging.Logger) -> click.Command:
+    """The SDK's command, whose files the tap reads itself and whose errors are lines."""
+    for parameter in command.params:
+        if parameter.name in {"catalog", "state"}:
+            parameter.type = click.STRING  # the tap reads the file, and says what is wrong with it
+        if parameter.name == "test" and isinstance(parameter, click.Option):
+            parameter.help = _TEST_HELP
+    return OneLineErrors(
+        name=command.name,
+        help=command.help,
+        params=command.params,
+        callback=command.callback,
+        context_settings=command.context_settings,
+        logger=logger,
+    )
+
+
+class OneLineErrors(SingerCommand):
+    """The SDK's command, with a line for each expected error instead of a traceback."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; errors reach `main` or `excepthook`."""
+        logging.captureWarnings(capture=True)
+        sys.excepthook = self.excepthook
+        return click.Command.invoke(self, ctx)
+
+    def excepthook(
+        self,
+        exc_type: type[BaseException],
+        exc_value: BaseException,
+        exc_traceback: TracebackType | None,
+    ) -> None:
+        """Log an unexpected error: its code and the next step, then the traceback."""
+        defect = AuditEventsError(
+            "AE-DEFECT", f" ({exc_type.__name__}: {sanitize(str(exc_value))})"
+        )
+        self.logger.error("%s", defect, exc_info=(exc_type, exc_value, exc_traceback))
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the command, log expected errors, and exit with their exit code."""
+        try:
+            return super().main(*args, **kwargs)
+        except AuditEventsError as error:
+            ended = error
+        except ConfigurationError as error:
+            ended = SettingsError([f"The settings cannot be used: {_one_line(error)}"])
+        except MappingError as error:
+            ended = SettingsError(
+                [f"stream_maps cannot be used: {_one_line(error)}"], "AE-STREAM-MAPS"
+            )
+        if isinstance(ended, StoppedError):
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, signal.SIG_IGN)  # a second one would change the exit code
+        for line in ended.lines:
+            self.logger.error("%s", line)
+        sys.exit(ended.exit_code)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

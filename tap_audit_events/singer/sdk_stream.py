@@ -1,0 +1,150 @@
+"""The SDK's stream without what would lose, repeat or change events.
+
+Each private name is listed with its reason in docs/adr/0002-what-is-taken-from-inside-the-sdk.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Generator
+from datetime import datetime
+from math import inf
+from typing import Any
+
+from singer_sdk import Stream, Tap
+from singer_sdk.exceptions import (
+    AbortedSyncFailedException,
+    AbortedSyncPausedException,
+    MappingError,
+)
+from singer_sdk.helpers.conform import TypeConformanceLevel
+from singer_sdk.mapper import CustomStreamMap, SameRecordTransform, StreamMap
+from singer_sdk.metrics import Counter
+from singer_sdk.singerlib import RecordMessage, StateMessage
+
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    SettingsError,
+    sanitize,
+    service_error,
+)
+from tap_audit_events.singer.catalog import Path, deselected, leave_out
+
+
+class ExactStream(Stream):
+    """A stream whose records and bookmark are exact.
+
+    Args:
+        tap: the tap.
+        schema: the stream's JSON schema.
+        name: the stream's name.
+        now: the time, for ``time_extracted``.
+    """
+
+    TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE  # fields that the schema lacks are kept
+    STATE_MSG_FREQUENCY = sys.maxsize  # the subclass writes STATE
+
+    def __init__(
+        self, tap: Tap, *, schema: dict[str, Any], name: str, now: Callable[[], datetime]
+    ) -> None:
+        super().__init__(tap, schema=schema, name=name)
+        self.logger.addFilter(_drop_alarm_for_expected_errors)
+        self._now = now
+        self._left_out: list[Path] | None = None
+
+    def get_replication_key_signpost(self, context: object = None) -> None:
+        """No signpost: it would go into STATE, and the bookmark is exact without it."""
+        del context
+
+    def get_batch_config(self, config: object) -> None:
+        """No BATCH messages: STATE would not follow the files that it covers."""
+        del config
+
+    def get_record_counter(self, **options: Any) -> Counter:
+        """One METRIC line at the end: the SDK's would count from zero again each minute."""
+        return super().get_record_counter(**{"log_interval": inf, **options})
+
+    @property
+    def emit_activate_version_messages(self) -> bool:
+        """Never: a target would delete the events that the service no longer shows."""
+        return False
+
+    @property
+    def is_verbatim(self) -> bool:
+        """Whether the SDK would write each record just as it came."""
+        (stream_map, *more) = self.stream_maps
+        return (
+            type(stream_map) is SameRecordTransform
+            and not more
+            and not stream_map.flattening_enabled
+            and all(self.mask.values())
+            and self.ABORT_AT_RECORD_COUNT is None
+        )
+
+    def _write_starting_replication_value(self, context: object) -> None:
+        """The bookmark is read from the state as it is; the SDK would compare it inexactly."""
+
+    def _increment_stream_state(self, latest_record: object, *, context: object = None) -> None:
+        """The bookmark moves with pages; the SDK would compare texts instead of instants."""
+
+    def _write_state_message(self) -> None:
+        """Write STATE, also an unchanged one: it is always the last line."""
+        self._tap.write_message(StateMessage(value=self.tap_state))
+
+    def _generate_record_messages(
+        self, record: dict[str, Any]
+    ) -> Generator[RecordMessage, None, None]:
+        """The RECORD of each stream map, without what is not selected."""
+        if self._left_out is None:
+            self._left_out = deselected(self.mask)
+        leave_out(record, self._left_out)
+        for stream_map in self.stream_maps:
+            mapped = _mapped(stream_map, record)
+            if mapped is not None:
+                yield RecordMessage(
+                    stream=stream_map.stream_alias,
+                    record=mapped,
+                    time_extracted=self._now(),
+                )
+
+    def _write_record_message(self, record: dict[str, Any]) -> None:
+        """Write RECORD lines.
+
+        Raises:
+            ContractError: the event is nested more deeply than the SDK can walk.
+        """
+        event_id = record["id"]  # a stream map may remove it
+        try:
+            super()._write_record_message(record)
+        except RecursionError:
+            raise service_error("AE-NESTING", details=f"event {sanitize(event_id)}") from None
+
+
+def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | None:
+    """The record as a stream map or flattening changes it, None if it is filtered out.
+
+    Raises:
+        SettingsError: an expression of the stream map fails for the record.
+    """
+    if not isinstance(stream_map, CustomStreamMap):
+        return stream_map.transform(record)  # flattening alone
+    try:
+        return stream_map.transform(record)
+    except (MappingError, RecursionError):
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {sanitize(str(error))}"
+        raise SettingsError(
+            [f"stream_maps fails at event {sanitize(str(record.get('id')))} ({reason})"],
+            "AE-STREAM-MAPS",
+        ) from error
+
+
+def _drop_alarm_for_expected_errors(record: logging.LogRecord) -> bool:
+    """Drop the SDK's "unhandled error" line for errors that are handled: they have their own."""
+    expected = (
+        AuditEventsError | MappingError | AbortedSyncFailedException | AbortedSyncPausedException
+    )
+    is_alarm = str(record.msg).startswith("An unhandled error occurred")
+    return not (is_alarm and isinstance(sys.exc_info()[1], expected))

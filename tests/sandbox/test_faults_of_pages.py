@@ -1,0 +1,222 @@
+"""Faults in the events and the cursor of a page."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tap_audit_events.sandbox.rows import (
+    Displacement,
+    Rows,
+    Selection,
+    key_of,
+    key_of_row,
+    literal_row,
+)
+from tests.builders import an_event
+from tests.sandbox.conftest import Sandbox
+
+ABCD = [an_event(id=name) for name in "abcd"]
+SECONDS = [an_event(id=f"s-{n}", at=f"2024-05-06T07:00:{n:02}Z") for n in range(9)]
+
+
+def test_an_empty_page_continues_at_the_same_place(sandbox: Sandbox) -> None:
+    """Its cursor is new, and nothing is lost: at the beginning, in the middle and at the end."""
+    client = sandbox(*ABCD, faults=["empty@1,3,5"])
+    pages = client.pages(order="asc", pageSize=2)
+    assert pages == [[], ["a", "b"], [], ["c", "d"]]
+    client = sandbox(*ABCD, faults=["empty@2"])
+    assert client.pages(order="asc", pageSize=3) == [["a", "b", "c"], [], ["d"]]
+    cursors = [request.params["cursor"] for request in client.service.requests[1:]]
+    assert len(set(cursors)) == 2
+
+
+def test_an_empty_page_has_a_cursor_even_if_nothing_remains(sandbox: Sandbox) -> None:
+    """The page it leads to is the last."""
+    assert sandbox(faults=["empty@1"]).pages() == [[], []]
+
+
+def test_a_short_page_is_followed_by_the_rest(sandbox: Sandbox) -> None:
+    """Fewer events than requested do not mean the end."""
+    client = sandbox(*ABCD, faults=["short:events=1@1", "short@2"])
+    assert client.pages(order="asc", pageSize=3) == [["a"], ["b"], ["c", "d"]]
+
+
+def test_a_short_page_never_contains_more_than_requested(sandbox: Sandbox) -> None:
+    """The requested pageSize stays the maximum."""
+    assert sandbox(*ABCD, faults=["short:events=9@1"]).page(pageSize=2)[0] == ["d", "c"]
+
+
+def test_an_expired_cursor_stays_so(sandbox: Sandbox) -> None:
+    """It is refused with 400 now and later; another cursor of the same position works."""
+    client = sandbox(*ABCD, faults=["expire@2"])
+    _, cursor = client.page(pageSize=1)
+    assert [client.get(pageSize=1, cursor=cursor).status_code for _ in range(2)] == [400, 400]
+    _, cursor = client.page(pageSize=1)
+    assert client.get(pageSize=1, cursor=cursor).status_code == 200
+    assert client.service.violations == []
+
+
+def test_the_last_cursor_can_be_null(sandbox: Sandbox) -> None:
+    """`"nextCursor": null` on the last page only."""
+    client = sandbox(*ABCD, faults=["null-cursor@*"])
+    first = client.get(pageSize=3).json()
+    last = client.get(pageSize=3, cursor=first["nextCursor"]).json()
+    assert first["nextCursor"]
+    assert last["nextCursor"] is None
+
+
+def test_the_cursor_of_the_request_can_come_back(sandbox: Sandbox) -> None:
+    """A client that follows it requests the same page for ever."""
+    client = sandbox(*ABCD, faults=["same-cursor@2-"])
+    _, cursor = client.page(pageSize=1)
+    assert client.page(pageSize=1, cursor=cursor) == (["c"], cursor)
+
+
+def test_cursors_can_go_in_a_circle(sandbox: Sandbox) -> None:
+    """With `back`, the cursor comes from that many pages before."""
+    client = sandbox(*ABCD, faults=["same-cursor:back=1@3"])
+    _, first = client.page(pageSize=1)
+    _, second = client.page(pageSize=1, cursor=first)
+    assert client.page(pageSize=1, cursor=second) == (["b"], first)
+
+
+def test_hidden_events_appear_with_their_request(sandbox: Sandbox) -> None:
+    """Requests before that number miss them."""
+    client = sandbox(*ABCD[:1])
+    client.service.add(ABCD[1:2], visible_from_request=3)
+    client.service.add_raw(
+        [b'{"id":"r","occurredAt":"2024-01-01T00:00:00Z","action":{"type":"t"}}'], 3
+    )
+    assert [sorted(client.page()[0]) for _ in range(3)] == [["a"], ["a"], ["a", "b", "r"]]
+
+
+def test_late_events_appear_once_the_newest_was_served(sandbox: Sandbox) -> None:
+    """An export that has passed their position misses them; the next one does not."""
+    client = sandbox(
+        an_event(id="old", at="2024-01-01T00:00:00Z"), an_event(id="new", at="2024-01-03T00:00:00Z")
+    )
+    client.service.add_late([an_event(id="late", at="2024-01-02T00:00:00Z")])
+    assert client.ids(order="asc", pageSize=1) == ["old", "new"]
+    assert client.ids(order="asc", pageSize=1) == ["old", "late", "new"]
+
+
+def test_an_empty_cursor_is_sent_on_the_last_page(sandbox: Sandbox) -> None:
+    """`"nextCursor": ""` on the last page only."""
+    client = sandbox(*ABCD, faults=["empty-cursor@*"])
+    first = client.get(pageSize=3).json()
+    last = client.get(pageSize=3, cursor=first["nextCursor"]).json()
+    assert first["nextCursor"]
+    assert last["nextCursor"] == ""
+
+
+def test_an_ignored_cursor_leads_to_the_first_page_again(sandbox: Sandbox) -> None:
+    """With a new cursor each time, so that the pages never end."""
+    client = sandbox(*ABCD, faults=["ignore-cursor@2-"])
+    parameters = {"pageSize": 2, "order": "asc", "startTime": "2024-01-01T00:00:00Z"}
+    pages, cursors, cursor = [], [], None
+    for _ in range(4):
+        given = parameters if cursor is None else parameters | {"cursor": cursor}
+        page, cursor = client.page(**given)
+        pages.append(page)
+        cursors.append(cursor)
+    assert pages == [["a", "b"]] * 4
+    assert len(set(cursors) - {None}) == 4
+    assert client.service.violations == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [("ignore-start@*", ["s-0", "s-1", "s-2"]), ("ignore-end@*", ["s-1", "s-2", "s-3"])],
+)
+def test_a_bound_can_be_ignored(sandbox: Sandbox, fault: str, expected: list[str]) -> None:
+    """On every page; the other bound holds."""
+    client = sandbox(*SECONDS[:4], faults=[fault])
+    bounds = {"startTime": "2024-05-06T07:00:01Z", "endTime": "2024-05-06T07:00:02Z"}
+    assert client.ids(**bounds, order="asc", pageSize=2) == expected
+
+
+def test_a_displaced_event_comes_that_many_places_later(sandbox: Sandbox) -> None:
+    """Whatever the pages are, and once."""
+    client = sandbox(*SECONDS, faults=["displaced:places=3,event=2@*"])
+    expected = ["s-0", "s-2", "s-3", "s-4", "s-1", "s-5", "s-6", "s-7", "s-8"]
+    for size in range(1, 11):
+        assert client.ids(order="asc", pageSize=size) == expected
+
+
+def test_a_displaced_event_comes_later_in_descending_order_too(sandbox: Sandbox) -> None:
+    """Later is later in the requested order."""
+    client = sandbox(*SECONDS, faults=["displaced:places=2,event=9@*"])
+    expected = ["s-7", "s-6", "s-8", "s-5", "s-4", "s-3", "s-2", "s-1", "s-0"]
+    for size in range(1, 11):
+        assert client.ids(pageSize=size) == expected
+
+
+def test_the_time_filter_stays_correct_for_a_displaced_event(sandbox: Sandbox) -> None:
+    """It is in the results whose range includes its time, at the latest at their end."""
+    client = sandbox(*SECONDS, faults=["displaced:places=3,event=4@*"])
+
+    def window(first: int, last: int) -> list[str]:
+        bounds = {f"{name}Time": f"2024-05-06T07:00:{second:02}Z"
+                  for name, second in (("start", first), ("end", last))}  # fmt: skip
+        return client.ids(**bounds, order="asc", pageSize=2)
+
+    assert window(0, 2) == ["s-0", "s-1", "s-2"]
+    assert window(2, 8) == ["s-2", "s-4", "s-5", "s-6", "s-3", "s-7", "s-8"]
+    assert window(2, 4) == ["s-2", "s-4", "s-3"]
+    assert window(3, 3) == ["s-3"]
+    assert window(4, 8) == ["s-4", "s-5", "s-6", "s-7", "s-8"]
+
+
+def test_the_middle_event_is_displaced_by_default(sandbox: Sandbox) -> None:
+    """And it stays the same one if events are added."""
+    client = sandbox(*SECONDS[:5], faults=["displaced@*"])
+    assert client.ids(order="asc", pageSize=2) == ["s-0", "s-1", "s-3", "s-2", "s-4"]
+    client.service.add(SECONDS[5:])
+    assert client.ids(order="asc", pageSize=4)[:5] == ["s-0", "s-1", "s-3", "s-2", "s-4"]
+
+
+def test_an_event_that_is_not_there_cannot_be_displaced(sandbox: Sandbox) -> None:
+    """The order is right, also without any events; the event counts once it is there."""
+    client = sandbox(faults=["displaced:event=2@*"])
+    assert client.ids() == []
+    client.service.add(SECONDS[:3])
+    assert client.ids(order="asc") == ["s-0", "s-2", "s-1"]
+
+
+@settings(deadline=None)
+@given(
+    count=st.integers(1, 12),
+    displaced=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12)), max_size=3),
+    window=st.tuples(st.integers(0, 12), st.integers(0, 12)).map(sorted),
+    size=st.integers(1, 13),
+    descending=st.booleans(),
+)
+def test_displaced_events_are_complete_and_once(
+    count: int, displaced: list[tuple[int, int]], window: list[int], size: int, descending: bool
+) -> None:
+    """Each page continues after the one before, for several displaced events in any window.
+
+    The expected order comes from a list out of which each event is taken and put in again.
+    """
+    rows = Rows()
+    for n in range(count):
+        rows.append(literal_row(key_of(f"2024-05-06T07:00:{n:02}", str(n)), "t", b""))
+    keys = [key_of_row(row) for row in rows]
+    first, last = (f"2024-05-06T07:00:{second:02}" for second in window)
+    selection = Selection(None, first, last, descending)
+    moves = [Displacement(keys[n - 1], places) for n, places in displaced if n <= count]
+    expected = [key for key in keys if first <= key.partition("\0")[0] <= last]
+    expected = expected[::-1] if descending else expected
+    for key, places in moves:
+        if key in expected:
+            place = expected.index(key)
+            expected.remove(key)
+            expected.insert(place + places, key)
+
+    found: list[str] = []
+    more = True
+    while more:
+        page, more = rows.page(selection, found[-1] if found else None, size, moves)
+        found += [key_of_row(row) for row in page]
+        assert len(page) == size or not more
+    assert found == expected
