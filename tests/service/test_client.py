@@ -86,7 +86,7 @@ def test_a_connection_that_fails_on_its_first_request_is_a_failure() -> None:
 
 def test_a_replaced_connection_that_fails_too_is_a_failure() -> None:
     """One replacement a request; then it is the service that fails."""
-    with scripted_service(serves_once, breaks) as service:
+    with scripted_service(resets_second, breaks) as service:
         client = client_of(service)
         client.fetch()
         with pytest.raises(RetryableError, match="AE-CONNECTION"):

@@ -164,4 +164,4 @@ def test_a_service_that_ignores_a_bound_changes_nothing(
     bound = {"startTime": "start_date", "endTime": "end_date"}[ignored]
     done = sync(**{bound: "2024-05-06T08:00:04Z"}).raise_for_exit_code()
     assert done.ids == (TEN_IDS[4:] if bound == "start_date" else TEN_IDS[:5])
-    assert ["outside of the range" in line for line in done.warnings] == [True]
+    assert ["outside of the requested range" in line for line in done.warnings] == [True]
