@@ -15,7 +15,8 @@ from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.instants import text_of
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
-from tap_audit_events.reader import Reader, Runtime
+from tap_audit_events.reader import Reader
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 

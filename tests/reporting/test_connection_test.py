@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.reader import Runtime
 from tap_audit_events.reporting.connection_test import ConnectionTest
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event

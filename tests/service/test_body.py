@@ -2,6 +2,7 @@
 
 import gc
 import gzip
+from collections.abc import Callable
 
 import pytest
 
@@ -32,7 +33,7 @@ def spaces(count: int) -> bytes:
     return EMPTY_PAGE.ljust(count)
 
 
-FRAMINGS = {
+FRAMINGS: dict[str, Callable[[bytes], bytes]] = {
     "length": lambda page: head(f"Content-Length: {len(page)}") + page,
     "no length": lambda page: head() + page,
     "chunked": lambda page: head("Transfer-Encoding: chunked") + chunked(page),
