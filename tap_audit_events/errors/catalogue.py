@@ -147,7 +147,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-CUT": ErrorEntry(
         Category.RETRY,
         "The response is incomplete",
-        "The connection closed before the whole response had come, or its compression is damaged.",
+        "The connection closed before the whole response had come, or its compression or the length"
+        " that it states is wrong.",
         _RUN_LATER,
     ),
     "AE-NO-JSON": ErrorEntry(

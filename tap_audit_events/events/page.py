@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Annotated, Any, Final
@@ -14,10 +15,12 @@ import msgspec
 from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
 from tap_audit_events.events.exact_json import JsonText, encode, read_record
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
-from tap_audit_events.events.text_repair import storable, unrepaired
+from tap_audit_events.events.text_repair import is_storable, storable, unrepaired
 
 _LINE_BREAKS_TO_SPACES: Final = bytes.maketrans(b"\n\r", b"  ")
 _EVENTS_KEY: Final = b'"auditEvents"'
+_ESCAPED_KEY: Final = re.compile(rb"\\u00(?:45|6[14569eE]|7[3456])")
+"""A letter of ``auditEvents`` as an escape, which hardly any service sends."""
 _ENVELOPE_BYTES: Final = len('{"auditEvents":[],"nextCursor":""}')
 
 
@@ -95,9 +98,14 @@ def parse_page(body: bytes) -> Page:
     try:
         text = storable(body)
         envelope = _decode_envelope(text)
-        cursor = envelope.nextCursor if text is body else _original_cursor(body)
+        if text is body:
+            _check_envelope(text, envelope.auditEvents, envelope.nextCursor)
+            return _read_columns(text, envelope.auditEvents, envelope.nextCursor)
+        original = json.loads(unrepaired(body), parse_int=str, parse_float=str)
+        cursor = original.get("nextCursor")  # it is opaque, and must not be repaired
         _check_envelope(text, envelope.auditEvents, cursor)
-        return _read_columns(text, envelope.auditEvents, cursor)
+        page = _read_columns(text, envelope.auditEvents, cursor)
+        return _before_unstorable_id(page, original["auditEvents"])
     except msgspec.ValidationError as error:
         raise service_error("AE-ENVELOPE", details=sanitize(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -118,7 +126,9 @@ def _check_envelope(text: bytes, events: list[msgspec.Raw], cursor: str | None) 
 def _may_repeat_events(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> bool:
     """Whether the body is longer than its events and cursor explain, and the key comes twice."""
     explained = sum(map(len, events)) + len(events) + len(cursor or "") + _ENVELOPE_BYTES
-    return len(text) > explained and text.count(_EVENTS_KEY) > 1
+    if len(text) <= explained:
+        return False
+    return text.count(_EVENTS_KEY) > 1 or _ESCAPED_KEY.search(text) is not None
 
 
 def _count_events_keys(text: bytes) -> int:
@@ -132,11 +142,21 @@ def _count_events_keys(text: bytes) -> int:
     return counts[-1]
 
 
-def _original_cursor(body: bytes) -> str | None:
-    """The cursor as it was sent: it is opaque, and must not be repaired."""
-    envelope = json.loads(unrepaired(body), parse_int=str, parse_float=str)
-    cursor: str | None = envelope.get("nextCursor")
-    return cursor
+def _before_unstorable_id(page: Page, events: Sequence[dict[str, Any]]) -> Page:
+    """The page up to the first event whose id was repaired: it might now equal another event's."""
+    for position, event in enumerate(events[: len(page.ids)]):
+        if not is_storable(event["id"]):
+            problem = f"its id {sanitize(event['id'])} cannot be stored as it is"
+            return replace(
+                page,
+                ids=page.ids[:position],
+                instants=page.instants[:position],
+                texts=page.texts[:position],
+                malformed=service_error(
+                    "AE-EVENT", details=f"event {position + 1} of the page: {problem}"
+                ),
+            )
+    return page
 
 
 def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) -> Page:

@@ -49,6 +49,15 @@ def unrepaired(body: bytes) -> str:
     return body.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "surrogatepass")
 
 
+def is_storable(text: str) -> bool:
+    """Whether a string has neither NUL nor a lone surrogate."""
+    try:
+        text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return False
+    return "\0" not in text
+
+
 def _is_utf8(text: bytes) -> bool:
     view, start = memoryview(text), 0
     try:

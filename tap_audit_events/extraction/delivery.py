@@ -27,6 +27,7 @@ class Delivery:
     Attributes:
         watermark: what this run and earlier ones delivered.
         was_in_order: whether all pages came in ascending order so far.
+        had_empty_cursor: whether a page had an empty ``nextCursor``.
         delivered: events delivered by this run.
         repeats: events dropped because they were delivered before.
         outside: events dropped because they lie outside of what was requested.
@@ -37,6 +38,7 @@ class Delivery:
     def __init__(self, watermark: Watermark) -> None:
         self.watermark = watermark
         self.was_in_order = True
+        self.had_empty_cursor = False
         self.delivered = self.repeats = self.outside = self.late = 0
         self.latest_seconds = 0.0
         self._bookmark_before = watermark.bookmark
@@ -48,6 +50,7 @@ class Delivery:
     def start(self, read: ReadPage) -> None:
         """Start a page: its events that belong to its window and were not delivered before."""
         self.was_in_order = self.was_in_order and read.in_order
+        self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
         self._read, self._page = read, read.page
         self._positions = self._to_deliver(read)
         self._written = self._committed = 0

@@ -173,8 +173,12 @@ class Report:
         cases = {
             "The service sends events out of order: the bookmark stays where it is until the"
             " range is complete": not delivery.was_in_order,
-            "The service sends events from outside of the range that was asked for:"
-            " they are left out": bool(delivery.outside),
+            "The service sends events from outside of the requested range: they are left out": bool(
+                delivery.outside
+            ),
+            "The service sent an empty nextCursor: it is treated as absent": (
+                delivery.had_empty_cursor
+            ),
         }
         for warning, applies in cases.items():
             if applies and warning not in self._warned:

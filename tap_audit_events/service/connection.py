@@ -18,6 +18,8 @@ DEADLINE_FACTOR: Final = 10
 """A response as a whole may take so many times ``request_timeout_seconds``."""
 
 _BUFFER_BYTES: Final = 1 << 16
+_INTERIM: Final = range(102, 200)
+"""Statuses before that of the response; 101 would be a response to a request that is not sent."""
 
 
 class _DeadlineReader(io.RawIOBase):
@@ -61,12 +63,28 @@ class _DeadlineReader(io.RawIOBase):
 
 
 class _Response(HTTPResponse):
-    """A response that is read through a `_DeadlineReader`."""
+    """A response that is read through a `_DeadlineReader`.
+
+    Interim responses such as ``103 Early Hints`` are skipped; Python's own class skips only
+    ``100 Continue``. A negative chunk size is an error; Python's own class would read without end.
+    """
 
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
         reader = _DeadlineReader(self.fp.detach(), sock)
         self.fp = io.BufferedReader(reader, _BUFFER_BYTES)
+
+    def begin(self) -> None:
+        super().begin()
+        while self.status in _INTERIM:
+            self.headers = self.msg = None  # type: ignore[assignment]  # else nothing is read
+            super().begin()
+
+    def _read_next_chunk_size(self) -> int:
+        size: int = super()._read_next_chunk_size()  # type: ignore[misc]
+        if size < 0:
+            raise ValueError  # the caller makes it an incomplete response
+        return size
 
 
 class _Connection(HTTPConnection):

@@ -14,6 +14,7 @@ from requests import exceptions
 from urllib3.exceptions import (
     DecodeError,
     HTTPError,
+    InvalidHeader,
     MaxRetryError,
     ProtocolError,
     ReadTimeoutError,
@@ -76,7 +77,10 @@ def network_error(error: Exception) -> ServiceError:
 def _code_of(error: Exception, cause: BaseException) -> str:
     if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError | TimeoutError):
         return "AE-TIMEOUT"
-    if isinstance(error, ProtocolError | IncompleteRead | DecodeError):
+    is_cut = isinstance(error, ProtocolError | IncompleteRead | DecodeError)
+    if is_cut or isinstance(
+        cause, InvalidHeader
+    ):  # two lengths: where the response ends is unknown
         return "AE-CUT"
     if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
         return "AE-CERTIFICATE"

@@ -19,7 +19,7 @@ from singer_sdk.exceptions import (
     MappingError,
 )
 from singer_sdk.helpers.conform import TypeConformanceLevel
-from singer_sdk.mapper import SameRecordTransform, StreamMap
+from singer_sdk.mapper import CustomStreamMap, SameRecordTransform, StreamMap
 from singer_sdk.metrics import Counter
 from singer_sdk.singerlib import RecordMessage, StateMessage
 
@@ -127,6 +127,8 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
     Raises:
         SettingsError: an expression of the stream map fails for the record.
     """
+    if not isinstance(stream_map, CustomStreamMap):
+        return stream_map.transform(record)  # flattening alone
     try:
         return stream_map.transform(record)
     except (MappingError, RecursionError):

@@ -151,7 +151,7 @@ def test_a_redirect_is_not_followed(service: Service, sync: Sync) -> None:
         Fault(kind="status", code=500, when="2-3"),
         Fault(kind="status", code=503, retry_after_date=1.0, when="2"),
         Fault(kind="status", code=408, when="2"),
-        Fault(kind="reset", when="2"),
+        Fault(kind="reset", when="2-3"),  # once could be an idle connection that was closed
         Fault(kind="cut", when="2"),
         Fault(kind="hang", seconds=30, when="2"),
         Fault(kind="body", text=b"<html>sign in</html>", when="2"),
@@ -165,7 +165,7 @@ def test_a_temporary_failure_is_retried(fault: Fault, service: Service, sync: Sy
     service.add_faults([fault])
     done = sync(page_size=1, request_timeout_seconds=1, concurrency=1).raise_for_exit_code()
     assert done.ids == ["0", "1", "2"]
-    assert any(re.match(r"Asking again in .+: AE-[0-9A-Z-]+: ", line) for line in done.warnings)
+    assert any(re.match(r"Retry \d of \d in .+: AE-[0-9A-Z-]+: ", line) for line in done.warnings)
     assert service.requests[1].params == service.requests[2].params
 
 
@@ -226,14 +226,9 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
         (b'{"events": []}', "AE-ENVELOPE", "missing required field `auditEvents`"),
         (b'{"auditEvents": [], "nextCursor": 7}', "AE-ENVELOPE", "`$.nextCursor`"),
         (
-            b'{"auditEvents": [], "nextCursor": ""}',
-            "AE-ENVELOPE",
-            "nextCursor is empty or no Unicode text",
-        ),
-        (
             b'{"auditEvents": [], "nextCursor": "\\ud800"}',
             "AE-ENVELOPE",
-            "nextCursor is empty or no Unicode text",
+            "nextCursor is not Unicode text",
         ),
         (
             b'{"auditEvents": [{"id": "x"}]}',

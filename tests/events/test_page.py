@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import ContractError, RetryableError
-from tap_audit_events.events.page import Page, read_record, split_page
-from tap_audit_events.events.page import read_page as read_envelope
+from tap_audit_events.events.exact_json import encode, read_record
+from tap_audit_events.events.page import parse_page
+from tap_audit_events.events.text_repair import storable
 from tests.builders import an_event
 
 storable_text = st.text(
@@ -48,17 +49,13 @@ def an_envelope(*texts: bytes, cursor: str | None = None) -> bytes:
     return b'{"auditEvents": [' + b", ".join(texts) + b"]" + end + b"}"
 
 
-def read_page(body: bytes) -> Page:
-    return read_envelope(split_page(body))
-
-
 def exact(text: bytes) -> Any:
     """JSON as Python's own parser reads it, numbers as exact as they are written."""
     return json.loads(text, parse_float=Decimal)
 
 
 def only_record(body: bytes) -> dict[str, Any]:
-    page = read_page(body)
+    page = parse_page(body)
     assert page.malformed is None
     (text,) = page.texts
     return read_record(text)
@@ -69,9 +66,9 @@ def test_what_leaves_equals_what_came(events: list[dict[str, Any]], cursor: str 
     """Every value of every field survives, known or not, with all its digits."""
     texts = [_encode(event) for event in events]
     body = an_envelope(*texts, cursor=cursor)
-    page = read_page(body)
+    page = parse_page(body)
     assert page.malformed is None
-    assert split_page(body).next_cursor == cursor
+    assert page.next_cursor == cursor
     assert [exact(_encode(read_record(text))) for text in page.texts] == list(map(exact, texts))
     assert list(map(bytes, page.texts)) == texts
 
@@ -84,7 +81,7 @@ def test_white_space_and_escapes_do_not_matter(escaped: bool, data: st.DataObjec
     text = json.dumps(event, ensure_ascii=escaped, indent=3, default=float).encode()
     text = text.replace(b"\n", data.draw(st.sampled_from([b"\n", b"\r\n", b"\r", b" \t\n"])))
     assert exact(_encode(only_record(an_envelope(text)))) == exact(text)
-    (left,) = read_page(an_envelope(text)).texts
+    (left,) = parse_page(an_envelope(text)).texts
     assert exact(bytes(left)) == exact(text)
     assert not {b"\n", b"\r"} & set(map(bytes, zip(bytes(left), strict=True)))
 
@@ -106,7 +103,7 @@ def test_white_space_and_escapes_do_not_matter(escaped: bool, data: st.DataObjec
 def test_a_number_of_any_length_keeps_its_value(number: str) -> None:
     """Numbers beyond 64 bits, beyond doubles and beyond `decimal` leave as they came."""
     text = _encode(an_event()).replace(b'"Research"', number.encode(), 1)
-    encoded = _encode(only_record(an_envelope(text)))
+    encoded = encode(only_record(an_envelope(text)))
     sent, left = (json.loads(each, parse_int=str, parse_float=str) for each in (text, encoded))
     number_left = left["action"]["details"]["fields"]["name"]
     assert number_left.upper().replace("E+", "E") == number.upper()
@@ -176,7 +173,7 @@ def test_escapes_are_judged_as_json_has_them(escaped: bytes) -> None:
 def test_only_the_time_of_the_event_is_rewritten(sent: bytes, also: bytes) -> None:
     """The same text elsewhere in the event stays, however the time itself is written."""
     text = b'{"entity": %b, "occurredAt": "%b", "id": "a", "n": 1.50}' % (also, sent)
-    page = read_page(an_envelope(text))
+    page = parse_page(an_envelope(text))
     expected = (
         b'{"entity": %b, "occurredAt": "2026-01-01T00:00:00.10Z", "id": "a", "n": 1.50}' % also
     )
@@ -202,14 +199,14 @@ def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
     """A service may escape all but ASCII: such pages are as quick as others."""
     name = b'"%b%b"' % (b"a" * start, rb"\ud83d\ude00" * 3)
     body = an_envelope(_encode(an_event()).replace(b'"Research"', name, 1))
-    assert split_page(body).body is body
+    assert storable(body) is body
 
 
-def test_a_cursor_is_kept_as_it_came_where_the_page_had_to_be_changed() -> None:
+def test_a_cursor_is_kept_as_it_came_if_the_page_had_to_be_changed() -> None:
     """A cursor is opaque, also beside an event that no loader can store."""
     event = json.dumps(an_event(entity={"name": "\0"})).encode()
     event = event.replace(b'"entity"', b'"number": ' + b"7" * 5000 + b', "entity"')
-    assert split_page(an_envelope(event, cursor="a\0b")).next_cursor == "a\0b"
+    assert parse_page(an_envelope(event, cursor="a\0b")).next_cursor == "a\0b"
 
 
 @pytest.mark.parametrize(
@@ -233,7 +230,7 @@ def test_a_time_leaves_in_utc_form(sent: str, left: str) -> None:
 def test_a_body_that_is_no_json_may_be_asked_for_again(body: bytes) -> None:
     """Cut bodies and the pages of proxies are no JSON, and may pass."""
     with pytest.raises(RetryableError, match="not JSON"):
-        read_page(body)
+        parse_page(body)
 
 
 @pytest.mark.parametrize(
@@ -245,18 +242,27 @@ def test_a_body_that_is_no_json_may_be_asked_for_again(body: bytes) -> None:
         b'{"auditEvents": {}}',
         b'{"auditEvents": null}',
         b'{"auditEvents": [], "nextCursor": 5}',
-        b'{"auditEvents": [], "nextCursor": ""}',
     ],
 )
 def test_json_that_is_no_page_is_an_error(body: bytes) -> None:
-    """An envelope needs its list of events, and a cursor is a text that is not empty."""
+    """An envelope needs its list of events, and a cursor is a string."""
     with pytest.raises(ContractError, match="not a page of audit events"):
-        read_page(body)
+        parse_page(body)
 
 
 def test_a_null_cursor_is_none() -> None:
     """`nextCursor: null` says the same as leaving it out."""
-    assert split_page(b'{"auditEvents": [], "nextCursor": null}').next_cursor is None
+    page = parse_page(b'{"auditEvents": [], "nextCursor": null}')
+    assert page.next_cursor is None
+    assert not page.has_empty_cursor
+
+
+def test_an_empty_cursor_is_treated_as_absent() -> None:
+    """The page's events are kept, and the page says that the cursor was empty."""
+    page = parse_page(an_envelope(_encode(an_event()), cursor=""))
+    assert page.ids == ["event-1"]
+    assert page.next_cursor is None
+    assert page.has_empty_cursor
 
 
 @pytest.mark.parametrize(
@@ -277,7 +283,7 @@ def test_a_null_cursor_is_none() -> None:
 def test_events_before_one_that_cannot_be_used_are_kept(bad: bytes) -> None:
     """A page ends before the first event without a usable id or time, and names that event."""
     good = [_encode(an_event(id=name)) for name in ("one", "two")]
-    page = read_page(an_envelope(*good, bad, _encode(an_event(id="four"))))
+    page = parse_page(an_envelope(*good, bad, _encode(an_event(id="four"))))
     assert page.ids == ["one", "two"]
     assert len(page.instants) == len(page.texts) == 2
     assert "event 3 of the page" in str(page.malformed)
@@ -287,7 +293,7 @@ def test_nesting_beyond_the_parser_is_an_error() -> None:
     """A body that is nested too deep is named as such, and is no crash."""
     deep = b"[" * 100_000 + b"]" * 100_000
     with pytest.raises(ContractError, match="nested too deeply"):
-        read_page(an_envelope(deep))
+        parse_page(an_envelope(deep))
 
 
 def on_a_deeper_stack(read: Callable[[], object], *, calls: int = 50) -> None:
@@ -298,8 +304,8 @@ def on_a_deeper_stack(read: Callable[[], object], *, calls: int = 50) -> None:
 
 
 @pytest.mark.parametrize("name", ["Research", "\0"])
-def test_what_one_thread_bears_may_be_too_deep_for_another(name: str) -> None:
-    """A page that could just be split is read or refused where the stack is deeper; no crash."""
+def test_a_depth_just_below_the_limit_is_read_or_refused(name: str) -> None:
+    """Parts of a page are read on a deeper stack than others; no depth is a crash."""
 
     def nested(depth: int) -> bytes:
         event = json.dumps(an_event(entity={"name": name}, note="…")).encode()
@@ -307,7 +313,7 @@ def test_what_one_thread_bears_may_be_too_deep_for_another(name: str) -> None:
 
     def is_refused(depth: int) -> bool:
         try:
-            split_page(nested(depth))
+            parse_page(nested(depth))
         except ContractError:
             return True
         return False
@@ -315,13 +321,52 @@ def test_what_one_thread_bears_may_be_too_deep_for_another(name: str) -> None:
     too_deep = bisect_left(range(100_000), True, key=is_refused)
     assert 0 < too_deep < 100_000
     for depth in range(too_deep - 100, too_deep):
-        envelope = split_page(nested(depth))
         with suppress(ContractError):
-            on_a_deeper_stack(partial(read_envelope, envelope))
+            on_a_deeper_stack(partial(parse_page, nested(depth)))
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_page_or_a_documented_error(body: bytes) -> None:
     """Nothing but the documented errors comes out of a body."""
     with suppress(RetryableError, ContractError):
-        read_page(body)
+        parse_page(body)
+
+
+@pytest.mark.parametrize("bad", [rb"evt-\ud801", rb"evt-\u0000", b"evt-\xed\xa0\x80"])
+def test_an_id_that_cannot_be_stored_ends_the_page(bad: bytes) -> None:
+    """After the repair it might equal another event's id, which would then count as a repeat."""
+    texts = [_encode(an_event(id=name)) for name in ("one", "two", "three")]
+    texts[1] = texts[1].replace(b"two", bad)
+    page = parse_page(an_envelope(*texts))
+    assert page.ids == ["one"]
+    assert len(page.instants) == len(page.texts) == 1
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-EVENT"
+    assert "event 2 of the page: its id 'evt-" in page.malformed.details
+    assert page.malformed.details.endswith("cannot be stored as it is")
+
+
+@pytest.mark.parametrize(
+    "good", [rb"\ud83d\ude00", b"\xed\xa0\xbd\xed\xb8\x80", rb"\\ud800", b"\xef\xbf\xbd"]
+)
+def test_an_id_that_can_be_stored_is_kept_in_a_repaired_page(good: bytes) -> None:
+    """Pairs of surrogates are characters, and U+FFFD that the service itself sent is one too."""
+    text = _encode(an_event(id="it", entity={"name": "?"})).replace(b'"it"', b'"%b"' % good)
+    page = parse_page(an_envelope(text.replace(b'"?"', rb'"\u0000"')))
+    assert page.malformed is None
+    assert len(page.ids) == 1
+
+
+@pytest.mark.parametrize("key", [b'"auditEvents"', rb'"audit\u0045vents"'])
+def test_two_lists_of_events_are_an_error(key: bytes) -> None:
+    """Only one of them would be read, and the events of the other lost."""
+    event = _encode(an_event())
+    with pytest.raises(ContractError, match="more than once"):
+        parse_page(b'{"auditEvents": [%b], %b: []}' % (event, key))
+
+
+def test_a_field_named_like_the_list_of_events_is_kept() -> None:
+    """In an event it is a field like any other, however often it comes."""
+    event = _encode(an_event(auditEvents=[{"auditEvents": []}], entity={"auditEvents": 1}))
+    page = parse_page(an_envelope(event, event.replace(b"event-1", b"event-2")))
+    assert page.ids == ["event-1", "event-2"]

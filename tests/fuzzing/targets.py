@@ -13,6 +13,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+import msgspec
 from requests import PreparedRequest
 from requests.utils import default_headers
 from singer_sdk.singerlib import Catalog
@@ -34,6 +35,7 @@ from tap_audit_events.errors.exceptions import (
     sanitize,
 )
 from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.events.exact_json import encode, read_record
 from tap_audit_events.events.instants import (
     Instant,
     parse_instant,
@@ -41,7 +43,8 @@ from tap_audit_events.events.instants import (
     utc_instants,
     utc_text,
 )
-from tap_audit_events.events.page import encode, read_page, read_record, split_page
+from tap_audit_events.events.page import parse_page
+from tap_audit_events.events.text_repair import storable
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.retry_after import (
     LONGEST_RETRY_AFTER_SECONDS,
@@ -175,18 +178,19 @@ def pages(data: bytes) -> None:
     """The body of an answer of status 200."""
     register_secret(TOKEN)
     try:
-        envelope = split_page(data)
-        page = read_page(envelope)
+        page = parse_page(data)
     except (RetryableError, ContractError) as error:
         _check_error(error)
         return
-    assert envelope.next_cursor == _exact(data).get("nextCursor")
-    assert len(page.ids) == len(page.instants) == len(page.texts) <= len(envelope.texts)
-    assert (page.malformed is None) == (len(page.texts) == len(envelope.texts))
+    assert page.next_cursor == (_exact(data).get("nextCursor") or None)
+    envelope = msgspec.json.decode(storable(data), type=dict[str, msgspec.Raw])
+    events = msgspec.json.decode(envelope["auditEvents"], type=list[msgspec.Raw])
+    assert len(page.ids) == len(page.instants) == len(page.texts) <= len(events)
+    assert (page.malformed is None) == (len(page.texts) == len(events))
     if page.malformed:
         _check_error(page.malformed)
     columns = zip(page.ids, page.instants, page.texts, strict=True)
-    for came, (event_id, instant, text) in zip(envelope.texts, columns, strict=False):
+    for came, (event_id, instant, text) in zip(events, columns, strict=False):
         _check_event(bytes(came), event_id, instant, bytes(text))
 
 

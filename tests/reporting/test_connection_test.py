@@ -2,12 +2,13 @@
 
 import logging
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from tap_audit_events.reporting.connection_test import Check
+from tap_audit_events.reporting.connection_test import ConnectionTest
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
@@ -32,7 +33,7 @@ def test_a_check_says_what_holds(service: Service, sync: Sync) -> None:
     service.add(THREE_EVENTS)
     done = sync("--test", **RANGE).raise_for_exit_code()
     assert said(done) == [
-        f"The service answers at {BASE_URL}",
+        f"The service responds at {BASE_URL}",
         "The service accepts the access token",
         f"Audit events of {service.organization_id} can be read",
         "The clocks of the service and of this machine agree",
@@ -88,7 +89,7 @@ def test_a_check_that_fails_says_what_holds_before(
     assert done.exit_code == 1
     assert done.stdout == b""
     (error,) = done.errors
-    holds = [f"The service answers at {BASE_URL}", "The service accepts the access token"]
+    holds = [f"The service responds at {BASE_URL}", "The service accepts the access token"]
     assert said(done)[:-1] == holds[:held]
     assert error.startswith("AE-")
 
@@ -105,15 +106,13 @@ def test_a_clock_that_differs_is_told(
     seconds: int,
     level: str,
     settings: dict[str, Any],
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """By the Date header of an answer; far off it is a warning."""
-    right = TapAuditEvents.now
-    monkeypatch.setattr(TapAuditEvents, "now", lambda tap: right(tap) + timedelta(seconds=seconds))
+    runtime = Runtime(now=lambda: datetime.now(UTC) + timedelta(seconds=seconds))
     tap = TapAuditEvents(config=settings)
     with caplog.at_level(logging.INFO):
-        Check(tap, tap.logger).run()
+        ConnectionTest(tap.settings, runtime, tap.logger).run()
     (record,) = [each for each in caplog.records if "clock is" in each.message]
     assert record.levelname == level
     assert re.match(

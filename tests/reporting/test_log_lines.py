@@ -98,7 +98,7 @@ def test_a_wait_says_why_and_how_long(service: Service, sync: Sync) -> None:
     """Before it begins."""
     service.add_faults([Fault(kind="status", code=429, retry_after="1", when="1")])
     (line,) = sync().raise_for_exit_code().warnings
-    assert re.match(r"Asking again in 1\.\d s, retry 1 of 8: AE-429: .* status 429", line)
+    assert re.match(r"Retry 1 of 8 in 1\.\d s: AE-429: .* status 429", line)
 
 
 def test_a_long_run_says_how_far_it_is(
@@ -328,7 +328,7 @@ def test_a_terminal_shows_a_bar_with_rate_position_and_time_to_go(
     log_line = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \| [A-Z]+ +\| \S+ +\| .+")
     assert all(map(log_line.fullmatch, screen(written)[:-1]))
     assert screen(written)[-1] == ""
-    assert any("Asking again" in line for line in screen(written))
+    assert any("Retry 1 of 8 in " in line for line in screen(written))
 
 
 @pytest.mark.parametrize(
@@ -347,7 +347,7 @@ def test_there_is_no_bar_where_nobody_watches_one(
     """Messages on the same terminal, no way to draw, under Meltano, or quiet by wish."""
     written = watch(slow, tmp_path, **where)
     assert "\x1b" not in written
-    assert "Asking again" in written
+    assert "Retry 1 of 8 in " in written
 
 
 def test_a_terminal_that_goes_away_ends_no_run(slow: dict[str, Any], tmp_path: Path) -> None:

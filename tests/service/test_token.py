@@ -189,7 +189,7 @@ def test_a_run_goes_on_with_a_rotated_token(
     assert done.ids == IDS
     refused = [request for request in service.requests if request.status == 401]
     assert 2 <= len(refused) <= 2 * concurrency
-    assert done.log.count("access_token_file holds another token now") == 2
+    assert done.log.count("access_token_file holds a new token") == 2
     assert "rotated" not in done.log + json.dumps(done.states)
 
 

@@ -347,27 +347,29 @@ def a_cut_loses_the_rest(patch: Patch) -> None:
     patch.setattr(WindowReader, "cut", cut)
 
 
-def a_split_loses_the_rest(patch: Patch) -> None:
-    """What is left of a window that was split is never requested."""
+def a_window_begun_again_is_lost(patch: Patch) -> None:
+    """A window that turns out too large is given up, and not requested again."""
 
-    def split(self: WindowReader) -> WindowReader:
-        rest = real(self)
-        rest.is_read = True
+    def begin_again(self: WindowReader) -> WindowReader:
+        again = real(self)
+        again.is_read = True
+        return again
+
+    real = WindowReader.begin_again
+    patch.setattr(WindowReader, "begin_again", begin_again)
+
+
+def a_window_continues_from_its_newest_page(patch: Patch) -> None:
+    """An event that comes more than a page too late is lost if its window is given up."""
+
+    def begin_again(self: WindowReader) -> WindowReader:
+        start = self._newest_page_start or self.window.start
+        rest = WindowReader(Window(start, self.window.end, self.window.until))
+        self.window = Window(self.window.start, self.window.end, start)
+        self.is_read = True
         return rest
 
-    real = WindowReader.split
-    patch.setattr(WindowReader, "split", split)
-
-
-def a_split_continues_from_the_newest_event(patch: Patch) -> None:
-    """An event that comes up to a page too late is lost at a split."""
-
-    def split(self: WindowReader) -> WindowReader:
-        self._newest_page_start = self._progress.newest
-        return real(self)
-
-    real = WindowReader.split
-    patch.setattr(WindowReader, "split", split)
+    patch.setattr(WindowReader, "begin_again", begin_again)
 
 
 def windows_are_cut_without_a_budget(patch: Patch) -> None:
@@ -439,8 +441,8 @@ OTHERS: list[Mutation] = [
     a_window_ends_a_second_early,
     a_fault_ahead_is_passed_over,
     the_first_to_end_ends_all,
-    a_split_loses_the_rest,
-    a_split_continues_from_the_newest_event,
+    a_window_begun_again_is_lost,
+    a_window_continues_from_its_newest_page,
     windows_are_cut_without_a_budget,
     an_early_429_slows_the_whole_run,
     a_429_is_retried_at_once,

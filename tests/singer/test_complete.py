@@ -25,15 +25,15 @@ def summary(log: str) -> str:
     return str(line)
 
 
-def test_a_refused_cursor_starts_its_window_again(service: Service, sync: Sync) -> None:
-    """At the newest delivered instant, again and again, and nothing comes twice."""
+def test_a_refused_cursor_restarts_its_window(service: Service, sync: Sync) -> None:
+    """At the start of its newest page, as often as that brings new events; none comes twice."""
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="expire", when="3,6")])
     done = sync(page_size=2, concurrency=1).raise_for_exit_code()
     assert done.ids == TEN_IDS
     starts = [request.params.get("startTime") for request in service.requests]
-    assert starts[3:6] == ["2024-05-06T08:00:03Z"] * 3
-    assert [line for line in done.warnings if "starting again in" in line] == done.warnings
+    assert starts[3:6] == ["2024-05-06T08:00:02Z"] * 3
+    assert [line for line in done.warnings if " is requested again from " in line] == done.warnings
     assert len(done.warnings) == 2
     covered(done)
 
@@ -68,7 +68,7 @@ def test_pages_out_of_order_lose_nothing(service: Service, sync: Sync) -> None:
     (warning,) = done.warnings
     assert warning.startswith("The service sends events out of order: the bookmark stays")
     values = [s["bookmarks"]["audit_events"]["replication_key_value"] for s in done.states]
-    assert values == ["2024-05-06T08:00:00Z"] * 2 + ["2024-05-06T08:00:05Z"]
+    assert values == ["2024-05-06T08:00:00Z", "2024-05-06T08:00:05Z"]
 
 
 def test_a_run_that_breaks_off_out_of_order_is_read_again(service: Service, sync: Sync) -> None:
@@ -128,6 +128,32 @@ def test_the_closing_line_tells_of_late_events(service: Service, sync: Sync) -> 
     assert "0 events delivered, nothing new; 0 of them late;" in summary(sync(state=done.state).log)
 
 
+@pytest.mark.parametrize("lane", [{}, {"stream_maps": {"audit_events": {"x": "id"}}}])
+def test_ids_that_cannot_be_told_apart_when_stored_end_the_run(
+    lane: dict[str, Any], service: Service, sync: Sync
+) -> None:
+    """The events before are delivered; the one after is not dropped as a repeat of the first."""
+    texts = [json.dumps(an_event(id=f"evt-{n}")) for n in ("a", "\ud800", "\ud801")]
+    page = f'{{"auditEvents": [{", ".join(texts)}]}}'
+    service.add_faults([Fault(kind="body", text=page.encode())])
+    done = sync(**lane)
+    assert done.exit_code == 1
+    assert done.ids == ["evt-a"]
+    (line,) = done.errors
+    assert line.startswith("AE-EVENT: ")
+    assert r"event 2 of the page: its id 'evt-\ud800' cannot be stored as it is" in line
+    assert done.messages[-1]["type"] == "STATE"
+
+
+def test_an_empty_cursor_is_warned_about_once(service: Service, sync: Sync) -> None:
+    """It is treated as absent: the events of its page are delivered, and the run succeeds."""
+    page = {"auditEvents": TEN_EVENTS, "nextCursor": ""}
+    service.add_faults([Fault(kind="body", text=json.dumps(page).encode())])
+    done = sync().raise_for_exit_code()
+    assert done.ids == TEN_IDS
+    assert done.warnings == ["The service sent an empty nextCursor: it is treated as absent"]
+
+
 @pytest.mark.parametrize("ignored", ["startTime", "endTime"])
 def test_a_service_that_ignores_a_bound_changes_nothing(
     ignored: str, service: Service, sync: Sync
@@ -138,4 +164,4 @@ def test_a_service_that_ignores_a_bound_changes_nothing(
     bound = {"startTime": "start_date", "endTime": "end_date"}[ignored]
     done = sync(**{bound: "2024-05-06T08:00:04Z"}).raise_for_exit_code()
     assert done.ids == (TEN_IDS[4:] if bound == "start_date" else TEN_IDS[:5])
-    assert ["outside of the range" in line for line in done.warnings] == [True]
+    assert ["outside of the requested range" in line for line in done.warnings] == [True]

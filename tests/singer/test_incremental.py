@@ -166,11 +166,11 @@ def test_a_state_of_another_organization_is_refused(service: Service, sync: Sync
 
 
 def test_types_added_since_the_bookmark_are_warned_about(service: Service, sync: Sync) -> None:
-    """Their older events were never asked for."""
+    """Their older events were never requested."""
     service.add(events("08:00:00"))
     state = sync(action_types=["workspace_create"]).state
     widened = sync(state=state, action_types=["workspace_create", "more"]).raise_for_exit_code()
-    assert "older events of 'more' were never asked for" in widened.warnings[0]
+    assert "older events of 'more' were never requested" in widened.warnings[0]
     assert sync(state=widened.state, action_types=["more"]).warnings == []
 
 

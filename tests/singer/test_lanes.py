@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from singer_sdk.singerlib import RecordMessage
 
-from tap_audit_events.events.page import encode, read_page, read_record, split_page
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.events.exact_json import encode, read_record
+from tap_audit_events.events.page import parse_page
 from tap_audit_events.sandbox import Service
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.stream import AuditEventsStream
@@ -67,7 +69,7 @@ odd_texts = st.text(st.sampled_from(["a", "\0", "\ud800", "\udc00", "é", "\\", 
 )
 def test_both_lanes_write_the_same_messages(texts: list[bytes]) -> None:
     """For any events: unknown fields, odd texts, any form of time, any layout."""
-    page = read_page(split_page(an_envelope(*texts)))
+    page = parse_page(an_envelope(*texts))
     assert page.malformed is None
     verbatim, sdk = WriterIntoMemory(), WriterIntoMemory()
     verbatim.write_records("audit_events", page.texts, NOW)
@@ -90,7 +92,7 @@ def written_by(settings: dict[str, Any], *, verbatim: bool) -> list[Any]:
     writer = WriterIntoMemory()
     with pytest.MonkeyPatch.context() as patch:
         if not verbatim:
-            patch.setattr(AuditEventsStream, "_is_verbatim", property(lambda _: False))
+            patch.setattr(AuditEventsStream, "is_verbatim", property(lambda _: False))
         TapAuditEvents(config=dict(settings), message_writer=writer).sync_all()
     return lines_without_time(writer.written.getvalue())
 
@@ -110,7 +112,7 @@ def lane_of(settings: dict[str, Any], catalog: dict[str, Any] | None = None) -> 
     tap = TapAuditEvents(config=settings, catalog=catalog)
     (stream,) = tap.streams.values()
     assert isinstance(stream, AuditEventsStream)
-    return stream._is_verbatim
+    return stream.is_verbatim
 
 
 def test_the_verbatim_lane_serves_only_where_nothing_is_changed(
@@ -126,6 +128,59 @@ def test_the_verbatim_lane_serves_only_where_nothing_is_changed(
     assert not lane_of(settings | {"stream_maps": {"copy": {"__source__": "audit_events"}}})
     metadata_of(catalog, "properties", "actor", "properties", "email")["selected"] = False
     assert not lane_of(settings, catalog)
+
+
+HUGE = b"1e999999999999999999999"
+
+
+@pytest.mark.parametrize(
+    "lane",
+    [
+        {"flattening_enabled": True, "flattening_max_depth": 1},
+        {"flattening_enabled": True, "flattening_max_depth": 9},
+        {"stream_maps": {"audit_events": {"copy": "entity", "text": "str(entity['number'])"}}},
+        {
+            "stream_maps": {"audit_events": {"copy": "entity['number']"}},
+            "flattening_enabled": True,
+            "flattening_max_depth": 1,
+        },
+    ],
+    ids=["flat", "flatter", "map", "both"],
+)
+def test_a_huge_exponent_keeps_its_digits(
+    lane: dict[str, Any], service: Service, sync: Sync
+) -> None:
+    """No type of Python's holds it; it is delivered wherever the SDK puts it."""
+    event = json.dumps(an_event(entity={"number": "HUGE", "deep": {"number": ["HUGE"]}}))
+    service.add_raw([event.encode().replace(b'"HUGE"', HUGE)])
+    stdout = sync(**lane).raise_for_exit_code().stdout
+    assert stdout.count(HUGE) >= 2
+    assert b"Raw object" not in stdout
+    assert b"HugeNumber" not in stdout
+
+
+def test_an_error_of_the_sdk_is_not_blamed_on_stream_maps(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """Only an expression of a stream map is the user's to fix; STATE is written either way."""
+    service.add([an_event()])
+    flat = settings | {"flattening_enabled": True, "flattening_max_depth": 1}
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("a defect")
+
+    for config, expected in (
+        (flat, ValueError),
+        (flat | {"stream_maps": {"audit_events": {"x": "id"}}}, SettingsError),
+    ):
+        writer = WriterIntoMemory()
+        tap = TapAuditEvents(config=config, message_writer=writer)
+        (stream,) = tap.streams.values()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(stream.stream_maps[0]), "transform", fail)
+            with pytest.raises(expected, match="a defect"):
+                tap.sync_all()
+        assert writer.messages[-1]["type"] == "STATE"
 
 
 def test_what_came_leaves_byte_for_byte(service: Service, sync: Sync) -> None:

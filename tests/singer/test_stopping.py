@@ -86,14 +86,27 @@ def judge(done: Run, signal_number: int) -> None:
     )
 
 
-@pytest.mark.parametrize("environment", [{}, UNBUFFERED])
-@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+LANES: dict[str, dict[str, Any]] = {
+    "verbatim": {},
+    "SDK": {"stream_maps": {"audit_events": {"added": "id"}}},
+}
+
+
+@pytest.mark.parametrize("lane", LANES)
+@pytest.mark.parametrize(
+    ("signal_number", "environment"),
+    [(signal.SIGTERM, {}), (signal.SIGTERM, UNBUFFERED), (signal.SIGINT, {})],
+)
 def test_a_signal_ends_the_run_after_a_whole_line(
-    signal_number: signal.Signals, environment: dict[str, str], service: Service, start: Start
+    signal_number: signal.Signals,
+    environment: dict[str, str],
+    lane: str,
+    service: Service,
+    start: Start,
 ) -> None:
     """Also while the reader is slow and the pipe is full."""
     service.add(EVENTS)
-    process = start(environment, page_size=1000)
+    process = start(environment, page_size=1000, **LANES[lane])
     before = read_lines(process, 2)  # more than the pipe holds waits to be written
     process.send_signal(signal_number)
     done = finished(process, before)
@@ -105,16 +118,17 @@ def test_a_signal_ends_the_run_after_a_whole_line(
     ("fault", "sign"),
     [
         (Fault(kind="hang", seconds=300, when="3"), "Reading "),
-        (Fault(kind="status", code=503, retry_after="600", when="3-"), "Asking again in 600"),
+        (Fault(kind="status", code=503, retry_after="600", when="3-"), "Retry 1 of 8 in 600"),
     ],
 )
+@pytest.mark.parametrize("lane", LANES)
 def test_a_wait_on_the_service_ends_at_once(
-    fault: Fault, sign: str, service: Service, start: Start
+    fault: Fault, sign: str, lane: str, service: Service, start: Start
 ) -> None:
-    """Neither an answer that does not come nor a backoff holds the run; nothing is lost."""
+    """Neither a response that does not come nor a backoff holds the run; nothing is lost."""
     service.add(EVENTS)
     service.add_faults([fault])
-    process = start(page_size=10)
+    process = start(page_size=10, **LANES[lane])
     log = wait_for_log(process, sign)
     before = read_lines(process, 1 + 2 * 10 + 2)  # SCHEMA, and two pages with their STATE
     process.send_signal(signal.SIGTERM)

@@ -1,0 +1,151 @@
+"""A service that writes exactly the bytes a test tells it to, and a client of it."""
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from tap_audit_events.config.settings import read_settings
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.window import Window
+from tap_audit_events.service.client import Client
+from tap_audit_events.service.connection import new_session
+from tap_audit_events.service.rate_limiter import RateLimiter
+from tests.builders import ORGANIZATION_ID
+
+WINDOW = Window(None, Instant("2026-01-31T00:00:00"))
+EMPTY_PAGE = b'{"auditEvents": []}'
+
+Headers = tuple[str, ...]
+
+
+class Peer:
+    """The service's side of one connection."""
+
+    def __init__(self, connection: socket.socket, heard: list[str]) -> None:
+        self._socket = connection
+        self._file = connection.makefile("rb")
+        self._heard = heard
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+
+    def hear(self) -> bool:
+        """Read a request; whether there was one."""
+        lines = list(iter(self._file.readline, b"\r\n"))[:1] if self._file.peek(1) else []
+        self._heard += [line.decode() for line in lines]
+        return bool(lines)
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
+
+    def respond(self, body: bytes = EMPTY_PAGE, *headers: str) -> None:
+        """Send a response with status 200."""
+        self.send(head(f"Content-Length: {len(body)}", *headers) + body)
+
+    def reset(self) -> None:
+        """Close the connection with RST instead of FIN."""
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self._socket.shutdown(socket.SHUT_RD)
+
+
+Script = Callable[[Peer], object]
+"""Serves one connection, which is closed when it returns."""
+
+
+def head(*headers: str) -> bytes:
+    """The start of a response with status 200."""
+    return "\r\n".join(["HTTP/1.1 200 OK", *headers, "", ""]).encode()
+
+
+def keeps_open(peer: Peer) -> None:
+    """Serves every request of the connection with an empty page."""
+    while peer.hear():
+        peer.respond()
+
+
+@dataclass
+class Scripted:
+    """A running service.
+
+    Attributes:
+        heard: the first line of each request.
+        connections: how many there were.
+    """
+
+    base_url: str
+    heard: list[str] = field(default_factory=list)
+    connections: int = 0
+
+
+@contextmanager
+def scripted_service(*scripts: Script) -> Iterator[Scripted]:
+    """Serve each connection with the next script; the last one serves all others too."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    service = Scripted(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    threads: list[threading.Thread] = []
+    open_connections: list[socket.socket] = []
+
+    def serve(connection: socket.socket, script: Script) -> None:
+        with connection, suppress(OSError):
+            script(Peer(connection, service.heard))
+
+    def listen() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                script = scripts[min(service.connections, len(scripts) - 1)]
+                service.connections += 1
+                open_connections.append(connection)
+                threads.append(threading.Thread(target=serve, args=(connection, script)))
+                threads[-1].start()
+
+    threads.append(threading.Thread(target=listen))
+    threads[0].start()
+    try:
+        yield service
+    finally:
+        for each in (listener, *open_connections):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for thread in threads:
+            thread.join()
+
+
+class LoggedLines(logging.Logger):
+    """Keeps its messages."""
+
+    def __init__(self) -> None:
+        super().__init__("scripted", logging.INFO)
+        self.lines: list[str] = []
+
+    def handle(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+@dataclass
+class ClientOfService:
+    """A client, and what it goes through."""
+
+    client: Client
+    limiter: RateLimiter
+    logger: LoggedLines
+
+    def fetch(self, cursor: str | None = None) -> Sequence[str]:
+        """The ids of a page."""
+        return self.client.fetch(WINDOW, cursor).ids
+
+
+def client_of(service: Scripted, **settings: Any) -> ClientOfService:
+    """A client that does not retry, unless the settings say so."""
+    given = {
+        "base_url": service.base_url,
+        "organization_id": ORGANIZATION_ID,
+        "access_token": "acme_pat_scripted",
+        "max_retries": 0,
+    }
+    limiter, logger = RateLimiter(4), LoggedLines()
+    client = Client(read_settings(given | settings), new_session, limiter=limiter, logger=logger)
+    return ClientOfService(client, limiter, logger)

@@ -1,0 +1,166 @@
+"""The bound of a response counts the bytes that come, whatever the headers say."""
+
+import gc
+import gzip
+from collections.abc import Callable
+
+import pytest
+
+from tap_audit_events.errors.exceptions import ContractError, RefusedError, RetryableError
+from tap_audit_events.service import body
+from tests.service.scripted import EMPTY_PAGE, Peer, Script, client_of, head, scripted_service
+
+MEGABYTE = 1_000_000
+
+
+def chunked(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data)
+
+
+def sends(*pieces: bytes) -> Script:
+    """Responds to one request with these bytes, and closes the connection."""
+
+    def serve(peer: Peer) -> None:
+        peer.hear()
+        for piece in pieces:
+            peer.send(piece)
+
+    return serve
+
+
+def spaces(count: int) -> bytes:
+    """A page of so many bytes."""
+    return EMPTY_PAGE.ljust(count)
+
+
+FRAMINGS: dict[str, Callable[[bytes], bytes]] = {
+    "length": lambda page: head(f"Content-Length: {len(page)}") + page,
+    "no length": lambda page: head() + page,
+    "chunked": lambda page: head("Transfer-Encoding: chunked") + chunked(page),
+    "chunked with a length": lambda page: (
+        head("Content-Length: 10", "Transfer-Encoding: chunked") + chunked(page)
+    ),
+    "chunked, odd case": lambda page: (
+        head("Content-Length: 10", "transfer-encoding: CHUNKED") + chunked(page)
+    ),
+    "gzip": lambda page: head("Content-Encoding: gzip") + gzip.compress(page),
+    "gzip, chunked": lambda page: (
+        head("Content-Encoding: gzip", "Transfer-Encoding: chunked") + chunked(gzip.compress(page))
+    ),
+    "gzip, twice": lambda page: (
+        head("Content-Encoding: gzip, gzip") + gzip.compress(gzip.compress(page))
+    ),
+    "identity": lambda page: (
+        head("Content-Encoding: identity", f"Content-Length: {len(page)}") + page
+    ),
+}
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+def test_a_page_of_the_largest_size_is_read(framing: str) -> None:
+    """However it is framed and compressed."""
+    page = spaces(MEGABYTE)
+    with scripted_service(sends(FRAMINGS[framing](page))) as service:
+        assert client_of(service, max_response_megabytes=1).fetch() == []
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+def test_a_page_that_is_a_byte_too_large_is_refused(framing: str) -> None:
+    """It is not retried, and its connection is not used again."""
+    response = FRAMINGS[framing](spaces(MEGABYTE + 1))
+    with scripted_service(sends(response)) as service:
+        with pytest.raises(ContractError) as raised:
+            client_of(service, max_response_megabytes=1, max_retries=3).fetch()
+        assert raised.value.code == "AE-TOO-LARGE"
+        assert raised.value.details == "more than 1,000,000 bytes"
+        assert len(service.heard) == 1
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        ["Content-Length: 19", "Content-Length: 5000000"],
+        ["Content-Length: 19, 5000000"],
+        ["Content-Length: 19, 19"],
+        ["Content-Length: -1"],
+        ["Content-Length: 1_0"],
+        ["Content-Length: ²"],
+        ["Content-Length: many"],
+        [f"Content-Length: {'9' * 5000}"],
+    ],
+    ids=lambda lengths: lengths[-1][:40],
+)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_length_that_makes_no_sense_does_not_evade_the_bound(lengths: list[str]) -> None:
+    """A body without end is read up to the bound, or not at all."""
+
+    def endless(peer: Peer) -> None:
+        peer.hear()
+        peer.send(head(*lengths))
+        while True:
+            peer.send(b" " * 100_000)
+
+    codes = "AE-TOO-LARGE|AE-CUT|AE-NO-JSON"
+    with (
+        scripted_service(endless) as service,
+        pytest.raises((ContractError, RetryableError), match=codes),
+    ):
+        client_of(service, max_response_megabytes=1).fetch()
+    gc.collect()  # urllib3 leaves the connection open if two lengths differ
+
+
+def test_a_length_above_the_bound_is_refused_before_it_is_read() -> None:
+    """Nothing of the body has to come."""
+    with (
+        scripted_service(sends(head("Content-Length: 1000001"))) as service,
+        pytest.raises(ContractError, match="AE-TOO-LARGE"),
+    ):
+        client_of(service, max_response_megabytes=1).fetch()
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked", "gzip, chunked"])
+def test_a_body_that_is_cut_is_retried(framing: str) -> None:
+    """However much of it came."""
+    whole = FRAMINGS[framing](spaces(1000))
+    for cut in (5, 8, 20):  # 5: the last chunk, which is empty
+        with scripted_service(sends(whole[:-cut]), sends(whole)) as service:
+            client = client_of(service, max_retries=1)
+            assert client.fetch() == []
+            (line,) = client.logger.lines
+            assert "AE-CUT: " in line
+
+
+def test_a_bomb_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compressed bytes are decompressed a chunk at a time, up to the bound."""
+    monkeypatch.setattr(body, "_CHUNK_BYTES", 1000)
+    bomb = gzip.compress(200 * MEGABYTE * b" ", compresslevel=1)
+    seen: list[int] = []
+    read_start = body.read_start
+
+    def noting(response: object, most_bytes: int) -> bytes:
+        start = read_start(response, most_bytes)  # type: ignore[arg-type]
+        seen.append(len(start))
+        return start
+
+    monkeypatch.setattr(body, "read_start", noting)
+    with (
+        scripted_service(sends(head("Content-Encoding: gzip") + bomb)) as service,
+        pytest.raises(ContractError, match="AE-TOO-LARGE"),
+    ):
+        client_of(service, max_response_megabytes=1).fetch()
+    assert seen == [MEGABYTE + 1]
+
+
+def test_of_an_error_only_the_start_is_read() -> None:
+    """Its connection is closed, since the rest was not read."""
+
+    def endless(peer: Peer) -> None:
+        peer.hear()
+        peer.send(b"HTTP/1.1 403 No\r\n\r\nNope. ")
+        while True:
+            peer.send(b"x" * 100_000)
+
+    with scripted_service(endless) as service, pytest.raises(RefusedError) as raised:
+        client_of(service).fetch()
+    assert raised.value.code == "AE-403"
+    assert "Nope. xxx" in raised.value.details

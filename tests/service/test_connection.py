@@ -1,0 +1,184 @@
+"""A response has a deadline as a whole, however slowly and in whatever form it comes."""
+
+import io
+import socket
+import time
+from contextlib import closing
+from typing import cast
+
+import pytest
+
+from tap_audit_events.errors.exceptions import RetryableError
+from tap_audit_events.service import connection
+from tests.service.scripted import Peer, Script, client_of, head, keeps_open, scripted_service
+
+CHUNKED = head("Transfer-Encoding: chunked")
+PAGE = b'{"auditEvents": []}'
+
+
+def dripping(start: bytes, piece: bytes) -> Script:
+    """Sends a piece each few milliseconds for ever, so that no single read has to wait long."""
+
+    def serve(peer: Peer) -> None:
+        peer.hear()
+        peer.send(start)
+        while True:
+            time.sleep(0.01)
+            peer.send(piece)
+
+    return serve
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        (b"HTTP/1.1 2", b"0"),
+        (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+        (head("Content-Length: 100000"), b"x"),
+        (head(), b"x"),
+        (CHUNKED, b"1\r\nx\r\n"),
+        (CHUNKED + b"1;", b"x"),
+        (CHUNKED + b"0\r\n", b"X: x\r\n"),
+        (head("Content-Encoding: gzip"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0"),
+        (b"HTTP/1.1 503 No\r\n\r\n", b"x"),
+    ],
+    ids=[
+        "100 Continue", "103 Early Hints", "status", "header", "length", "no length", "chunks",
+        "chunk extension", "trailers", "empty gzip members", "error",
+    ],
+)  # fmt: skip
+def test_a_response_without_end_is_a_timeout(
+    start: bytes, piece: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each wait on bytes is short; only the whole takes too long."""
+    monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
+    with (
+        scripted_service(dripping(start, piece)) as service,
+        pytest.raises(RetryableError) as raised,
+    ):
+        client_of(service, request_timeout_seconds=1).fetch()
+    assert raised.value.code == "AE-TIMEOUT"
+
+
+def test_a_service_that_sends_nothing_is_a_timeout() -> None:
+    """As ever: each wait on bytes lasts for `request_timeout_seconds`."""
+
+    def silent(peer: Peer) -> None:
+        while peer.hear():
+            pass
+
+    with scripted_service(silent) as service, pytest.raises(RetryableError) as raised:
+        client_of(service, request_timeout_seconds=0.1).fetch()
+    assert raised.value.code == "AE-TIMEOUT"
+
+
+class Time:
+    """A clock that goes on with each look at it."""
+
+    def __init__(self, step: float) -> None:
+        self.now = 0.0
+        self._step = step
+
+    def monotonic(self) -> float:
+        self.now += self._step
+        return self.now
+
+
+def test_each_response_of_a_connection_has_its_own_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many responses may together take longer than one may."""
+    clock = Time(60.0)
+    monkeypatch.setattr(connection, "time", clock)
+    with scripted_service(keeps_open) as service:
+        client = client_of(service, request_timeout_seconds=60)
+        for _ in range(20):
+            client.fetch()
+        assert service.connections == 1
+    assert clock.now > 2 * 60 * connection.DEADLINE_FACTOR
+
+
+@pytest.mark.parametrize(("reads", "is_in_time"), [(14, True), (15, False)])
+def test_a_response_may_take_ten_times_the_timeout(
+    reads: int, is_in_time: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bytes are read until then; the last read waits only for what is left."""
+    assert connection.DEADLINE_FACTOR == 10
+    monkeypatch.setattr(connection, "time", Time(0.7))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(1.0)
+        raw = cast("io.RawIOBase", ours.makefile("rb", buffering=0))
+        with closing(connection._DeadlineReader(raw, ours)) as reader:
+            theirs.sendall(b"x" * reads)
+            try:
+                for _ in range(reads):
+                    assert reader.readinto(bytearray(1)) == 1
+            except TimeoutError:
+                assert not is_in_time
+            else:
+                assert is_in_time
+        assert 0 < (ours.gettimeout() or 0) < 1
+
+
+@pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])
+def test_an_interim_response_is_skipped(status: str) -> None:
+    """The response follows it (RFC 9110, section 15.2)."""
+
+    def serve(peer: Peer) -> None:
+        while peer.hear():
+            peer.send(3 * f"HTTP/1.1 {status}\r\nLink: </style.css>\r\n\r\n".encode())
+            peer.respond(b'{"auditEvents": [{"id": "a", "occurredAt": "2026-01-01T00:00:00Z"}]}')
+
+    with scripted_service(serve) as service:
+        client = client_of(service)
+        assert [client.fetch(), client.fetch()] == [["a"], ["a"]]
+        assert service.connections == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"x\r\n" + PAGE,
+        b"\r\n" + PAGE,
+        b"-1\r\n" + PAGE,
+        b"-5\r\n" + PAGE,
+        b"13\r\n" + PAGE + b"\r\nzz\r\n",
+        b"ffffffffffffffffffffffff\r\n" + PAGE,
+        b"1" * 70_000 + b"\r\n",
+        b"13\r\n" + PAGE[:10],
+        b"",
+    ],
+    ids=["letter", "none", "-1", "-5", "second", "huge", "long", "cut", "empty"],
+)
+def test_a_bad_chunk_size_is_a_cut_response(body: bytes) -> None:
+    """It is retried, and the whole response comes."""
+
+    def cut(peer: Peer) -> None:
+        peer.hear()
+        peer.send(CHUNKED + body)
+
+    with scripted_service(cut, keeps_open) as service:
+        client = client_of(service, max_retries=1)
+        assert client.fetch() == []
+    (line,) = client.logger.lines
+    assert "AE-CUT: The response is incomplete" in line
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("size", [b"-1", b"-5"])
+def test_a_negative_chunk_size_does_not_evade_the_bound(size: bytes) -> None:
+    """Python's own client would read until the service ends the connection."""
+
+    def endless(peer: Peer) -> None:
+        peer.hear()
+        peer.send(CHUNKED + size + b"\r\n")
+        while True:
+            peer.send(b" " * 100_000)
+
+    with scripted_service(endless) as service, pytest.raises(RetryableError) as raised:
+        client_of(service, max_response_megabytes=1).fetch()
+    assert raised.value.code == "AE-CUT"

@@ -1,0 +1,79 @@
+"""How often a request is retried, and how long the waits before that are."""
+
+import logging
+
+import backoff
+import pytest
+
+from tap_audit_events.errors.exceptions import RefusedError, RetryableError
+from tap_audit_events.service.retries import LONGEST_BACKOFF_SECONDS, Retries
+from tap_audit_events.service.retry_after import LONGEST_RETRY_AFTER_SECONDS
+
+LOGGER = logging.getLogger("retries")
+
+
+def an_error(retry_after_seconds: float | None = None) -> RetryableError:
+    error = RetryableError("AE-500", details="status 503")
+    error.retry_after_seconds = retry_after_seconds
+    return error
+
+
+def waits(most: int, retry_after_seconds: float | None = None) -> list[float]:
+    retries = Retries(most, LOGGER)
+    return [retries.seconds_before_next(an_error(retry_after_seconds)) for _ in range(most)]
+
+
+def test_the_longest_waits_double_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exponential backoff."""
+    monkeypatch.setattr(backoff, "full_jitter", lambda seconds: seconds)
+    assert waits(9) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert LONGEST_BACKOFF_SECONDS == 60
+
+
+def test_each_wait_is_anything_up_to_the_longest() -> None:
+    """Full jitter: many clients that failed together do not come back together."""
+    drawn = [waits(5) for _ in range(300)]
+    for number, longest in enumerate((1, 2, 4, 8, 16)):
+        seconds = [each[number] for each in drawn]
+        assert 0 <= min(seconds) < longest / 4
+        assert longest * 3 / 4 < max(seconds) <= longest
+        assert len(set(seconds)) > 200
+
+
+@pytest.mark.parametrize("seconds", [0.5, 10.0, 100.0, LONGEST_RETRY_AFTER_SECONDS])
+def test_retry_after_is_a_minimum(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backoff may be longer, and counts on meanwhile."""
+    monkeypatch.setattr(backoff, "full_jitter", lambda longest: longest)
+    expected = [max(seconds, longest) for longest in (1, 2, 4, 8)]
+    assert waits(4, seconds) == expected
+
+
+@pytest.mark.parametrize("seconds", [LONGEST_RETRY_AFTER_SECONDS + 1, 1e9, float("inf")])
+def test_a_wait_longer_than_a_run_should_last_ends_it(seconds: float) -> None:
+    """Even the first one; the error names the wait and what came."""
+    with pytest.raises(RefusedError, match=r"AE-RETRY-AFTER.*status 503"):
+        Retries(8, LOGGER).seconds_before_next(an_error(seconds))
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_after_the_last_retry_the_error_is_raised(most: int) -> None:
+    """It says how many there were."""
+    retries = Retries(most, LOGGER)
+    for _ in range(most):
+        retries.seconds_before_next(an_error())
+    with pytest.raises(RetryableError) as raised:
+        retries.seconds_before_next(an_error(1e9))
+    gave_up = f"; gave up after {most} retries" if most else ""
+    assert raised.value.details == f"status 503{gave_up}"
+    assert raised.value.code == "AE-500"
+
+
+def test_each_wait_is_logged_before_it_begins(caplog: pytest.LogCaptureFixture) -> None:
+    """Its number, its length and its reason."""
+    retries = Retries(3, LOGGER)
+    for _ in range(2):
+        retries.seconds_before_next(an_error(70.0))
+    assert caplog.messages == [
+        f"Retry {number} of 3 in 70.0 s: AE-500: The service failed (status 503)"
+        for number in (1, 2)
+    ]

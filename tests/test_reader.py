@@ -1,0 +1,125 @@
+"""The core without any face: pages of events in order, each event once, without Singer."""
+
+import logging
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tap_audit_events.config.settings import read_settings
+from tap_audit_events.events.exact_json import read_record
+from tap_audit_events.events.instants import text_of
+from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.extraction.watermark_json import from_json, to_json
+from tap_audit_events.reader import Reader
+from tap_audit_events.runtime import Runtime
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+
+NOW = datetime(2024, 5, 7, tzinfo=UTC)
+LOGGER = logging.getLogger("reader")
+
+
+def events(first: int, end: int) -> list[dict[str, Any]]:
+    """An event each second, from the first number up to the end."""
+    return [
+        an_event(id=f"{n:04}", at=f"2024-05-06T07:{n // 60:02}:{n % 60:02}Z")
+        for n in range(first, end)
+    ]
+
+
+def a_reader(settings: dict[str, Any], watermark: Watermark, **more: Any) -> Reader:
+    runtime = Runtime(now=lambda: NOW)
+    read = read_settings(settings | {"page_size": 10} | more)
+    return Reader(read, watermark, runtime=runtime, logger=LOGGER)
+
+
+def ids_of(reader: Reader) -> list[str]:
+    """Read a range to its end; every page is written at once."""
+    ids: list[str] = []
+    for page in reader.pages():
+        assert len(page.texts()) <= 10
+        ids += [read_record(text)["id"] for text in page.texts()]
+        page.all_written()
+    return ids
+
+
+def test_importing_it_imports_no_sdk() -> None:
+    """Other faces than Singer's need none."""
+    code = "import sys, tap_audit_events.reader; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "tap_audit_events.extraction.plan" in loaded
+    assert [name for name in loaded if name.startswith(("singer_sdk", "click"))] == []
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_pages_come_in_order_and_each_event_once(
+    concurrency: int, service: Service, settings: dict[str, Any]
+) -> None:
+    """Whatever the number of requests in flight."""
+    service.add(events(0, 95))
+    reader = a_reader(settings, Watermark(), concurrency=concurrency)
+    assert ids_of(reader) == [event["id"] for event in events(0, 95)]
+    assert reader.delivery.delivered == 95
+    bookmark = reader.delivery.watermark.bookmark
+    assert bookmark is not None
+    assert text_of(bookmark) == events(94, 95)[0]["occurredAt"]
+
+
+def test_a_second_run_continues_from_the_state_of_the_first(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """The watermark as JSON is all that it needs: only new and late events come."""
+    late = an_event(id="late", at="2024-05-06T07:00:15.5Z")
+    service.add(events(0, 30))
+    first = a_reader(settings, Watermark(lookback_seconds=300))
+    assert len(ids_of(first)) == 30
+    state = to_json(first.delivery.watermark)
+    service.add([late, *events(30, 35)])
+    second = a_reader(settings, from_json(state, lookback_seconds=300))
+    expected = ["late", *(event["id"] for event in events(30, 35))]
+    assert ids_of(second) == expected
+    assert second.delivery.late == 1
+
+
+def test_what_was_not_written_is_not_delivered(service: Service, settings: dict[str, Any]) -> None:
+    """A run that ends early continues after its last page that was written."""
+    service.add(events(0, 30))
+    reader = a_reader(settings, Watermark(), concurrency=1)
+    with closing(reader.pages()) as pages:
+        next(pages).all_written()
+        next(pages)  # not written
+    assert reader.delivery.delivered == 10
+    again = a_reader(settings, reader.delivery.watermark, concurrency=1)
+    assert ids_of(again) == [event["id"] for event in events(10, 30)]
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_closing_it_early_ends_every_thread(
+    concurrency: int, service: Service, settings: dict[str, Any]
+) -> None:
+    """Also one whose retry would wait for minutes; no request is sent afterwards."""
+    service.add(events(0, 500))
+    service.add_faults([Fault(kind="status", code=503, retry_after="600", when="5-")])
+    before = set(threading.enumerate())
+    reader = a_reader(settings, Watermark(), concurrency=concurrency)
+    with closing(reader.pages()) as pages:
+        next(pages).all_written()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(timeout=30)
+        assert not thread.is_alive()
+    sent = len(service.requests)
+    assert sent <= 5 + concurrency
+
+
+def test_an_empty_range_has_no_pages(service: Service, settings: dict[str, Any]) -> None:
+    """No request is sent."""
+    reader = a_reader(settings, Watermark(), start_date="2030-01-01T00:00:00Z")
+    assert reader.window is None
+    assert ids_of(reader) == []
+    assert service.requests == []
