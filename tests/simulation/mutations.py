@@ -252,8 +252,8 @@ def a_refused_cursor_is_the_end(patch: Patch) -> None:
 def a_refused_cursor_starts_after_the_newest(patch: Patch) -> None:
     """The rest of the newest second is skipped when a window is restarted."""
 
-    def restart(self: WindowReader) -> None:
-        real(self)
+    def restart(self: WindowReader, *, at_page: bool) -> None:
+        real(self, at_page=at_page)
         requested = self._requested
         if requested.start is not None:
             self._requested = replace(requested, start=later(requested.start, seconds=1))
