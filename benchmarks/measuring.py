@@ -75,11 +75,12 @@ def counted(candidate: Candidate, job: Job) -> Counted:
 
 def attempted(candidate: Candidate, job: Job, log: IO[bytes]) -> tuple[Counted, int]:
     """The same for a candidate that may fail: what it delivered, and its exit code."""
-    process = _start(candidate.command(job), job, stdout=subprocess.PIPE, stderr=log)
-    if candidate.output == "dlt":  # It writes files, which are complete only at its end.
-        process.communicate()
-    found = _count(candidate, job, process.stdout)
-    return msgspec.json.decode(found, type=Counted), process.wait()
+    command = candidate.command(job)
+    with _start(command, job, stdout=subprocess.PIPE, stderr=log) as process:
+        if candidate.output == "dlt":  # It writes files, which are complete only at its end.
+            process.communicate()
+        found = _count(candidate, job, process.stdout)
+    return msgspec.json.decode(found, type=Counted), process.returncode
 
 
 def _start(command: Sequence[str], job: Job, **streams: Any) -> subprocess.Popen[bytes]:
