@@ -7,24 +7,27 @@ from typing import Final
 from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.request_budget import COST_OF_SPLIT, RequestBudget
+from tap_audit_events.extraction.request_budget import COST_OF_CUT, RequestBudget
 from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
 from tap_audit_events.extraction.window_sizes import WindowSizes
 
 WINDOW_PAGES: Final = 8
 """Pages that a window is cut to at most, so that the first one is soon read to its end."""
 
+FIRST_WINDOWS, FIRST_PAGES = 2, 12
+"""The first windows are larger: they show how events lie, and few of them can be empty."""
+
 LAST_SHARE: Final = 0.8
 """A worker gets at most this share of its part of the pages that are left."""
 
 FEW_PAGES: Final = 3
-"""A window in progress is not split for fewer pages."""
+"""A window in progress is not given up for fewer pages."""
 
-SPLIT_FACTOR: Final = 2
-"""A window in progress is split if it has so many times the pages that were expected."""
+TOO_LARGE: Final = 2
+"""A window in progress is given up if so many times the pages that were expected are left."""
 
 UNKNOWN_PAGES: Final = 0.5
-"""Expected of a window about which nothing is known: it may be split after its first page."""
+"""Expected of a window about which nothing is known."""
 
 MOST_DOUBLINGS: Final = 10
 """Of the size of a window after empty ones."""
@@ -66,7 +69,6 @@ class Plan:
         self._budget = RequestBudget(page_size)
         self._newest_bytes = 1
         self._is_sequential = concurrency == 1
-        self._is_in_order = True
         self._empty_windows = 0
 
     @property
@@ -111,7 +113,6 @@ class Plan:
             self._budget.count(reader, page)
         self._newest_bytes = max(1, page.size)
         reader.accept(page)
-        self._is_in_order = self._is_in_order and reader.in_order
         if reader.is_read:
             self._empty_windows = 0 if reader.events_read else self._empty_windows + 1
 
@@ -125,7 +126,8 @@ class Plan:
         self.in_flight -= 1
         reader.fail(error)
         is_refused = isinstance(error, CursorRefusedError)
-        if is_refused and reader.error is not None and not self._is_sequential:
+        is_parallel = self._concurrency > 1 and not reader.is_alone
+        if is_refused and reader.error is not None and is_parallel:
             self._is_sequential = True
             reader.restart_alone()
         if is_refused and reader.error is None:
@@ -186,7 +188,7 @@ class Plan:
         return held + min(pages_before, room / 2) < room
 
     def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
-        """The window as it should be requested: as it is, cut or split; None if it should wait."""
+        """The window as it should be requested: as it is, cut or begun again; None if it waits."""
         if self._is_sequential and self._concurrency > 1 and not reader.is_alone:
             reader.restart_alone()
         if not is_parallel or not self.windows:
@@ -194,7 +196,7 @@ class Plan:
         if reader.is_requested:
             if not self._is_too_large(reader):
                 return reader
-            reader = self._split(reader)
+            reader = self._begin_again(reader)
         if self._budget.can_afford(1, self._unread()):
             self._cut(reader)
         elif self.in_flight:
@@ -210,7 +212,8 @@ class Plan:
         expected = self._sizes.pages_left(reader)
         open_pages = sum(_pages_left(each) for each in self._unread() if each.is_requested)
         share = LAST_SHARE * (expected + open_pages) / self._concurrency
-        pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
+        most = FIRST_PAGES if self.windows <= FIRST_WINDOWS else WINDOW_PAGES
+        pages = min(most, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
         reader.expected_pages = expected if is_small else pages
@@ -220,24 +223,24 @@ class Plan:
             self._insert_after(reader, reader.cut(at))
 
     def _is_too_large(self, reader: WindowReader) -> bool:
-        """Whether a window in progress should be split.
+        """Whether a window in progress should be given up, to read it in parts.
 
-        Not after events out of order: one of them may follow in the part that is given up.
+        All of it is requested again, as an event out of order may follow anywhere in its pages.
         """
+        pages_left = self._sizes.pages_left(reader)
         return (
-            reader.pages_read >= SPLIT_FACTOR * reader.expected_pages
-            and reader.can_split
-            and self._is_in_order
-            and self._budget.can_afford(COST_OF_SPLIT, self._unread())
-            and self._sizes.pages_left(reader) > FEW_PAGES
+            pages_left > max(FEW_PAGES, TOO_LARGE * _pages_left(reader))
+            and reader.can_begin_again
+            and self._sizes.can_cut(reader)
+            and self._budget.can_afford(reader.pages_read + COST_OF_CUT, self._unread())
         )
 
-    def _split(self, reader: WindowReader) -> WindowReader:
-        """Give up the unread part of a window, which becomes a window of its own."""
-        rest = reader.split()
-        self._insert_after(reader, rest)
-        self._budget.count_split()
-        return rest
+    def _begin_again(self, reader: WindowReader) -> WindowReader:
+        """Give up a window; it is requested again from its start."""
+        again = reader.begin_again()
+        self._insert_after(reader, again)
+        self._budget.count_again(reader.pages_read)
+        return again
 
     def _insert_after(self, reader: WindowReader, rest: WindowReader) -> None:
         self._readers.insert(self._readers.index(reader) + 1, rest)

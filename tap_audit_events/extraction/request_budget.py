@@ -14,8 +14,8 @@ SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 3
 """Requests beyond those of a sequential run: at most this share of them, and so many."""
 
-COST_OF_SPLIT: Final = 3 + SPARE_SHARE
-"""Requests: up to two pages are requested again, and what is left is cut."""
+COST_OF_CUT: Final = 2
+"""Requests that the parts of a window may waste beyond those that it wastes itself."""
 
 _ROUNDING: Final = 1e-6
 
@@ -46,10 +46,10 @@ class RequestBudget:
         self._wasted += 1 - useful
         self._most_useful = max(self._most_useful, self._useful)
 
-    def count_split(self) -> None:
-        """Count that the newest page of a window will be requested again."""
-        self._useful -= 1
-        self._wasted += 1
+    def count_again(self, pages: int) -> None:
+        """Count that so many pages of a window will be requested again."""
+        self._useful -= pages
+        self._wasted += pages
 
     def can_afford(self, more: float, readers: Sequence[WindowReader]) -> bool:
         """Whether so many more windows keep the run within its bound.

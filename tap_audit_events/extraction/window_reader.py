@@ -5,13 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
-from tap_audit_events.events.instants import Instant, later, whole_second
+from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.pagination import Paginator
+
+MOST_TAKEN: Final = 4000
+"""Events of a window that were taken and can still come again: the watermark recognizes them."""
 
 
 class Request(NamedTuple):
@@ -52,7 +55,7 @@ class WindowReader:
         expected_pages: how many pages it should have.
 
     Attributes:
-        window: the window; a split shortens it.
+        window: the window.
         expected_pages: as above.
         is_in_flight: whether a request is on its way.
         is_read: whether nothing is left to request.
@@ -78,8 +81,8 @@ class WindowReader:
         self._reached = _Progress()
         self._restarted_at_page = False
         self._newest_page_start: Instant | None = None
-        self._page_start_before: Instant | None = None
         self._ready: deque[ReadPage] = deque()
+        self._events_taken = 0
 
     @property
     def is_requested(self) -> bool:
@@ -112,22 +115,15 @@ class WindowReader:
         return self._progress.in_order
 
     @property
-    def can_split(self) -> bool:
-        """Whether a split would request at most two pages again.
-
-        Requests start at whole seconds. So the newest page has to reach into later seconds than
-        that of its start, and the page before it has to start in an earlier one.
-        """
-        newest, start = self._progress.newest, self._newest_page_start
-        if newest is None or start is None or newest < later(whole_second(start), seconds=2):
-            return False
-        before = self._page_start_before
-        return before is None or before < whole_second(start)
+    def can_begin_again(self) -> bool:
+        """Whether it can be given up: what was taken of it would be recognized if it came again."""
+        return self._events_taken <= MOST_TAKEN
 
     def take_page(self) -> ReadPage:
         """Take the oldest page that is ready."""
         taken = self._ready.popleft()
-        return taken._replace(window=self.window)  # a split may have shortened it meanwhile
+        self._events_taken += len(taken.page.ids)
+        return taken
 
     def next_request(self) -> Request:
         """The next request of the window."""
@@ -141,7 +137,6 @@ class WindowReader:
         self.events_read += len(page.ids)
         self._progress.advance(page)
         if page.instants:
-            self._page_start_before = self._newest_page_start
             self._newest_page_start = page.oldest
         try:
             self._paginator.advance(page)
@@ -157,11 +152,19 @@ class WindowReader:
     def fail(self, error: Exception) -> None:
         """Take in what came instead of a page.
 
-        A refused cursor restarts the window, as long as that brings something new.
+        A refused cursor restarts the window at the start of its newest page, as an event out of
+        order may follow there. If that brings nothing new, or was the only page, it restarts at
+        its newest instant. If that brings nothing new either, the error is final.
         """
         self.is_in_flight = False
-        if isinstance(error, CursorRefusedError) and self._has_moved:
-            self._restart()
+        progress = self._progress
+        if not isinstance(error, CursorRefusedError) or not progress.in_order:
+            self._fail(error)
+        elif progress.is_beyond(self._reached):
+            self._reached = progress
+            self._restart(at_page=progress.pages > 1)
+        elif self._restarted_at_page:
+            self._restart(at_page=False)
         else:
             self._fail(error)
 
@@ -170,25 +173,15 @@ class WindowReader:
         self.is_alone = True
         if self.pages_read and self._progress.in_order:
             self.error, self.is_read = None, False
-            self._restart()
+            self._restart(at_page=True)
 
-    def split(self) -> WindowReader:
-        """Give up the pages that are not read yet: they become a window of their own.
-
-        That window starts with the newest page, whose events are requested again, so that an event
-        that comes up to a page too late is still found. If there was only one page, nothing of the
-        window is kept.
-        """
-        start = self.window.start
-        if self.pages_read > 1 and self._newest_page_start is not None:
-            start = self._newest_page_start
-        rest = WindowReader(Window(start, self.window.end, self.window.until))
-        rest.has_more = True
-        self.window = Window(self.window.start, self.window.end, start)
+    def begin_again(self) -> WindowReader:
+        """Give up the window, to request all of it again; the new window can be cut."""
+        again = WindowReader(self.window)
+        again.has_more = True
         self.is_read = True
-        if self.pages_read == 1:
-            self._ready.clear()
-        return rest
+        self._ready.clear()
+        return again
 
     def cut(self, at: Instant) -> WindowReader:
         """Shorten a window that was not requested yet; the rest becomes a window of its own."""
@@ -200,27 +193,14 @@ class WindowReader:
         self.error = error
         self.is_read = True
 
-    @property
-    def _has_moved(self) -> bool:
-        """Whether a restart would bring something new; events out of order could be missed."""
-        progress, reached = self._progress, self._reached
-        if not progress.in_order:
-            return False
-        is_again = progress.pages == 1 and progress.newest == reached.newest
-        return progress.is_beyond(reached) or (self._restarted_at_page and is_again)
-
-    def _restart(self) -> None:
-        """Request the rest of the window without a cursor.
-
-        It restarts at the start of its newest page, as an event out of order may follow there. If
-        that was the only page since the last restart, it restarts at its newest instant.
-        """
+    def _restart(self, *, at_page: bool) -> None:
+        """Request the rest of the window without a cursor, from its newest page or instant."""
         self.restarts += 1
-        progress = self._progress
-        self._restarted_at_page = progress.pages > 1
-        start = self._newest_page_start if progress.pages > 1 else progress.newest
-        self._reached, self._progress = progress, _Progress()
-        self._requested = Window(start or self.window.start, self.window.end, self.window.until)
+        self._restarted_at_page = at_page
+        start = self._newest_page_start if at_page else self._reached.newest
+        start = max(filter(None, [start, self._requested.start]), default=None)
+        self._progress = _Progress()
+        self._requested = Window(start, self.window.end, self.window.until)
         self._paginator.restart()
 
 

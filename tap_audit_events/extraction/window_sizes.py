@@ -11,6 +11,8 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.forecast import Forecast
 from tap_audit_events.extraction.window_reader import WindowReader
 
+_SHORTEST_SECONDS: Final = 4
+
 _LONGEST_SECONDS: Final = 1e12
 """Longer than the range of times."""
 
@@ -43,6 +45,11 @@ class WindowSizes:
         """Pages that are left in a window; something must have been learned."""
         start, end = self._position(reader), self._end_of(reader)
         return self._forecast.expected(start, end) / self._page_size if start < end else 0.0
+
+    def can_cut(self, reader: WindowReader) -> bool:
+        """Whether enough time is left in a window; it cannot be cut within a second."""
+        start = whole_second(self._position(reader))
+        return later(start, seconds=_SHORTEST_SECONDS) < self._end_of(reader)
 
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
         """The whole second after which so many pages should have come, None if it has no more.

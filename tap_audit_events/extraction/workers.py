@@ -139,7 +139,9 @@ class Workers:
             else:
                 self._plan.accept(request, outcome)
             following = self._next_request()
-            if following is None and not self._is_over:
+            if self._is_over:
+                inbox.put(None)
+            elif following is None:
                 self._idle.append(inbox)
             self._assign()
         self._stop.wakeups.put(None)

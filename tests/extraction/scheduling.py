@@ -1,6 +1,7 @@
 """A plan played without threads: a service, a clock, and what was requested and taken."""
 
 import heapq
+import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -87,6 +88,7 @@ class Play:
         page_bytes: the size of each page.
         fails: what a request fails with, None if it succeeds.
         arranged: all events of a window in the order in which the service sends them.
+        ignores: the bounds of a window that the service ignores, of "start" and "end".
         response_seconds: how long the next response takes.
         takes: whether the main thread takes a page now.
     """
@@ -98,6 +100,7 @@ class Play:
     page_bytes: int = 690_000
     fails: Callable[[Sent], Exception | None] = lambda _: None
     arranged: Arranged = lambda positions: positions
+    ignores: str = ""
     response_seconds: Callable[[], float] = lambda: 1.0
     takes: Callable[[], bool] = lambda: True
 
@@ -111,18 +114,27 @@ class Play:
         """Play it to its end."""
         try:
             while not self.plan.is_done:
-                self._send()
-                while self.takes() or not self._in_flight:
-                    page = self.plan.next_page()
-                    if page is None:
-                        break
-                    self._take(page)
-                    self._send()
-                self._receive()
+                self.step()
         except Exception as error:  # noqa: BLE001 - judged by the test
             self.played.error = error
         self.played.restarts = len(self.plan.restarted)
         return self.played
+
+    def step(self) -> None:
+        """Send what is due, take pages if it is time to, and wait for the next response."""
+        self._send()
+        while self.takes() or not self._in_flight:
+            page = self.plan.next_page()
+            if page is None:
+                break
+            self._take(page)
+            self._send()
+        self._receive()
+
+    def receive_all(self) -> None:
+        """Wait for every request in flight, and send no other."""
+        while self._in_flight:
+            self._receive()
 
     def _send(self) -> None:
         played = self.played
@@ -138,7 +150,6 @@ class Play:
         return sum(reader.ready_pages for reader in self.plan._readers)
 
     def _receive(self) -> None:
-        """Let time pass until the next response arrives."""
         if not self._in_flight:
             assert self.plan.is_done, "nothing is requested, and nothing arrives"
             return
@@ -167,8 +178,12 @@ class Play:
 
     def _respond(self, request: Request) -> tuple[Sent, Page]:
         start, end = request.window.start, request.window.until or request.window.end
-        first = bisect_left(self.instants, whole_second(start)) if start else 0
-        stop = bisect_right(self.instants, next_whole_second(end))
+        has_start = start is not None and "start" not in self.ignores
+        first = bisect_left(self.instants, whole_second(start)) if start and has_start else 0
+        has_end = "end" not in self.ignores
+        stop = (
+            bisect_right(self.instants, next_whole_second(end)) if has_end else len(self.instants)
+        )
         offset = int(request.cursor or 0)
         events = self.arranged(range(first, stop))[offset : offset + self.page_size]
         sent = Sent(start, end, offset, min(events, default=stop))
@@ -185,3 +200,17 @@ class Play:
 def pages_needed(count: int, page_size: int) -> int:
     """The requests of a sequential run."""
     return max(1, -(-count // page_size))
+
+
+def evenly(count: int) -> list[Instant]:
+    """The instants of so many events at equal distances."""
+    return [instant((number + 0.5) * RANGE_SECONDS / count) for number in range(count)]
+
+
+def with_any_timing(play: Play, seed: int) -> Play:
+    """Responses take from a moment to long, and pages are taken soon or late."""
+    rng = random.Random(seed)
+    slowness = rng.choice([0.0, 0.5, 0.95])
+    play.response_seconds = lambda: rng.choice([0.01, 0.5, 1.0, 1.0, 7.0])
+    play.takes = lambda: rng.random() >= slowness
+    return play

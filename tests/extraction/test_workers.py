@@ -1,139 +1,341 @@
-"""The threads that send requests: how many pay, and that none is waited for in vain."""
+"""The threads that send requests: each page once and in order, and an end to every wait."""
 
-import itertools
+import gc
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import closing
+from itertools import cycle, islice
 
 import pytest
 
-from tap_audit_events.events.page import Envelope, Page, read_page
-from tap_audit_events.events.window import AsksAhead, Window
-from tap_audit_events.extraction.plan import Export
+from tap_audit_events.errors.exceptions import RefusedError, StoppedError, service_error
+from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction import workers as workers_module
+from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
+from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import Pages
-from tap_audit_events.extraction.workers import Pays, Workers
-from tap_audit_events.sandbox import Service
-from tap_audit_events.singer.tap import TapAuditEvents
-from tests.builders import an_event
-from tests.extraction.scheduling import Play, instant
+from tap_audit_events.extraction.window_reader import ReadPage, Request
+from tap_audit_events.extraction.workers import Workers
+from tests.extraction.scheduling import EVER, Play, evenly
 
-PAGE_SECONDS = 0.004
-"""What a page takes of the processor."""
+PAGE_SIZE = 10
+WAIT_SECONDS = 30
+"""How long a test waits for a thread before it fails."""
 
 
-def processor() -> Callable[[], float]:
-    """A clock that goes on by a page each time it is read, but for the first."""
-    readings = iter(range(10_000))
-    return lambda: next(readings) * PAGE_SECONDS
+class FakeService:
+    """Responds from several threads at once, and notes them."""
+
+    def __init__(self, pages: int) -> None:
+        self._play = Play(evenly(pages * PAGE_SIZE), page_size=PAGE_SIZE)
+        self._lock = threading.Lock()
+        self.threads: set[threading.Thread] = set()
+        self.requests = self.in_flight = self.most_in_flight = 0
+
+    def fetch(self, window: Window, cursor: str | None) -> Page:
+        """The page of a window at a cursor."""
+        with self._lock:
+            self.threads.add(threading.current_thread())
+            self.requests += 1
+            self.in_flight += 1
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            return self.respond(window, cursor)
+        finally:
+            with self._lock:
+                self.in_flight -= 1
+
+    def respond(self, window: Window, cursor: str | None) -> Page:
+        _, page = self._play._respond(Request(None, window, cursor))  # type: ignore[arg-type]
+        return page
 
 
-@pytest.mark.parametrize(
-    ("reply_seconds", "most"), [(0.001, 1), (0.004, 1), (0.0121, 3), (0.1001, 25), (1.001, 250)]
-)
-def test_as_many_pay_as_fit_into_a_reply(reply_seconds: float, most: int) -> None:
-    """None but one where the service replies at once."""
-    pays = Pays(processor())
-    assert pays.most == 1
-    for _ in range(40):
-        pays.learn(reply_seconds)
-    assert pays.most == most
-
-
-def test_a_reply_that_is_quicker_or_slower_than_others_does_not_count() -> None:
-    """As that of a short page, or one that had to be asked for again."""
-    pays = Pays(processor())
-    for number in range(40):
-        pays.learn({0: 0.001, 1: 5.0}.get(number % 8, 0.1001))
-    assert pays.most == 25
-
-
-def test_it_follows_a_service_that_becomes_slower() -> None:
-    """The last replies count."""
-    pays = Pays(processor())
-    for _ in range(40):
-        pays.learn(0.001)
-    for _ in range(16):
-        pays.learn(0.1001)
-    assert pays.most == 25
-
-
-class Threaded(Play):
-    """Notes which thread asks for each page."""
-
-    def __post_init__(self) -> None:
-        self.asked_by: list[threading.Thread] = []
-        super().__post_init__()
-
-    def _pages_of(self, asks_ahead: AsksAhead, window: Window) -> Pages:
-        with closing(super()._pages_of(asks_ahead, window)) as pages:
-            while True:
-                self.asked_by.append(threading.current_thread())
-                page = next(pages, None)
-                if page is None:
-                    return
-                yield page
-
-
-class Steered(Pays):
-    """Finds one request at a time enough, or not, as the numbers of the pages have it."""
+class Steered(ConcurrencyEstimator):
+    """Permits as many requests in flight as the test says, one number after the other."""
 
     def __init__(self, mosts: list[int]) -> None:
         super().__init__()
-        self._mosts = itertools.cycle(mosts)
+        self._mosts = cycle(mosts)
 
-    def learn(self, reply_seconds: float) -> None:
-        del reply_seconds
-        self.most = next(self._mosts)
+    def _estimate(self) -> None:
+        self.most_in_flight = next(self._mosts)
+
+
+def a_plan(concurrency: int = 4) -> Plan:
+    return Plan(EVER, page_size=PAGE_SIZE, concurrency=concurrency)
+
+
+def workers_for(
+    service: FakeService, plan: Plan | None = None, *, stop: Stop | None = None, most: int = 4
+) -> Workers:
+    """Workers that may have so many requests in flight from the second response on."""
+    workers = Workers(plan or a_plan(), service.fetch, stop or Stop(), 4)
+    workers._estimator = Steered([most])
+    return workers
+
+
+def ids_of(pages: Iterator[ReadPage]) -> list[int]:
+    return [
+        int(event_id)
+        for window, page, _, _ in pages
+        for event_id, moment in zip(page.ids, page.instants, strict=True)
+        if window.holds(moment)
+    ]
+
+
+def distinct(ids: list[int]) -> list[int]:
+    return list(dict.fromkeys(ids))
+
+
+def no_idling() -> None:
+    """The main thread has nothing else to do."""
+
+
+def ended(threads: set[threading.Thread]) -> bool:
+    """Whether all the threads end."""
+    for thread in threads:
+        thread.join(WAIT_SECONDS)
+    return not any(thread.is_alive() for thread in threads)
+
+
+# Pages
 
 
 @pytest.mark.parametrize(
     "mosts", [[1], [4], [1, 4], [1, 1, 1, 4, 4, 4, 4], [4, 1, 1, 2, 8], [3, 1]]
 )
-@pytest.mark.parametrize("may_wait", [True, False])
-def test_whoever_asks_each_page_comes_once_in_order(mosts: list[int], may_wait: bool) -> None:
-    """The threads hand windows to each other whenever more or fewer requests pay."""
-    play = Threaded([instant(60.0 * number) for number in range(5000)], concurrency=4)
-    workers = Workers(play._export, Stop(), 4, may_wait=may_wait)
-    workers._pays = Steered(mosts)
-    for exported in workers.pages(lambda: None):
-        play._take(exported)
-    assert play.played.delivered == list(range(5000))
-    here = threading.current_thread()
-    assert (here in play.asked_by) == may_wait
-    assert (set(play.asked_by) == {here}) == (may_wait and mosts == [1])
+def test_each_page_comes_once_and_in_order(mosts: list[int]) -> None:
+    """Whichever threads request them, and however many requests pay from page to page."""
+    service = FakeService(pages=200)
+    workers = workers_for(service)
+    workers._estimator = Steered(mosts)
+    assert distinct(ids_of(workers.pages(no_idling))) == list(range(2000))
+    assert service.requests <= 1.25 * 200 + 3
+    assert service.most_in_flight <= 4
+    assert threading.current_thread() not in service.threads
+    assert ended(service.threads)
 
 
-def test_a_page_is_gone_before_the_next_is_read(
-    service: Service, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So that the next one takes its place, in memory and in the processor's cache."""
-    kept: list[int] = []
-    pages: list[weakref.ref[Page]] = []
-
-    def read(envelope: Envelope) -> Page:
-        kept.append(sum(page() is not None for page in pages))
-        page = read_page(envelope)
-        pages.append(weakref.ref(page))
-        return page
-
-    monkeypatch.setattr("tap_audit_events.singer.stream.read_page", read)
-    monkeypatch.setattr(Pays, "learn", lambda *_: None)
-    service.add([an_event(id=f"{n}", at=f"2024-05-06T07:08:{n:02}Z") for n in range(50)])
-    TapAuditEvents(config=settings | {"page_size": 10}).sync_all()
-    assert kept == [0, 0, 0, 0, 0]
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(50))
+def test_each_page_comes_once_and_in_order_again_and_again(seed: int) -> None:
+    """As above: threads meet in another way each time."""
+    service = FakeService(pages=50 + seed)
+    workers = workers_for(service)
+    workers._estimator = Steered([1 + seed % 4, 4, 1 + seed % 3])
+    assert distinct(ids_of(workers.pages(no_idling))) == list(range((50 + seed) * PAGE_SIZE))
 
 
+class Patient(FakeService):
+    """Responds after a moment, or as soon as four requests are in flight."""
+
+    def __init__(self, pages: int) -> None:
+        super().__init__(pages)
+        self._four = threading.Event()
+
+    def respond(self, window: Window, cursor: str | None) -> Page:
+        if self.in_flight == 4:
+            self._four.set()
+        self._four.wait(0.05)
+        return super().respond(window, cursor)
+
+
+def test_requests_are_in_flight_together() -> None:
+    """As many as there are workers, if that many pay."""
+    service = Patient(pages=200)
+    assert distinct(ids_of(workers_for(service).pages(no_idling))) == list(range(2000))
+    assert service.most_in_flight == 4
+    assert len(service.threads) == 4
+
+
+def test_one_request_that_pays_needs_one_thread() -> None:
+    """Against a near service a second thread would only be in the way."""
+    service = FakeService(pages=50)
+    assert len(distinct(ids_of(workers_for(service, most=1).pages(no_idling)))) == 500
+    assert service.most_in_flight == 1
+    assert len(service.threads) == 1
+
+
+@pytest.mark.parametrize("most", [1, 3, 9])
+def test_no_more_pages_are_ready_than_pay(most: int) -> None:
+    """If nobody takes pages, no others are requested, although there is room for dozens."""
+    service, plan = FakeService(pages=200), a_plan()
+    workers = workers_for(service, plan)
+    workers._estimator.most_in_flight = most
+    while (request := workers._next_request()) is not None:
+        plan.accept(request, service.fetch(request.window, request.cursor))
+    assert plan.ready_pages == most
+    assert service.requests <= most + 1  # the page that a split gave up
+
+
+def test_a_page_is_gone_before_the_next_is_taken() -> None:
+    """So that the next page can take its place in memory."""
+    service = FakeService(pages=30)
+    taken: list[weakref.ref[Page]] = []
+    gc.collect()
+    with closing(workers_for(service).pages(no_idling)) as pages:
+        for read in pages:
+            assert [page() for page in taken] == [None] * len(taken)
+            taken.append(weakref.ref(read.page))
+            del read
+    assert len(taken) >= 30
+
+
+def test_idle_is_called_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for progress lines: the main thread waits, but not without end."""
+    monkeypatch.setattr(workers_module, "IDLE_SECONDS", 0.001)
+    called = threading.Event()
+
+    class Late(FakeService):
+        def respond(self, window: Window, cursor: str | None) -> Page:
+            assert called.wait(WAIT_SECONDS)
+            return super().respond(window, cursor)
+
+    assert len(ids_of(workers_for(Late(pages=1)).pages(called.set))) == 10
+
+
+# What ends a run
+
+
+def test_an_error_is_raised_after_the_pages_before_it() -> None:
+    """The main thread raises it, and the threads end."""
+
+    class Refusing(FakeService):
+        def respond(self, window: Window, cursor: str | None) -> Page:
+            if cursor == "30":
+                raise service_error("AE-403")
+            return super().respond(window, cursor)
+
+    service = Refusing(pages=9)
+    ids: list[int] = []
+    with pytest.raises(RefusedError):
+        ids.extend(iter_ids(workers_for(service, a_plan(1)).pages(no_idling)))
+    assert service.requests == 4
+    assert ended(service.threads)
+
+
+def iter_ids(pages: Iterator[ReadPage]) -> Iterator[int]:
+    for read in pages:
+        yield from ids_of(iter([read]))
+
+
+class Hanging(FakeService):
+    """Responds to so many requests and lets the others hang until the test ends."""
+
+    def __init__(self, responds: int) -> None:
+        super().__init__(pages=200)
+        self._responds = responds
+        self.hangs = threading.Event()
+        self.released = threading.Event()
+
+    def respond(self, window: Window, cursor: str | None) -> Page:
+        if self.requests > self._responds:
+            self.hangs.set()
+            self.released.wait(WAIT_SECONDS)
+        return super().respond(window, cursor)
+
+
+@pytest.mark.parametrize("responds", [0, 1, 30])
+def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
+    """Requests that hang are left to themselves, and their threads end after their responses."""
+    service, stop = Hanging(responds), Stop()
+
+    def interrupt() -> None:
+        service.hangs.wait(WAIT_SECONDS)
+        stop.request(15)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+    with pytest.raises(StoppedError):
+        ids_of(workers_for(service, stop=stop).pages(no_idling))
+    assert service.in_flight > 0
+    service.released.set()
+    assert ended(service.threads)
+    assert service.requests <= responds + 4 + 4  # those that hung, and those just handed out
+
+
+def test_a_signal_ends_the_run_between_two_pages() -> None:
+    """Even if pages are ready."""
+    service, stop = FakeService(pages=50), Stop()
+    pages = workers_for(service, stop=stop).pages(no_idling)
+    assert len(list(islice(pages, 3))) == 3
+    stop.request(2)
+    with pytest.raises(StoppedError):
+        next(pages)
+    assert ended(service.threads)
+
+
+def test_the_threads_end_if_the_caller_ends_early() -> None:
+    """As when the target no longer reads."""
+    service = FakeService(pages=200)
+    with closing(workers_for(service).pages(no_idling)) as pages:
+        assert len(list(islice(pages, 5))) == 5
+    assert ended(service.threads)
+    assert service.requests < 100
+
+
+@pytest.mark.parametrize("name", ["accept", "next_request"])
+@pytest.mark.parametrize("after", [1, 20])
 def test_a_defect_in_a_thread_ends_the_run(
-    service: Service, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    name: str, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The main thread would wait for ever for a page that nobody asks for."""
+    """The main thread would wait for ever for a page that nobody requests."""
+    works = getattr(Plan, name)
+    calls = 0
 
-    def came(*_: object) -> None:
-        raise RuntimeError("a defect")
+    def fails(*arguments: object) -> object:
+        nonlocal calls
+        calls += threading.current_thread() is not threading.main_thread()
+        if calls >= after and threading.current_thread() is not threading.main_thread():
+            raise RuntimeError("a defect")
+        return works(*arguments)
 
-    monkeypatch.setattr(Export, "came", came)
-    service.add([an_event(id="1", at="2024-05-06T07:08:09Z")])
+    monkeypatch.setattr(Plan, name, fails)
+    service = FakeService(pages=200)
     with pytest.raises(RuntimeError, match="a defect"):
-        TapAuditEvents(config=settings).sync_all()
+        ids_of(workers_for(service).pages(no_idling))
+    assert ended(service.threads)
+
+
+def test_a_defect_while_fetching_is_raised_in_its_turn() -> None:
+    """Like any other error instead of a page."""
+
+    class Broken(FakeService):
+        def respond(self, window: Window, cursor: str | None) -> Page:
+            raise KeyError(cursor)
+
+    service = Broken(pages=1)
+    with pytest.raises(KeyError):
+        ids_of(workers_for(service).pages(no_idling))
+    assert ended(service.threads)
+
+
+# What the estimate is given
+
+
+def test_the_estimate_is_given_the_time_of_each_page() -> None:
+    """How long a response took, and how long the caller kept the page."""
+    seconds = 0.0
+    given: list[tuple[str, float]] = []
+
+    class Noting(ConcurrencyEstimator):
+        def received(self, seconds: float, processor_seconds: float) -> None:
+            assert 0 <= processor_seconds < WAIT_SECONDS
+            given.append(("received", seconds))
+
+        def delivered(self, seconds: float) -> None:
+            given.append(("delivered", seconds))
+
+    class Slow(FakeService):
+        def respond(self, window: Window, cursor: str | None) -> Page:
+            nonlocal seconds
+            seconds += 5
+            return super().respond(window, cursor)
+
+    workers = Workers(a_plan(1), Slow(pages=3).fetch, Stop(), 1, clock=lambda: seconds)
+    workers._estimator = Noting()
+    for _ in workers.pages(no_idling):
+        seconds += 2
+    assert [each for each in given if each[0] == "delivered"] == [("delivered", 2.0)] * 3
+    assert given[0] == ("received", 5.0)

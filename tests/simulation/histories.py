@@ -1,6 +1,7 @@
-"""A history, drawn from a seed: which events there are, what goes wrong, when runs are killed."""
+"""A history, drawn from a seed: which events there are, how the runs are set up, what goes wrong."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -10,9 +11,14 @@ from tests.builders import an_event
 START: Final = datetime(2016, 12, 31, 23, 40, tzinfo=UTC)
 """Near the end of 2016, whose last second was a leap second."""
 
+SPAN_SECONDS: Final = 1500.0
+"""Events and runs lie in so many seconds from `START`."""
+
 TRANSPORT_FAULTS: Final = ("status 500", "status 429", "reset", "cut", "timeout", "not JSON")
 SERVICE_FAULTS: Final = ("empty", "short", "expire", "null-cursor")
 ENDS: Final = ("killed", "stopped", "pipe closed")
+ACTION_TYPES: Final = ("workspace_create", "user_login", "channel_delete")
+EARLY_RETRY_AFTER_SECONDS: Final = 10
 
 
 @dataclass(frozen=True)
@@ -25,27 +31,66 @@ class Happening:
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """When a run starts, and what befalls it.
+    """When a run starts, its settings, and what happens to it.
 
     Attributes:
         at: seconds after `START`.
-        end: one of `ENDS`, None where it may run to its end.
-        end_at: the message, or with `at_request` the request, that meets this end.
-        fault_share: how many of its requests meet a fault.
-        shuffles: whether the service breaks its promise of order.
+        settings: those of this run.
+        skew: seconds by which the tap's clock is ahead.
+        states_back: which STATE it starts from: 0 for the newest, 2 for two before it.
+        end: one of `ENDS`, None if it may run to its end.
+        end_at: the message, or with `at_request` the request, at which it ends so.
+        fault_share: the share of its requests that meet a fault.
+        shuffles: whether the service shuffles the events of each page.
+        ignores_cursor: whether a gateway sends the first page again, with a new cursor.
+        empty_cursor: whether the last page has ``"nextCursor": ""``.
+        early_429: how many of its first requests are refused with status 429.
     """
 
     at: float
+    settings: dict[str, Any]
+    skew: float = 0.0
+    states_back: int = 0
     end: str | None = None
     end_at: int = 0
     at_request: bool = False
     fault_share: float = 0.0
     shuffles: bool = False
+    ignores_cursor: bool = False
+    empty_cursor: bool = False
+    early_429: int = 0
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Bounds of the tap, made small so that a history reaches them.
+
+    Attributes:
+        memory: ids kept in STATE.
+        memory_before: ids held during a run.
+        groups: groups of ids in STATE, about.
+        chunk: ids of a chunk.
+        pages_held: pages requested and not taken, for each request in flight.
+    """
+
+    memory: int
+    memory_before: int
+    groups: int
+    chunk: int
+    pages_held: int
 
 
 @dataclass(frozen=True)
 class History:
-    """Everything that a seed decides."""
+    """Everything that a seed decides.
+
+    Attributes:
+        settings: those of the last runs, which must complete everything.
+        displaced_places: how many places too late one event always comes, less than a page; None
+            if none does.
+        most_in_flight: how many requests in flight pay, as the workers estimate it.
+        uses_threads: whether real threads send the requests.
+    """
 
     seed: int
     settings: dict[str, Any]
@@ -53,61 +98,156 @@ class History:
     runs: list[PlannedRun]
     cursor_lifetime: int | None
     commits_at_state: bool
+    caps: Caps | None
+    displaced_places: int | None
+    most_in_flight: int
+    uses_threads: bool
     rng: random.Random = field(repr=False)
 
     @property
     def over_at(self) -> float:
         """A second after everything has happened that will."""
         latest = max((each.visible_at for each in self.happenings), default=0.0)
-        return max(latest, self.runs[-1].at, 1500.0) + 1
+        return max(latest, self.runs[-1].at, SPAN_SECONDS) + 1
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether no run differs from the others in what it reads: then nothing may be missing."""
+        return (
+            self.caps is None
+            and self.displaced_places is None
+            and all(run.settings == self.settings and not run.skew for run in self.runs)
+        )
 
 
-def draw(seed: int) -> History:
+def draw(seed: int, *, uses_threads: bool = False) -> History:
     """The history of a seed."""
     rng = random.Random(seed)
-    lookback = rng.choice([0, 0, 3, 60, 300])
-    runs = [_run(rng, at) for at in sorted(rng.uniform(0, 1500) for _ in range(rng.randint(1, 4)))]
-    lane: dict[str, Any] = rng.choice([{}, {"stream_maps": {"audit_events": {"also": "id"}}}])
-    settings = lane | {
-        "page_size": rng.choice([1, 2, 3, 5, 10, 1000]),
-        "lookback_seconds": lookback,
-        "concurrency": rng.choice([1, 2, 4, 8]),
-        "max_retries": rng.choice([0, 2, 8]),
-    }
+    is_large = rng.random() < 0.2
+    changes = rng.random() < 0.4
+    settings = _settings(rng, is_large=is_large)
+    count = rng.randint(60, 300) if is_large else rng.randint(0, 40)
+    ats = sorted(rng.uniform(0, SPAN_SECONDS) for _ in range(rng.randint(1, 6 if changes else 4)))
+    runs = [_run(rng, at, settings, changes=changes, is_large=is_large) for at in ats]
+    longest_lookback = max(run.settings["lookback_seconds"] for run in runs)
+    happenings = _happenings(rng, count, longest_lookback, is_large=is_large)
+    displaced_places = None
+    if rng.random() < (0.5 if is_large else 0.1):
+        displaced_places = rng.randint(1, settings["page_size"])
+        settings |= {"page_size": displaced_places + rng.randint(1, 4)}
+        runs = [_with_page_size(run, settings["page_size"]) for run in runs]
     return History(
         seed=seed,
         settings=settings,
-        happenings=_happenings(rng, lookback),
+        happenings=happenings,
         runs=runs,
-        cursor_lifetime=rng.choice([None, None, None, 1, 3]),
+        cursor_lifetime=None if displaced_places else rng.choice([None, None, None, 1, 3]),
         commits_at_state=rng.random() < 0.5,
+        caps=_caps(rng, runs, happenings) if rng.random() < 0.25 else None,
+        displaced_places=displaced_places,
+        most_in_flight=rng.choice([1, 2, 4, 100, 100]),
+        uses_threads=uses_threads,
         rng=rng,
     )
 
 
-def _run(rng: random.Random, at: float) -> PlannedRun:
+def _settings(rng: random.Random, *, is_large: bool) -> dict[str, Any]:
+    lane: dict[str, Any] = rng.choice([{}, {"stream_maps": {"audit_events": {"also": "id"}}}])
+    return lane | {
+        "page_size": rng.choice([2, 3, 5, 10, 20] if is_large else [1, 2, 3, 5, 10, 1000]),
+        "lookback_seconds": rng.choice([0, 0, 3, 60, 300]),
+        "concurrency": rng.choice([2, 4, 8] if is_large else [1, 2, 4, 8]),
+        "max_retries": rng.choice([0, 2, 8]),
+    }
+
+
+def _run(
+    rng: random.Random, at: float, settings: dict[str, Any], *, changes: bool, is_large: bool
+) -> PlannedRun:
+    end = rng.choice([None, *ENDS])
+    early_429 = rng.randint(1, 2) if rng.random() < 0.1 else 0
     return PlannedRun(
         at=at,
-        end=rng.choice([None, *ENDS]),
-        end_at=rng.randint(1, 30),
+        settings=_changed(rng, settings) if changes else settings,
+        skew=rng.choice([0.0, 0.0, rng.uniform(-5, 5)]) if changes else 0.0,
+        states_back=2 if changes and rng.random() < 0.2 else 0,
+        end=end,
+        end_at=rng.randint(1, 120 if is_large else 30),
         at_request=rng.random() < 0.3,
-        fault_share=rng.choice([0.0, 0.1, 0.4]),
+        fault_share=rng.choice([0.0, 0.02, 0.1] if is_large else [0.0, 0.1, 0.4]),
         shuffles=rng.random() < 0.15,
+        ignores_cursor=rng.random() < 0.08,
+        empty_cursor=rng.random() < 0.1,
+        early_429=early_429,
     )
 
 
-def _happenings(rng: random.Random, lookback: int) -> list[Happening]:
-    """Events with ties and bursts, some late by up to the lookback, some dated in the future."""
-    moments = [rng.uniform(0, 1500) for _ in range(rng.randint(1, 12))]
+def _changed(rng: random.Random, settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of one run, some of them changed for it alone."""
+    changed = dict(settings)
+    if rng.random() < 0.4:
+        changed["lookback_seconds"] = rng.choice([0, 3, 60, 300, 600])
+    if rng.random() < 0.2:
+        changed["page_size"] = rng.choice([2, 5, 7, 1000])
+    if rng.random() < 0.2:
+        changed["concurrency"] = rng.choice([1, 3, 8])
+    if rng.random() < 0.2:
+        changed["action_types"] = rng.sample(ACTION_TYPES, rng.randint(1, 2))
+    start = rng.uniform(-100, SPAN_SECONDS)
+    if rng.random() < 0.2:
+        changed["start_date"] = _date(start)
+    if rng.random() < 0.2:
+        changed["end_date"] = _date(start + rng.uniform(0, SPAN_SECONDS))
+    return changed
+
+
+def _date(seconds: float) -> str:
+    return (START + timedelta(seconds=seconds)).isoformat()
+
+
+def _with_page_size(run: PlannedRun, page_size: int) -> PlannedRun:
+    return PlannedRun(**vars(run) | {"settings": run.settings | {"page_size": page_size}})
+
+
+def _caps(
+    rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]
+) -> Caps:
+    """Small bounds; a run still remembers two pages and the fullest second, as it has to."""
+    seconds = [each.event["occurredAt"][:19] for each in happenings]
+    fullest = max(map(seconds.count, set(seconds)), default=0)
+    page_size = max(min(run.settings["page_size"], len(seconds)) for run in runs)
+    return Caps(
+        memory=rng.randint(5, 50),
+        memory_before=3 * page_size + 2 * fullest,
+        groups=rng.choice([4, 256]),
+        chunk=rng.choice([2, 10, 1000]),
+        pages_held=rng.choice([1, 2, 12]),
+    )
+
+
+def _happenings(
+    rng: random.Random, count: int, lookback: int, *, is_large: bool
+) -> list[Happening]:
+    """Events with ties and bursts, some late by up to the lookback, some future-dated."""
+    moments = [rng.uniform(0, SPAN_SECONDS) for _ in range(rng.randint(1, 12))]
+    burst_seconds = rng.choice([0.0, 5.0, 60.0]) if is_large else 0.0
+    burst_share = rng.choice([0.0, 0.3, 0.7, 0.95]) if is_large else 0.7
     happenings = []
-    for number in range(rng.randint(0, 40)):
-        moment = rng.choice(moments) if rng.random() < 0.7 else rng.uniform(0, 1500)
+    for number in range(count):
+        moment = rng.uniform(0, SPAN_SECONDS)
+        if rng.random() < burst_share:
+            moment = min(rng.choice(moments) + rng.uniform(0, burst_seconds), SPAN_SECONDS)
         if rng.random() < 0.3:
             moment = float(int(moment))
         text, exact = _time(rng, moment)
         late = rng.uniform(0, lookback) if lookback and rng.random() < 0.4 else 0.0
         early = rng.uniform(0, 2000) if rng.random() < 0.1 else 0.0
-        event = an_event(id=f"{rng.randrange(10**6):06}-{number}", at=text, context={})
+        event = an_event(
+            id=f"{rng.randrange(10**6):06}-{number}",
+            at=text,
+            action_type=rng.choice(ACTION_TYPES),
+            context={},
+        )
         happenings.append(Happening(event, max(0.0, exact + late - early)))
     return happenings
 

@@ -1,152 +1,206 @@
-"""Plays histories and judges them: complete, once, monotone, within the interface."""
+"""Plays histories, and has each of their runs judged."""
 
 import json
-from typing import Any
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from unittest.mock import patch
 
-from tap_audit_events.errors.exceptions import AuditEventsError, OutputError
-from tap_audit_events.events.instants import Instant, instant_of, parse_instant, whole_second
-from tests.simulation.histories import History, PlannedRun, draw
+from tap_audit_events.errors.exceptions import AuditEventsError
+from tap_audit_events.events.instants import instant_of
+from tap_audit_events.extraction import id_chunk, plan, watermark
+from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.extraction.workers import Fetch, Workers
+from tap_audit_events.runtime import Runtime
+from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.singer import stream
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.simulation.histories import Caps, History, PlannedRun, draw
+from tests.simulation.judge import Acknowledged, Judge, PlayedRun
 from tests.simulation.world import (
     SIGTERM,
+    InlineWorkers,
     KilledError,
     Network,
     Pipe,
-    SimulatedTap,
+    SimulatedRateLimiter,
     Target,
+    ThreadedWorkers,
     World,
     Writer,
+    new_session,
+    threads_joined,
 )
 
 QUIET_RUNS = 2
 
 
-def play(seed: int) -> History:
-    """Play the history of a seed.
+def play(seed: int, *, uses_threads: bool = False) -> World:
+    """Play the history of a seed; with threads it is not the same each time.
 
     Raises:
         AssertionError: a promise was broken; the message names the seed.
     """
-    history = draw(seed)
+    history = draw(seed, uses_threads=uses_threads)
+    player = _Player(history)
     try:
-        _Player(history).play()
+        with _small_caps(history.caps):
+            player.play()
     except AssertionError as error:
-        raise AssertionError(f"seed {seed}: {error}") from error
-    return history
+        with_threads = " with threads" if uses_threads else ""
+        raise AssertionError(f"seed {seed}{with_threads}: {error}") from error
+    return player.world
+
+
+@contextmanager
+def _small_caps(caps: Caps | None) -> Iterator[None]:
+    if caps is None:
+        yield
+        return
+    from_bookmark = partial(stream.from_bookmark, longest_memory=caps.memory)
+    with ExitStack() as stack:
+        for owner, name, value in (
+            (stream, "from_bookmark", from_bookmark),
+            (watermark, "LONGEST_MEMORY_BEFORE", caps.memory_before),
+            (watermark, "_GROUPS", caps.groups),
+            (id_chunk, "_FULL", caps.chunk),
+            (plan, "PAGES_HELD", caps.pages_held),
+        ):
+            stack.enter_context(patch.object(owner, name, value))
+        yield
 
 
 class _Player:
     def __init__(self, history: History) -> None:
         self.history = history
-        self.world = World(history.happenings, history.cursor_lifetime, history.rng)
-        self.target = Target(commits_at_state=history.commits_at_state)
-        self.crashes = 0
+        self.world = World(history)
+        self._target = Target(commits_at_state=history.commits_at_state)
+        self._judge = Judge(history, self.world)
+        self._keeps_once = True
 
     def play(self) -> None:
         for planned in self.history.runs:
-            self._run_at(planned)
-        self._run_at(PlannedRun(at=self.history.over_at))
-        self._judge_completeness()
+            self._run(planned)
+        last = self._run(self._last_run(0))
+        assert last.ended is None, f"the last run failed: {last.ended}"
+        self._judge.judge_history(self._target.ids, keeps_once=self._keeps_once)
         for number in range(QUIET_RUNS):
-            before = len(self.target.records)
-            self._run_at(PlannedRun(at=self.history.over_at + 10 * number + 20))
-            assert len(self.target.records) == before, "a quiet run emitted records"
-        self._judge_states()
-        assert self.world.service.violations == []
+            quiet = self._run(self._last_run(10 * number + 20))
+            assert quiet.ended is None, f"a quiet run failed: {quiet.ended}"
+            assert not quiet.arrived, "a quiet run delivered records"
 
-    def _run_at(self, planned: PlannedRun) -> None:
+    def _last_run(self, seconds: float) -> PlannedRun:
+        return PlannedRun(at=self.history.over_at + seconds, settings=self.history.settings)
+
+    def _run(self, planned: PlannedRun) -> PlayedRun:
         self.world.pass_time(max(0.0, planned.at - self.world.seconds))
-        to_be_delivered = self._visible_now()
-        run = _Run(self.world, self.target, planned, self.history.settings)
-        ended = run.run()
-        if planned.end is None and planned.fault_share == 0:
-            assert ended is None or self.history.cursor_lifetime, f"a run failed: {ended}"
-        if ended is None:
-            lost = to_be_delivered - self.target.ids.keys()
-            assert not lost, f"a run that claims success lost: {sorted(lost)}"
-        else:
-            self.crashes += 1
-        if not isinstance(ended, KilledError | OutputError):
-            assert self.target.last_kind == "STATE", "STATE is not the last line"
+        with threads_joined():
+            played = _Run(self.world, self._target, planned, self._given(planned)).run()
+        if played.ended is not None and not self.history.commits_at_state:
+            self._keeps_once = False
+        self._judge.judge_run(played)
+        return played
 
-    def _visible_now(self) -> set[str]:
-        """The events that a run which starts now has to deliver, or a run before it."""
-        now = whole_second(instant_of(self.world.now))
-        return {
-            happening.event["id"]
-            for happening in self.history.happenings
-            if happening.visible_at <= self.world.seconds
-            and parse_instant(happening.event["occurredAt"]) <= now
-        }
-
-    def _judge_completeness(self) -> None:
-        expected = {happening.event["id"] for happening in self.history.happenings}
-        ids = self.target.ids
-        assert ids.keys() >= expected, f"lost: {sorted(expected - ids.keys())}"
-        repeated = {event_id: count for event_id, count in ids.items() if count > 1}
-        if not self.crashes or self.history.commits_at_state:
-            assert not repeated, f"repeated: {repeated}"
-
-    def _judge_states(self) -> None:
-        bookmarks = _bookmarks(self.target.states)
-        assert bookmarks == sorted(bookmarks), "a bookmark moved back"
+    def _given(self, planned: PlannedRun) -> Acknowledged:
+        """The STATE that a run starts from."""
+        acknowledged = self._judge.acknowledged
+        if not acknowledged:
+            return Acknowledged()
+        back = min(planned.states_back, len(acknowledged) - 1)
+        self._keeps_once = self._keeps_once and back == 0
+        return acknowledged[-1 - back]
 
 
 class _Run:
-    """One run of the tap, from the state that the target acknowledged last."""
+    """One run of the tap."""
 
     def __init__(
-        self, world: World, target: Target, planned: PlannedRun, settings: dict[str, Any]
+        self, world: World, target: Target, planned: PlannedRun, given: Acknowledged
     ) -> None:
-        self.world = world
-        self.planned = planned
-        self.pipe = Pipe(target, world.random)
-        self.met = {"message": 0, "request": 0}
-        target.begin()
-        self.tap = self._tap(target.state, settings)
+        self._world = world
+        self._target = target
+        self._planned = planned
+        self._given = given
+        self._pipe = Pipe(target, world.random)
+        self._network = Network(world, planned, self._meet)
+        self._met = {"message": 0, "request": 0}
+        self._limiters: list[SimulatedRateLimiter] = []
+        self._stop = Stop()
 
-    def run(self) -> BaseException | None:
-        """Run it; what ended it early comes back, None where it was complete."""
+    def run(self) -> PlayedRun:
+        """Run it to its end."""
+        started_at, now = self._world.seconds, self._now()
+        self._target.begin()
+        ended = self._end()
+        self._network.is_over = True
+        return PlayedRun(
+            planned=self._planned,
+            given=self._given,
+            started_at=started_at,
+            now=instant_of(now),
+            network=self._network,
+            arrived=self._target.arrived,
+            states=self._target.states,
+            last_kind=self._target.last_kind,
+            ended=ended,
+            ended_at=self._world.seconds,
+            waited_seconds=sum(limiter.waited_seconds for limiter in self._limiters),
+        )
+
+    def _end(self) -> BaseException | None:
+        """What ends it early, None if it is complete."""
         try:
-            self.tap.sync_all()
-            self.tap.stop.check()
+            tap = self._tap()
+            tap.sync_all()
+            self._stop.check()
         except (AuditEventsError, KilledError) as error:
             return error
         return None
 
-    def _tap(self, state: dict[str, Any], settings: dict[str, Any]) -> SimulatedTap:
-        service = self.world.service
-        tap = SimulatedTap(
+    def _tap(self) -> TapAuditEvents:
+        service = self._world.service
+        return TapAuditEvents(
             config={
                 "base_url": "https://simulated.example",
                 "organization_id": service.organization_id,
                 "access_token": service.access_token,
-                **settings,
+                **self._planned.settings,
             },
-            state=json.loads(json.dumps(state)),
-            message_writer=Writer(self.pipe, lambda: self.world.seconds, self._meet),
+            state=json.loads(json.dumps(self._given.value)),
+            message_writer=Writer(self._pipe, lambda: self._world.seconds, self._meet),
+            runtime=Runtime(
+                stop=self._stop,
+                now=self._now,
+                new_session=lambda: new_session(self._network),
+                new_rate_limiter=self._new_rate_limiter,
+                new_workers=self._new_workers,
+            ),
         )
-        tap.world = self.world
-        tap.network = Network(self.world, self.planned, self._meet)
-        return tap
+
+    def _now(self) -> datetime:
+        return self._world.now + timedelta(seconds=self._planned.skew)
+
+    def _new_rate_limiter(self, concurrency: int) -> RateLimiter:
+        self._limiters.append(SimulatedRateLimiter(concurrency, self._world))
+        return self._limiters[-1]
+
+    def _new_workers(self, requests: Plan, fetch: Fetch, stop: Stop, count: int) -> Workers:
+        kind = ThreadedWorkers if self._world.history.uses_threads else InlineWorkers
+        return kind(requests, fetch, stop, count, self._world)
 
     def _meet(self, what: str) -> None:
-        """A message or a request is under way: the run may meet its end here."""
-        self.met[what] += 1
-        planned = self.planned
+        """A message or a request is under way: the run may end here."""
+        self._met[what] += 1
+        planned = self._planned
         counted = "request" if planned.at_request else "message"
-        if what != counted or self.met[what] != planned.end_at:
+        if what != counted or self._met[what] != planned.end_at:
             return
         if planned.end == "killed":
-            self.pipe.die()
+            self._pipe.die()
             raise KilledError
         if planned.end == "stopped":
-            self.tap.stop.ask(SIGTERM)
+            self._stop.request(SIGTERM)
         if planned.end == "pipe closed":
-            self.pipe.closed_by_reader = True
-
-
-def _bookmarks(states: list[dict[str, Any]]) -> list[Instant]:
-    """The bookmarks of those states that have one."""
-    entries = [state.get("bookmarks", {}).get("audit_events", {}) for state in states]
-    values = [entry.get("replication_key_value") for entry in entries]
-    return [parse_instant(value) for value in values if value is not None]
+            self._pipe.closed_by_reader = True

@@ -2,10 +2,13 @@
 
 import json
 import random
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from io import BytesIO
+from math import isinf
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
@@ -15,26 +18,30 @@ from singer_sdk.singerlib import Message
 from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
-from tap_audit_events.events.page import Text
-from tap_audit_events.extraction.plan import Export
+from tap_audit_events.events.exact_json import JsonText
+from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
+from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import Exported, Reading
-from tap_audit_events.extraction.workers import Workers
+from tap_audit_events.extraction.window_reader import ReadPage, Request
+from tap_audit_events.extraction.workers import Fetch, Workers
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.service.rate_limiter import Gate
+from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.singer.messages import MessageWriter
-from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import (
+    EARLY_RETRY_AFTER_SECONDS,
     SERVICE_FAULTS,
     START,
     TRANSPORT_FAULTS,
-    Happening,
+    History,
     PlannedRun,
 )
 
 SIGTERM = 15
-MOST_REQUESTS = 500
-"""No history needs as many in one run: more means that a loop has no end."""
+THREADED_RETRY_AFTER_SECONDS = 30
+"""Longer than the requests that are in flight together take."""
+
+PATIENCE_SECONDS = 5
+"""Threads that do nothing for so long hang."""
 
 
 class KilledError(BaseException):
@@ -42,25 +49,53 @@ class KilledError(BaseException):
 
 
 class World:
-    """The clock, and what the service holds by then."""
+    """The clock, and what the service holds by then.
 
-    def __init__(
-        self, happenings: list[Happening], cursor_lifetime: int | None, rng: random.Random
-    ) -> None:
+    Attributes:
+        active: the kinds of faults that the service applies to the next request.
+        lock: held by whoever uses the service.
+    """
+
+    def __init__(self, history: History) -> None:
         self.seconds = 0.0
-        self.random = rng
-        self.service = Service(cursor_lifetime_requests=cursor_lifetime, clock=lambda: self.seconds)
-        self._ahead = sorted(happenings, key=lambda each: each.visible_at)
+        self.random = history.rng
+        self.history = history
+        self.active: set[str] = set()
+        self.lock = threading.RLock()
+        self.service = Service(
+            cursor_lifetime_requests=history.cursor_lifetime,
+            clock=lambda: self.seconds,
+            faults=self._faults(history),
+        )
+        self._ahead = sorted(history.happenings, key=lambda each: each.visible_at)
 
     @property
     def now(self) -> datetime:
         return START + timedelta(seconds=self.seconds)
 
+    @property
+    def displaced_id(self) -> str | None:
+        """The event that comes too late in every response, once the service has chosen it."""
+        keys = self.service._pages._displaced.values()
+        return next((key.partition("\0")[2] for key in keys), None)
+
     def pass_time(self, seconds: float) -> None:
-        """Let time go by, and what becomes visible meanwhile be visible."""
-        self.seconds += seconds
-        while self._ahead and self._ahead[0].visible_at <= self.seconds:
-            self.service.add([self._ahead.pop(0).event])
+        """Let time go by, and show what becomes visible meanwhile."""
+        with self.lock:
+            self.seconds += seconds
+            while self._ahead and self._ahead[0].visible_at <= self.seconds:
+                self.service.add([self._ahead.pop(0).event])
+
+    def reach(self, seconds: float) -> None:
+        """Let time go by until then: those who wait at the same time wait together."""
+        with self.lock:
+            self.pass_time(max(0.0, seconds - self.seconds))
+
+    def _faults(self, history: History) -> Iterator[Fault]:
+        for kind in (*SERVICE_FAULTS, "ignore-cursor", "empty-cursor"):
+            yield Fault(kind=cast("Any", kind), only=lambda _, kind=kind: kind in self.active)
+        if history.displaced_places is not None:
+            yield Fault(kind="displaced", places=history.displaced_places)
 
 
 class Pipe:
@@ -99,38 +134,45 @@ class Target:
     """A loader that appends, and acknowledges states.
 
     Args:
-        commits_at_state: whether records wait for a STATE to be kept, and are dropped where none
-            comes; else each is kept at once.
+        commits_at_state: whether records are kept only with the STATE that follows them, and
+            dropped if none comes; otherwise each is kept at once.
+
+    Attributes:
+        records: what it keeps.
+        arrived: the records of the present run.
+        states: the STATE lines of the present run, each with its length and with how many records
+            of the run arrived before it.
+        last_kind: the type of the last line of the present run.
     """
 
     def __init__(self, *, commits_at_state: bool) -> None:
         self.records: list[dict[str, Any]] = []
-        self.state: dict[str, Any] = {}
-        self.states: list[dict[str, Any]] = []
         self._commits_at_state = commits_at_state
-        self._pending: list[dict[str, Any]] = []
-        self._line = b""
-        self.last_kind = ""
+        self.begin()
 
     def begin(self) -> None:
         """Start again, as with each run of a pipeline; what was not committed is gone."""
-        self._pending, self._line, self.last_kind = [], b"", ""
+        self._pending: list[dict[str, Any]] = []
+        self._line = b""
+        self.arrived: list[dict[str, Any]] = []
+        self.states: list[tuple[dict[str, Any], int, int]] = []
+        self.last_kind = ""
 
     def feed(self, data: bytes) -> None:
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
-            self._take(json.loads(line))
+            self._receive(json.loads(line), len(line))
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _receive(self, message: dict[str, Any], length: int) -> None:
         self.last_kind = message["type"]
         if message["type"] == "RECORD":
+            self.arrived.append(message["record"])
             kept = self._pending if self._commits_at_state else self.records
             kept.append(message["record"])
         elif message["type"] == "STATE":
             self.records += self._pending
             self._pending = []
-            self.state = message["value"]
-            self.states.append(message["value"])
+            self.states.append((message["value"], length, len(self.arrived)))
 
     @property
     def ids(self) -> Counter[str]:
@@ -138,51 +180,86 @@ class Target:
 
 
 class Network(BaseAdapter):
-    """Carries requests to the service without a socket, and meets faults on the way."""
+    """Carries requests to the service without a socket, and meets faults on the way.
+
+    Attributes:
+        count: requests so far.
+        cursors_ignored: how many of them had a cursor that a gateway ignored.
+        is_over: whether the run has ended: requests of threads that are left fail.
+        impatient: the most requests that came before the end of a wait that a 429 demanded.
+        most_in_flight: the most requests at a time.
+    """
 
     def __init__(self, world: World, run: PlannedRun, met: Callable[[str], None]) -> None:
         super().__init__()
+        self.count = self.cursors_ignored = self.impatient = self.most_in_flight = 0
+        self.is_over = False
         self._world = world
         self._run = run
         self._met = met
-        self.count = 0
+        self._most = 600 + 12 * len(world.history.happenings)
+        self._refused_until = 0.0
+        self._came_early = 0
+        self._in_flight: set[int] = set()
 
     def send(self, request: requests.PreparedRequest, **_: Any) -> requests.Response:  # type: ignore[override]
-        self.count += 1
-        assert self.count <= MOST_REQUESTS, "the run does not end"
-        self._met("request")
-        self._world.pass_time(self._world.random.choice([0.0, 0.01, 1.5]))
-        fault = self._fault()
-        if fault in SERVICE_FAULTS:
-            number = len(self._world.service.requests) + 1
-            self._world.service.add_faults([Fault(kind=cast("Any", fault), when=str(number))])
-        answer = self._answer(request)
-        return answer if fault in (None, *SERVICE_FAULTS) else self._failed(fault, answer)
+        token = threading.get_ident()
+        self._in_flight.add(token)
+        self.most_in_flight = max(self.most_in_flight, len(self._in_flight))
+        try:
+            with self._world.lock:
+                return self._carry(request)
+        finally:
+            self._in_flight.discard(token)
 
     def close(self) -> None:
         """Nothing is open."""
+
+    def _carry(self, request: requests.PreparedRequest) -> requests.Response:
+        if self.is_over:
+            raise requests.ConnectionError("the run is over")
+        self.count += 1
+        assert self.count <= self._most, "the run does not end"
+        self._met("request")
+        if self._world.seconds < self._refused_until - 1e-6:
+            self._came_early += 1
+            self.impatient = max(self.impatient, self._came_early)
+        self._world.pass_time(self._world.random.choice([0.0, 0.01, 1.5]))
+        if self.count <= self._run.early_429:
+            return self._refused(EARLY_RETRY_AFTER_SECONDS)
+        return self._respond(request, self._fault())
 
     def _fault(self) -> str | None:
         if self._world.random.random() >= self._run.fault_share:
             return None
         return self._world.random.choice([*TRANSPORT_FAULTS, *SERVICE_FAULTS])
 
-    def _answer(self, request: requests.PreparedRequest) -> requests.Response:
+    def _respond(
+        self, request: requests.PreparedRequest, fault: str | None
+    ) -> requests.Response:
         parts = urlsplit(request.url or "")
+        run, active = self._run, self._world.active
+        active.clear()
+        active |= {fault} if fault in SERVICE_FAULTS else set()
+        active |= {"empty-cursor"} if run.empty_cursor else set()
+        if run.ignores_cursor and "cursor=" in parts.query:
+            active |= {"ignore-cursor"}
         response = self._world.service.respond(
             "GET", parts.path, parts.query.encode(), dict(request.headers)
         )
         body = response.body
-        if self._run.shuffles and response.status == 200:
+        self.cursors_ignored += response.status == 200 and "ignore-cursor" in active
+        if run.shuffles and response.status == 200:
             body = self._shuffled(body)
-        return a_response(response.status, body, dict(response.headers))
+        arrived = a_response(response.status, body, dict(response.headers))
+        return arrived if fault in (None, *SERVICE_FAULTS) else self._failed(fault, arrived)
 
     def _shuffled(self, body: bytes) -> bytes:
         page = json.loads(body)
         self._world.random.shuffle(page["auditEvents"])
         return json.dumps(page).encode()
 
-    def _failed(self, fault: str | None, answer: requests.Response) -> requests.Response:
+    def _failed(self, fault: str | None, response: requests.Response) -> requests.Response:
         if fault == "reset":
             raise requests.ConnectionError("reset")
         if fault == "timeout":
@@ -190,13 +267,20 @@ class Network(BaseAdapter):
         if fault == "cut":
             raise ProtocolError("cut")
         if fault == "not JSON":
-            return a_response(200, answer.raw.read()[:-1] or b"<html>", {})
-        headers = {"Retry-After": "3"} if fault == "status 429" else {}
-        return a_response(int((fault or "").removeprefix("status ")), b"{}", headers)
+            return a_response(200, response.raw.read()[:-1] or b"<html>", {})
+        if fault == "status 429":
+            is_threaded = self._world.history.uses_threads
+            return self._refused(THREADED_RETRY_AFTER_SECONDS if is_threaded else 3)
+        return a_response(int((fault or "").removeprefix("status ")), b"{}", {})
+
+    def _refused(self, seconds: int) -> requests.Response:
+        self._refused_until = self._world.seconds + seconds
+        self._came_early = 0
+        return a_response(429, b"{}", {"Retry-After": str(seconds)})
 
 
 def a_response(status: int, body: bytes, headers: dict[str, str]) -> requests.Response:
-    """An answer whose body is ready to be read."""
+    """A response whose body is ready to be read."""
     response = requests.Response()
     response.status_code = status
     response.raw = HTTPResponse(BytesIO(body), preload_content=False)
@@ -205,54 +289,100 @@ def a_response(status: int, body: bytes, headers: dict[str, str]) -> requests.Re
 
 
 class InlineWorkers(Workers):
-    """Sends requests in the same thread, in an order and as far ahead as the seed has it."""
+    """Sends requests in the main thread; the world draws which response arrives when."""
 
-    def __init__(self, export: Export, stop: Stop, count: int, rng: random.Random) -> None:
-        super().__init__(export, stop, count)
-        self._most = count
-        self._random = rng
-        self._asked: list[Reading] = []
+    def __init__(self, plan: Plan, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
+        super().__init__(plan, fetch, stop, count)
+        self._random = world.random
+        self._most_in_flight = world.history.most_in_flight
+        self._in_flight: list[Request] = []
 
-    def pages(self, idle: Callable[[], object]) -> Iterator[Exported]:
+    def pages(self, idle: Callable[[], object]) -> Generator[ReadPage, None, None]:
         while True:
             self._stop.check()
             idle()
-            while self._random.random() < 0.3 and self._goes_on():
+            while self._random.random() < 0.3 and self._receive():
                 self._stop.check()
-            exported = self._export.next_page()
-            if exported is not None:
-                yield exported
-            elif self._export.is_done:
+            page = self._plan.next_page()
+            if page is not None:
+                yield page
+            elif self._plan.is_done:
                 return
             else:
-                assert self._goes_on(), "nothing is asked for, and nothing comes"
+                assert self._receive(), "nothing is requested, and nothing comes"
 
-    def _goes_on(self) -> bool:
-        """Some requests start, in threads that would be free, and one of them ends."""
-        while len(self._asked) < self._most and (not self._asked or self._random.random() < 0.7):
-            reading = self._export.next_request()
-            if reading is None:
+    def _receive(self) -> bool:
+        """Some requests start, and the response of one of them arrives."""
+        while not self._in_flight or self._random.random() < 0.7:
+            request = self._plan.next_request(self._most_in_flight - self._plan.ready_pages)
+            if request is None:
                 break
-            self._asked.append(reading)
-        if not self._asked:
+            self._in_flight.append(request)
+        assert len(self._in_flight) <= self._count, "more requests in flight than concurrency"
+        if not self._in_flight:
             return False
-        self.perform(self._asked.pop(self._random.randrange(len(self._asked))))
+        request = self._in_flight.pop(self._random.randrange(len(self._in_flight)))
+        try:
+            page = self._fetch(request.window, request.cursor)
+        except Exception as error:  # noqa: BLE001 - as in a worker
+            self._plan.fail(request, error)
+        else:
+            self._plan.accept(request, page)
         return True
 
 
-class InlineGate(Gate):
-    """Lets simulated time go by."""
+class FixedEstimator(ConcurrencyEstimator):
+    """Takes responses for as slow as the history has it: the simulated ones take no time."""
 
-    def __init__(self, most: int, world: World) -> None:
-        super().__init__(most, lambda: world.seconds)
+    def __init__(self, most_in_flight: int) -> None:
+        super().__init__()
+        self._fixed = most_in_flight
+
+    def _estimate(self) -> None:
+        self.most_in_flight = self._fixed
+
+
+class ThreadedWorkers(Workers):
+    """The real ones; a main thread that would wait for ever fails."""
+
+    def __init__(self, plan: Plan, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
+        super().__init__(plan, fetch, stop, count)
+        self._estimator = FixedEstimator(world.history.most_in_flight)
+        self._idle_seconds = 0
+
+    def _wait(self, idle: Callable[[], object]) -> None:
+        def count() -> None:
+            self._idle_seconds += 1
+            assert self._idle_seconds < PATIENCE_SECONDS, "the threads hang"
+            idle()
+
+        super()._wait(count)
+
+
+class SimulatedRateLimiter(RateLimiter):
+    """Lets simulated time go by instead of waiting.
+
+    Attributes:
+        waited_seconds: all of its waits for time.
+    """
+
+    def __init__(self, concurrency: int, world: World) -> None:
+        super().__init__(concurrency, lambda: world.seconds)
         self._world = world
+        self.waited_seconds = 0.0
 
     def _wait(self, seconds: float) -> None:
-        self._world.pass_time(seconds)
-
+        if isinf(seconds):
+            super()._wait(seconds)
+            return
+        until = self._world.seconds + seconds
+        self.waited_seconds += seconds
+        if self._world.history.uses_threads:
+            super()._wait(0.002)  # other threads may send meanwhile, if nothing forbids it
+        self._world.reach(until)
 
 class Writer(MessageWriter):
-    """Writes into the simulated pipe; the run's end may be met at a message."""
+    """Writes into the simulated pipe; the run may end at a message."""
 
     def __init__(self, pipe: Pipe, clock: Callable[[], float], met: Callable[[str], None]) -> None:
         super().__init__(clock)
@@ -263,7 +393,9 @@ class Writer(MessageWriter):
         self._met("message")
         super().write_message(message)
 
-    def write_records(self, stream: str, texts: Sequence[Text], extracted_at: datetime) -> None:
+    def write_records(
+        self, stream: str, texts: Sequence[JsonText], extracted_at: datetime
+    ) -> None:
         if texts:
             self._met("message")
         super().write_records(stream, texts, extracted_at)
@@ -275,28 +407,19 @@ class Writer(MessageWriter):
         """The pipe closes without a word."""
 
 
-class SimulatedTap(TapAuditEvents):
-    """The tap, with the world it is given in place of the real one."""
+def new_session(network: Network) -> requests.Session:
+    """A session that reaches the simulated service alone."""
+    session = requests.Session()
+    session.trust_env = False
+    session.mount("https://", network)
+    return session
 
-    world: World
-    network: Network
 
-    def now(self) -> datetime:
-        return self.world.now
-
-    def new_gate(self) -> Gate:
-        return InlineGate(self.settings.concurrency, self.world)
-
-    def run_apart(self, work: Callable[[], object], idle: Callable[[], object]) -> None:
-        del idle
-        work()
-
-    def new_workers(self, export: Export, *, may_wait: bool = False) -> Workers:
-        del may_wait
-        return InlineWorkers(export, self.stop, self.settings.concurrency, self.world.random)
-
-    def new_session(self) -> requests.Session:
-        session = requests.Session()
-        session.trust_env = False
-        session.mount("https://", self.network)
-        return session
+@contextmanager
+def threads_joined() -> Iterator[None]:
+    """Wait afterwards for the threads that were started meanwhile."""
+    before = set(threading.enumerate())
+    yield
+    for thread in set(threading.enumerate()) - before:
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive(), "a thread outlives its run"

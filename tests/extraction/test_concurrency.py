@@ -1,0 +1,84 @@
+"""How many requests in flight pay."""
+
+import pytest
+
+from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
+
+PARSE_SECONDS = 0.004
+
+
+def learned(
+    *,
+    wait_seconds: float,
+    deliver_seconds: float = 0.0,
+    pages: int = 40,
+    estimator: ConcurrencyEstimator | None = None,
+) -> ConcurrencyEstimator:
+    """An estimator that has seen pages which all took the same time."""
+    estimator = estimator or ConcurrencyEstimator()
+    for _ in range(pages):
+        estimator.received(wait_seconds + PARSE_SECONDS, PARSE_SECONDS)
+        estimator.delivered(deliver_seconds)
+    return estimator
+
+
+def test_the_first_request_is_alone() -> None:
+    """Nothing is known yet, and it may be the whole run."""
+    estimator = ConcurrencyEstimator()
+    assert estimator.most_in_flight == 1
+    estimator.delivered(0.001)
+    assert estimator.most_in_flight == 1
+
+
+@pytest.mark.parametrize(
+    ("wait_seconds", "most"),
+    [(0, 1), (0.001, 1), (0.0079, 1), (0.0121, 3), (0.1001, 25), (1.001, 250)],
+)
+def test_as_many_pay_as_fit_into_a_response(wait_seconds: float, most: int) -> None:
+    """One against a near service, many against a far one."""
+    assert learned(wait_seconds=wait_seconds).most_in_flight == most
+    assert learned(wait_seconds=wait_seconds, pages=1).most_in_flight == most
+
+
+@pytest.mark.parametrize(
+    ("deliver_seconds", "most"), [(0.0, 25), (0.001, 20), (0.004, 12), (0.096, 1), (5.0, 1)]
+)
+def test_a_slow_target_lowers_it(deliver_seconds: float, most: int) -> None:
+    """Pages that nobody takes need not be requested."""
+    estimator = learned(wait_seconds=0.1001, deliver_seconds=deliver_seconds)
+    assert estimator.most_in_flight == most
+
+
+@pytest.mark.parametrize("quick_seconds", [0.0, 0.001])
+def test_single_quick_or_slow_responses_do_not_count(quick_seconds: float) -> None:
+    """As of a short page, or one that had to be retried."""
+    estimator = ConcurrencyEstimator()
+    for number in range(80):
+        wait = {0: quick_seconds, 1: 5.0, 2: 60.0}.get(number % 8, 0.1001)
+        estimator.received(wait + PARSE_SECONDS, PARSE_SECONDS)
+        if number >= 8:
+            assert estimator.most_in_flight == 25
+
+
+@pytest.mark.parametrize(("before", "after", "most"), [(0.001, 0.1001, 25), (0.1001, 0.001, 1)])
+def test_the_newest_responses_count(before: float, after: float, most: int) -> None:
+    """It follows a service that becomes slower or faster within sixteen responses."""
+    estimator = learned(wait_seconds=before)
+    learned(wait_seconds=after, pages=16, estimator=estimator)
+    assert estimator.most_in_flight == most
+
+
+def test_it_follows_a_target_that_becomes_faster() -> None:
+    """The average forgets how long pages took at first."""
+    estimator = learned(wait_seconds=0.1001, deliver_seconds=5.0)
+    learned(wait_seconds=0.1001, deliver_seconds=0.0, estimator=estimator, pages=80)
+    assert estimator.most_in_flight == 25
+
+
+@pytest.mark.parametrize(("seconds", "processor_seconds"), [(0.0, 0.0), (0.0, 1.0), (1e9, 0.0)])
+def test_clocks_may_say_anything(seconds: float, processor_seconds: float) -> None:
+    """At least one request is in flight, and the number stays finite."""
+    estimator = ConcurrencyEstimator()
+    estimator.received(seconds, processor_seconds)
+    estimator.delivered(0.0)
+    assert 1 <= estimator.most_in_flight <= 10**6

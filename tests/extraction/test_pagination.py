@@ -1,0 +1,207 @@
+"""Following cursors: to the page without one, and never in a circle."""
+
+import tracemalloc
+from collections.abc import Iterator
+from itertools import count, cycle, islice
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.events.page import Page
+from tap_audit_events.extraction.pagination import (
+    MOST_CYCLES,
+    MOST_EMPTY_PAGES,
+    MOST_REPEATED_PAGES,
+    RECENT_CURSORS,
+    Paginator,
+)
+from tests.extraction.scheduling import instant
+
+
+def a_page(ids: list[str], cursor: str | None) -> Page:
+    return Page(ids, [instant(0)] * len(ids), [b""] * len(ids), next_cursor=cursor)
+
+
+def follow(pages: Iterator[Page], most: int, paginator: Paginator | None = None) -> int:
+    """Read so many pages, or up to the last one; how many came."""
+    reader = paginator or Paginator()
+    for number, page in enumerate(islice(pages, most), 1):
+        reader.advance(page)
+        assert reader.cursor == page.next_cursor
+        if reader.is_finished:
+            return number
+    return most
+
+
+def pages_until_error(pages: Iterator[Page], most: int) -> tuple[str, int]:
+    """The code of the error that ends the pages, and after how many it came."""
+    paginator = Paginator()
+    for number, page in enumerate(islice(pages, most), 1):
+        try:
+            paginator.advance(page)
+        except ContractError as error:
+            return error.code, number
+    raise AssertionError(f"{most} pages and no error")
+
+
+def always_new() -> Iterator[Page]:
+    """Pages of new events with new cursors."""
+    return (a_page([f"{number}-{each}" for each in range(3)], f"{number}") for number in count())
+
+
+def repeated(ids: list[list[str]]) -> Iterator[Page]:
+    """The same pages again and again, with new cursors."""
+    return (a_page(each, f"{number}") for number, each in enumerate(cycle(ids)))
+
+
+# The end of a window
+
+
+@given(st.lists(st.integers(0, 5), max_size=30))
+def test_only_a_page_without_a_cursor_is_the_last(sizes: list[int]) -> None:
+    """Whether the pages before it are short or empty does not matter."""
+    ids = [[f"{number}-{each}" for each in range(size)] for number, size in enumerate(sizes)]
+    pages = [a_page(each, f"{number}") for number, each in enumerate(ids)]
+    paginator = Paginator()
+    assert paginator.cursor is None
+    assert follow(iter([*pages, a_page([], None)]), 1000, paginator) == len(sizes) + 1
+    assert paginator.is_finished
+    assert paginator.cursor is None
+
+
+def test_a_cursor_is_opaque() -> None:
+    """It is used as it was sent."""
+    cursors = [" ", "0", "null", "é/+=%", "x" * 10_000]
+    paginator = Paginator()
+    for number, cursor in enumerate(cursors):
+        paginator.advance(a_page([f"{number}"], cursor))
+        assert paginator.cursor == cursor
+
+
+# Cursors that come again
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, RECENT_CURSORS])
+def test_a_cursor_that_comes_again_soon_is_noticed_at_once(length: int) -> None:
+    """Even if the pages bring new events each time."""
+    cursors = cycle(map(str, range(length)))
+    pages = (a_page([f"{number}"], next(cursors)) for number in count())
+    assert pages_until_error(pages, 3000) == ("AE-CURSOR-REPEATED", length + 1)
+
+
+@pytest.mark.parametrize("length", [RECENT_CURSORS + 1, 3000, 5000])
+@pytest.mark.parametrize("before", [0, 500])
+def test_a_long_cycle_of_cursors_is_noticed(length: int, before: int) -> None:
+    """At the latest when the cycle has come four times, however many pages came before it."""
+
+    def pages() -> Iterator[Page]:
+        for number in count():
+            place = number if number < before else before + (number - before) % length
+            yield a_page([f"{number}"], f"{place}")
+
+    code, number = pages_until_error(pages(), 4 * (before + length))
+    assert code == "AE-CURSOR-REPEATED"
+    assert number > length
+
+
+def test_after_a_restart_the_same_cursors_may_come() -> None:
+    """The window is then requested without a cursor."""
+    paginator = Paginator()
+    for attempt in range(4):
+        paginator.restart()
+        assert paginator.cursor is None
+        for number in range(20):
+            paginator.advance(a_page([f"{attempt}-{number}"], f"{number}"))
+    with pytest.raises(ContractError, match="AE-CURSOR-REPEATED"):
+        paginator.advance(a_page(["new"], "7"))
+
+
+# Pages without progress
+
+
+def test_a_thousand_empty_pages_are_read() -> None:
+    """A service that filters after it has read its index may send many."""
+    empty = (a_page([], f"empty {number}") for number in range(MOST_EMPTY_PAGES))
+    pages = [*empty, a_page(["1"], "after"), *empty, a_page([], None)]
+    assert MOST_EMPTY_PAGES == 1000
+    assert follow(iter(pages), 5000) == len(pages)
+
+
+def test_more_than_a_thousand_empty_pages_are_an_error() -> None:
+    """A service must not keep a run going for ever."""
+    empty = (a_page([], f"{number}") for number in count())
+    assert pages_until_error(empty, 5000) == ("AE-EMPTY-PAGES", 1001)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+@pytest.mark.parametrize("before", [0, 40])
+def test_the_same_pages_again_and_again_are_an_error(length: int, before: int) -> None:
+    """As from a gateway that ignores the cursor and sends a new one each time: 30 are allowed."""
+    same = [[f"{number}", f"{number} too"] for number in range(length)]
+    pages = [*islice(always_new(), before), *islice(repeated(same), 200)]
+    renamed = (a_page(list(page.ids), f"{number}") for number, page in enumerate(pages))
+    expected = before + length + MOST_REPEATED_PAGES + 1
+    assert pages_until_error(renamed, 300) == ("AE-NO-PROGRESS", expected)
+
+
+def test_thirty_pages_without_news_are_allowed() -> None:
+    """A service may repeat pages, or parts of them, before it continues."""
+    whole = ["1", "2", "3"]
+    parts = [whole, *[whole[number % 3 :] for number in range(30)], ["4"], whole, ["5"]]
+    pages = [a_page(ids, f"{number}") for number, ids in enumerate(parts)]
+    assert MOST_REPEATED_PAGES == 30
+    assert follow(iter([*pages, a_page([], None)]), 100) == len(pages) + 1
+
+
+@pytest.mark.parametrize("length", [6, 7, 100, 1500])
+@pytest.mark.parametrize("before", [0, 33])
+def test_long_cycles_of_pages_with_new_cursors_are_noticed(length: int, before: int) -> None:
+    """A few times through the cycle, in bounded memory."""
+    same = [[f"again {number}"] for number in range(length)]
+    pages = [*islice(always_new(), before), *islice(repeated(same), 12 * length + 200)]
+    renamed = (a_page(list(page.ids), f"{number}") for number, page in enumerate(pages))
+    code, number = pages_until_error(renamed, len(pages))
+    assert code == "AE-NO-PROGRESS"
+    assert number > before + MOST_CYCLES * length
+
+
+@pytest.mark.parametrize("restarts_every", [10**6, 3])
+def test_new_events_are_always_progress(restarts_every: int) -> None:
+    """One new event a page is enough, for as many pages as there are."""
+    paginator = Paginator()
+    for number in range(5000):
+        if number % restarts_every == restarts_every - 1:
+            paginator.restart()
+        paginator.advance(a_page(["always the same", f"{number}"], f"{number}"))
+
+
+def test_restarts_do_not_hide_a_lack_of_progress() -> None:
+    """A service that sends the same page and then refuses its cursor is not restarted for ever."""
+    paginator = Paginator()
+    for _ in range(MOST_REPEATED_PAGES + 1):
+        paginator.restart()
+        paginator.advance(a_page(["1"], "2"))
+    paginator.restart()
+    with pytest.raises(ContractError, match="AE-NO-PROGRESS"):
+        paginator.advance(a_page(["1"], "2"))
+
+
+def test_what_is_remembered_does_not_grow() -> None:
+    """A window may have any number of pages, and cursors of any length."""
+    paginator = Paginator()
+
+    def read(first: int, last: int) -> None:
+        for number in range(first, last):
+            paginator.advance(a_page([f"{number}-{each}" for each in range(3)], f"{number:020000}"))
+
+    tracemalloc.start()
+    try:
+        read(0, 2000)
+        before, _ = tracemalloc.get_traced_memory()
+        read(2000, 6000)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after - before < 30_000

@@ -1,0 +1,458 @@
+"""One window: its requests, its restarts, and what becomes of it if it is cut or split."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError, service_error
+from tap_audit_events.events.instants import LATEST, Instant, whole_second
+from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction import pagination
+from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
+from tests.extraction.scheduling import instant
+
+END = 1000.0
+WHOLE = Window(None, instant(END))
+Event = tuple[str, Instant]
+
+
+def at_times(times: Iterable[float]) -> list[Event]:
+    """Events of these times, in ascending order, each with an id of its own."""
+    return [(f"{number:03}", instant(time)) for number, time in enumerate(sorted(times))]
+
+
+def a_page(events: Sequence[Event], cursor: str | None = "more", **fields: object) -> Page:
+    ids, instants = [event[0] for event in events], [event[1] for event in events]
+    return Page(ids, instants, [b""] * len(ids), next_cursor=cursor, **fields)  # type: ignore[arg-type]
+
+
+@dataclass
+class OneWindow:
+    """A service of some events that follows interface.md, except that it may refuse cursors.
+
+    Attributes:
+        events: all events, in ascending order.
+        page_size: events of a page.
+        refuses: whether the request of a page, by its number since the last one without a cursor,
+            is refused.
+        requests: what was requested.
+    """
+
+    events: Sequence[Event]
+    page_size: int = 5
+    refuses: Callable[[int], bool] = lambda _: False
+    requests: list[Request] = field(default_factory=list)
+
+    def respond(self, request: Request) -> Page:
+        """The page that a request is for.
+
+        Raises:
+            CursorRefusedError: the service refuses the cursor.
+        """
+        self.requests.append(request)
+        number = int(request.cursor or 0)
+        if number and self.refuses(number):
+            raise CursorRefusedError("AE-CURSOR-REFUSED")
+        window = request.window
+        inside = [event for event in self.events if window.requests(event[1])]
+        start = number * self.page_size
+        is_last = start + self.page_size >= len(inside)
+        found = inside[start : start + self.page_size]
+        return a_page(found, None if is_last else f"{number + 1}")
+
+
+def read(
+    reader: WindowReader, respond: Callable[[Request], Page], most_requests: int = 1000
+) -> list[ReadPage]:
+    """All pages of a window; its `error` tells what ended it early."""
+    for _ in range(most_requests):
+        if reader.is_read:
+            break
+        request = reader.next_request()
+        assert reader.is_in_flight
+        try:
+            page = respond(request)
+        except ServiceError as error:
+            reader.fail(error)
+        else:
+            reader.accept(page)
+        assert not reader.is_in_flight
+    assert reader.is_read, "the window does not end"
+    return [reader.take_page() for _ in range(reader.ready_pages)]
+
+
+def ids_of(pages: Iterable[ReadPage]) -> list[str]:
+    """Each event that belongs to the page's window, the first time that it comes."""
+    found = {
+        event_id: None
+        for window, page, _, _ in pages
+        for event_id, moment in zip(page.ids, page.instants, strict=True)
+        if window.holds(moment)
+    }
+    return list(found)
+
+
+times = st.lists(st.integers(0, 4000).map(lambda n: n / 4), max_size=60)
+crowded_times = st.lists(st.integers(0, 40).map(lambda n: n / 4), max_size=60)
+
+
+# To the end of the window
+
+
+@given(times, st.integers(1, 9))
+def test_a_window_is_read_by_cursor_to_its_end(moments: list[float], page_size: int) -> None:
+    """Each page is requested with the same window; only the last one completes it."""
+    service = OneWindow(at_times(moments), page_size)
+    reader = WindowReader(WHOLE)
+    pages = read(reader, service.respond)
+    assert ids_of(pages) == [event[0] for event in service.events]
+    assert [page.completes_window for page in pages] == [False] * (len(pages) - 1) + [True]
+    assert {request.window for request in service.requests} == {WHOLE}
+    cursors = [request.cursor for request in service.requests]
+    assert cursors == [None, *map(str, range(1, len(pages)))]
+    assert (reader.pages_read, reader.events_read) == (len(pages), len(moments))
+    assert reader.error is None
+    assert not reader.has_more
+
+
+def test_a_reader_tells_how_far_it_has_come() -> None:
+    """From nothing requested to every page taken."""
+    reader = WindowReader(Window(instant(3), instant(END)))
+    assert (reader.is_requested, reader.position) == (False, instant(3))
+    reader.next_request()
+    assert (reader.is_requested, reader.is_in_flight) == (True, True)
+    reader.accept(a_page(at_times([4, 5]), size=70))
+    assert (reader.is_requested, reader.is_in_flight, reader.has_more) == (True, False, True)
+    assert (reader.position, reader.ready_pages, reader.ready_bytes) == (instant(5), 1, 70)
+    reader.next_request()
+    reader.accept(a_page([], None))
+    assert (reader.is_read, reader.is_done, reader.has_more) == (True, False, False)
+    assert [reader.take_page().page.size for _ in range(2)] == [70, 0]
+    assert reader.is_done
+
+
+@given(st.lists(st.lists(st.integers(0, 30), max_size=5), max_size=5))
+def test_order_is_judged_over_all_pages_of_a_window(pages: list[list[int]]) -> None:
+    """From the first event that is older than one before it, pages are out of order."""
+    responses = [
+        a_page(
+            [(f"{number}-{place}", instant(time)) for place, time in enumerate(times)], f"{number}"
+        )
+        for number, times in enumerate(pages)
+    ]
+    came = read(WindowReader(WHOLE), lambda _: responses.pop(0) if responses else Page())
+    flat: list[int] = []
+    for read_page, page in zip(came, pages, strict=False):
+        flat += page
+        assert read_page.in_order == (flat == sorted(flat))
+
+
+# What ends it early
+
+
+def test_a_malformed_event_ends_the_window_after_its_page() -> None:
+    """The events before it are delivered; the page does not complete the window."""
+    error = service_error("AE-EVENT")
+    reader = WindowReader(WHOLE)
+    (page,) = read(reader, lambda _: a_page(at_times([1, 2]), None, malformed=error))
+    assert reader.error is error
+    assert page.page.ids == ["000", "001"]
+    assert not page.completes_window
+
+
+def test_a_repeated_cursor_ends_the_window_after_its_page() -> None:
+    """The events of that page are delivered."""
+    reader = WindowReader(WHOLE)
+    numbers = iter("123")
+    pages = read(reader, lambda _: a_page([(next(numbers), instant(1))]))
+    assert isinstance(reader.error, ServiceError)
+    assert reader.error.code == "AE-CURSOR-REPEATED"
+    assert ids_of(pages) == ["1", "2"]
+    assert not pages[-1].completes_window
+
+
+@pytest.mark.parametrize("code", ["AE-400", "AE-403", "AE-500"])
+def test_any_other_error_ends_the_window(code: str) -> None:
+    """After the pages that have come."""
+    error = service_error(code)
+    reader = WindowReader(WHOLE)
+    reader.next_request()
+    reader.accept(a_page(at_times([1, 2, 3])))
+    reader.fail(error)
+    assert (reader.is_read, reader.error, reader.restarts) == (True, error, 0)
+    assert reader.ready_pages == 1
+
+
+# Restarts
+
+
+def refused(reader: WindowReader) -> Request:
+    """What is requested after a cursor was refused."""
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    return reader.next_request()
+
+
+def test_a_restart_begins_at_the_start_of_the_newest_page() -> None:
+    """There, an event out of order may follow; if no page more came, at the newest instant."""
+    reader = WindowReader(WHOLE)
+    events = at_times([1, 2.5, 3, 4.5, 5, 6])
+    for number in (0, 2, 4):
+        reader.next_request()
+        reader.accept(a_page(events[number : number + 2], f"{number}"))
+    again = refused(reader)
+    assert again == Request(reader, Window(instant(5), WHOLE.end), None)
+    reader.accept(a_page(events[4:], "x"))
+    assert reader.next_request() == again._replace(cursor="x")
+    once_more = refused(reader)
+    assert once_more == (reader, Window(instant(6), WHOLE.end), None)
+    reader.accept(a_page(events[5:], "y"))
+    reader.next_request()
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    assert isinstance(reader.error, CursorRefusedError)
+    assert reader.restarts == 2
+
+
+def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
+    """There is nothing to restart from."""
+    reader = WindowReader(WHOLE)
+    reader.next_request()
+    reader.accept(a_page([]))
+    reader.next_request()
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    assert isinstance(reader.error, CursorRefusedError)
+
+
+def test_a_cursor_refused_after_disorder_is_an_error() -> None:
+    """A restart could miss an event."""
+    reader = WindowReader(WHOLE)
+    reader.next_request()
+    reader.accept(a_page([("1", instant(7)), ("2", instant(3))]))
+    reader.next_request()
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    assert isinstance(reader.error, CursorRefusedError)
+    reader.restart_alone()
+    assert isinstance(reader.error, CursorRefusedError)
+
+
+def test_a_restart_that_reaches_more_ties_continues() -> None:
+    """More events of one instant than the attempt before reached is something new."""
+    events = [(f"{number}", instant(5)) for number in range(10)]
+    lifetimes = iter([1, 2, 4, 99])
+    lifetime = next(lifetimes)
+
+    def refuses(number: int) -> bool:
+        nonlocal lifetime
+        if number < lifetime:
+            return False
+        lifetime = next(lifetimes)
+        return True
+
+    reader = WindowReader(WHOLE)
+    service = OneWindow(events, page_size=2, refuses=refuses)
+    assert ids_of(read(reader, service.respond)) == [event[0] for event in events]
+    assert reader.restarts == 3
+
+
+@given(st.one_of(times, crowded_times), st.integers(1, 9), st.integers(1, 4))
+def test_a_refused_cursor_loses_nothing_or_fails(
+    moments: list[float], page_size: int, lifetime: int
+) -> None:
+    """Every event before the error arrives; restarts continue while they bring something new."""
+    service = OneWindow(at_times(moments), page_size, refuses=lambda number: number >= lifetime)
+    reader = WindowReader(WHOLE)
+    pages = read(reader, service.respond)
+    seen = ids_of(pages)
+    assert seen == [event[0] for event in service.events[: len(seen)]]
+    if reader.error is None:
+        assert len(seen) == len(moments)
+    else:
+        newest = whole_second(dict(service.events)[seen[-1]])
+        ties = sum(whole_second(moment) == newest for _, moment in service.events)
+        assert ties >= page_size * lifetime, "a restart would have brought more"
+    assert all(page.in_order for page in pages)
+    assert len(service.requests) <= (2 * len(moments) + 2) * (lifetime + 1)
+
+
+def test_a_restart_never_begins_before_the_one_before_it() -> None:
+    """Even if nothing but empty pages came since; what came earlier need not come again."""
+    reader = WindowReader(Window(instant(0), instant(END)))
+    for number in range(3):
+        reader.next_request()
+        reader.accept(a_page(at_times([10 * number + 1, 10 * number + 2]), f"{number}"))
+    assert refused(reader).window.start == instant(21)
+    reader.accept(a_page([], "empty"))
+    reader.next_request()
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    reader.restart_alone()
+    assert reader.next_request().window.start == instant(21)
+
+
+@given(
+    st.one_of(times, crowded_times),
+    st.integers(1, 5),
+    st.lists(st.sampled_from(["page", "page", "refuse", "empty", "repeat", "old"]), max_size=40),
+    st.booleans(),
+)
+def test_a_window_always_ends(
+    moments: list[float], page_size: int, script: list[str], is_alone: bool
+) -> None:
+    """Whatever a hostile service mixes again and again: refusals, empty pages and repeats."""
+    service = OneWindow(at_times(moments), page_size)
+    sent: list[Page] = []
+    turns = 0
+
+    def respond(request: Request) -> Page:
+        nonlocal turns
+        what = script[turns % len(script)] if script else "page"
+        turns += 1
+        if what == "refuse" and request.cursor is not None:
+            raise CursorRefusedError("AE-CURSOR-REFUSED")
+        cursor = None if request.cursor is None else request.cursor.partition(" ")[0]
+        if what == "empty":
+            return Page(next_cursor=f"{cursor or 0} {turns}")
+        if what in {"repeat", "old"} and sent:
+            old = sent[-1 if what == "repeat" else 0]
+            return a_page(list(zip(old.ids, old.instants, strict=True)), f"{cursor or 0} {turns}")
+        page = service.respond(request._replace(cursor=cursor))
+        sent.append(page)
+        return page
+
+    reader = WindowReader(WHOLE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pagination, "MOST_EMPTY_PAGES", 20)
+        pages = read(reader, respond, most_requests=20_000)
+        if is_alone:
+            reader.restart_alone()
+            pages += read(reader, respond, most_requests=20_000)
+    came = ids_of(pages)
+    assert set(came) <= {event[0] for event in service.events}
+    if reader.error is None:
+        assert sorted(came) == [event[0] for event in service.events]
+
+
+# Cuts and splits
+
+
+def started(*pages: Sequence[float], window: Window = WHOLE) -> WindowReader:
+    """A reader of which pages with these times have come."""
+    reader = WindowReader(window)
+    for number, page in enumerate(pages):
+        reader.next_request()
+        reader.accept(a_page([(f"{number} {time}", instant(time)) for time in page], f"{number}"))
+    return reader
+
+
+def test_a_cut_leaves_the_rest_for_later() -> None:
+    """Neither of the two windows was requested; together they are what there was."""
+    reader = WindowReader(Window(instant(3), instant(9)))
+    rest = reader.cut(instant(5))
+    assert reader.window == Window(instant(3), instant(9), until=instant(5))
+    assert rest.window == Window(instant(5), instant(9))
+    assert reader.next_request().window == reader.window
+    assert rest.next_request().window == rest.window
+
+
+def test_a_split_continues_from_the_start_of_the_newest_page() -> None:
+    """What was taken before and what is taken after belong to one window each."""
+    reader = started([1, 2], [3, 4], [5, 9])
+    before = reader.take_page()
+    rest = reader.split()
+    assert before.window == WHOLE
+    assert [reader.take_page().window for _ in range(2)] == [
+        Window(None, WHOLE.end, instant(5))
+    ] * 2
+    assert rest.window == Window(instant(5), WHOLE.end)
+    assert (reader.is_read, reader.is_done, rest.is_read, rest.has_more) == (
+        True,
+        True,
+        False,
+        True,
+    )
+    assert rest.next_request() == (rest, rest.window, None)
+
+
+def test_a_split_after_one_page_gives_up_all_of_the_window() -> None:
+    """The page is requested again, so an event out of order is found, wherever it comes."""
+    reader = started([1, 9])
+    rest = reader.split()
+    assert (reader.is_done, rest.window) == (True, WHOLE)
+    window = Window(instant(1), WHOLE.end, until=instant(50))
+    reader = started([1, 9], window=window)
+    assert reader.split().window == window
+    assert not any(reader.window.holds(instant(time)) for time in range(100))
+
+
+@pytest.mark.parametrize(
+    ("pages", "can_split"),
+    [
+        ([], False),
+        ([[]], False),
+        ([[5, 7]], True),
+        ([[5, 6.9]], False),
+        ([[5.9, 7]], True),
+        ([[1, 2], [5.9, 6.9]], False),
+        ([[1, 2], [3, 9]], True),
+        ([[3.1, 3.2], [3.3, 9]], False),
+        ([[3.1, 3.2], [4, 9]], True),
+        ([[3, 8], [9, 9.5], []], False),
+        ([[3, 8], []], True),
+        ([[1, 2], [30, 90], [91, 99]], True),
+    ],
+)
+def test_a_split_requests_little_again(pages: list[list[float]], can_split: bool) -> None:
+    """Requests start at whole seconds, so the newest page must reach beyond its first second."""
+    assert started(*pages).can_split == can_split
+
+
+def test_pages_outside_of_the_window_do_not_split_it() -> None:
+    """As of a service that ignores startTime or endTime: the range of the run stays the same."""
+    window = Window(instant(50), instant(60), until=instant(58))
+    assert not started([1, 9], [11, 20], window=window).can_split
+    assert not started([51, 52], [70, 80], window=window).can_split
+    assert started([51, 52], [54, 80], window=window).can_split
+    assert started([49.9, 80], window=window).can_split  # all of the window would be given up
+
+
+@given(times, st.integers(1, 9), st.data())
+def test_windows_always_tile_the_range(
+    moments: list[float], page_size: int, data: st.DataObject
+) -> None:
+    """However windows are cut and split, no instant is lost, and no event delivered by two."""
+    service = OneWindow(at_times(moments), page_size)
+    whole = Window(instant(data.draw(st.integers(0, 300))), instant(END))
+    readers = [WindowReader(whole)]
+    taken: list[ReadPage] = []
+    for _ in range(data.draw(st.integers(0, 40))):
+        place = data.draw(st.integers(0, len(readers) - 1))
+        reader = readers[place]
+        if reader.is_read:
+            continue
+        if not reader.is_requested and data.draw(st.booleans()):
+            at = instant(data.draw(st.integers(0, 4 * int(END))) / 4)
+            if (reader.window.start or at) < at < (reader.window.until or LATEST):
+                readers.insert(place + 1, reader.cut(at))
+        elif reader.can_split and data.draw(st.booleans()):
+            readers.insert(place + 1, reader.split())
+        else:
+            reader.accept(service.respond(reader.next_request()))
+        if reader.ready_pages and data.draw(st.booleans()):
+            taken.append(reader.take_page())
+        check_tiles([reader.window for reader in readers], whole)
+    for reader in readers:
+        taken += [reader.take_page() for _ in range(reader.ready_pages)]
+        taken += read(reader, service.respond)
+    inside = [event[0] for event in service.events if whole.holds(event[1])]
+    assert sorted(ids_of(taken)) == inside
+
+
+def check_tiles(windows: list[Window], whole: Window) -> None:
+    assert windows[0].start == whole.start
+    assert windows[-1].until is None
+    assert {window.end for window in windows} == {whole.end}
+    for window, following in pairwise(windows):
+        assert window.until == following.start

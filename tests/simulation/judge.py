@@ -1,0 +1,368 @@
+"""What must hold of each run, of each of its STATEs, and at the end of a history.
+
+Everything is judged from outside: what the service showed when, what the settings were, what
+arrived at the target. Nothing is excused because a run failed or was killed: a STATE stands for the
+records that arrived before it, and the run that starts from it has to deliver the others.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tap_audit_events.errors.exceptions import ContractError, OutputError
+from tap_audit_events.events.instants import (
+    EARLIEST,
+    Instant,
+    later,
+    next_whole_second,
+    parse_instant,
+    whole_second,
+)
+from tests.simulation.histories import (
+    EARLY_RETRY_AFTER_SECONDS,
+    Caps,
+    Happening,
+    History,
+    PlannedRun,
+)
+from tests.simulation.world import KilledError, Network, World
+
+SMALL_STATE_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Acknowledged:
+    """A STATE, and the records that it stands for.
+
+    Attributes:
+        value: the STATE.
+        covered: the ids delivered before it, by its run and by the runs that this one followed.
+        forgotten: those of them that may come again: events out of order ended a run after more
+            of them than the memory holds, and the bookmark stayed before them.
+    """
+
+    value: dict[str, Any] = field(default_factory=dict)
+    covered: frozenset[str] = frozenset()
+    forgotten: frozenset[str] = frozenset()
+
+    @cached_property
+    def _entry(self) -> dict[str, Any]:
+        entry: dict[str, Any] = self.value.get("bookmarks", {}).get("audit_events", {})
+        return entry
+
+    @cached_property
+    def bookmark(self) -> Instant | None:
+        text = self._entry.get("replication_key_value")
+        return None if text is None else parse_instant(text)
+
+    @cached_property
+    def ids_from(self) -> Instant:
+        """The instant from which on the ids are known."""
+        if self.bookmark is None:
+            return EARLIEST
+        return parse_instant(self._entry["watermark"][0]["ids_from"])
+
+    @cached_property
+    def id_count(self) -> int:
+        """How many ids it remembers, in digests of eight bytes as base64."""
+        if self.bookmark is None:
+            return 0
+        return sum(len(text) * 3 // 4 // 8 for _, text in self._entry["watermark"][0]["ids"])
+
+
+class Expected:
+    """An event as the judge sees it."""
+
+    def __init__(self, happening: Happening) -> None:
+        self.event = happening.event
+        self.id: str = happening.event["id"]
+        self.type: str = happening.event["action"]["type"]
+        self.instant = parse_instant(happening.event["occurredAt"])
+        self.visible_at = happening.visible_at
+
+
+@dataclass
+class PlayedRun:
+    """What is known of a run after its end.
+
+    Attributes:
+        planned: how it was set up.
+        given: the STATE it started from.
+        started_at: seconds after the start of the history.
+        now: the tap's own clock at that time.
+        arrived: the records that arrived.
+        states: each STATE that arrived, its length, and how many records arrived before it.
+        ended: what ended it early, None if it was complete.
+    """
+
+    planned: PlannedRun
+    given: Acknowledged
+    started_at: float
+    now: Instant
+    network: Network
+    arrived: list[dict[str, Any]]
+    states: list[tuple[dict[str, Any], int, int]]
+    last_kind: str
+    ended: BaseException | None
+    ended_at: float
+    waited_seconds: float
+
+    @property
+    def lookback_seconds(self) -> int:
+        seconds: int = self.planned.settings["lookback_seconds"]
+        return seconds
+
+    @cached_property
+    def range_start(self) -> Instant:
+        """The later of `start_date` and the bookmark minus the lookback, as far as ids reach."""
+        text = self.planned.settings.get("start_date")
+        start = parse_instant(text) if text else EARLIEST
+        if self.given.bookmark is None:
+            return start
+        lookback = whole_second(later(self.given.bookmark, seconds=-self.lookback_seconds))
+        return max(start, lookback, self.given.ids_from)
+
+    @cached_property
+    def range_end(self) -> Instant:
+        """The earlier of `end_date` and the second in which the run started."""
+        text = self.planned.settings.get("end_date")
+        now = whole_second(self.now)
+        return min(now, parse_instant(text)) if text else now
+
+    def requests(self, event: Expected) -> bool:
+        types = self.planned.settings.get("action_types")
+        return types is None or event.type in types
+
+    def owes(self, event: Expected) -> bool:
+        """Whether the run has to deliver an event, if no run before it has."""
+        return (
+            event.visible_at <= self.started_at
+            and self.requests(event)
+            and self.range_start <= event.instant <= self.range_end
+        )
+
+
+class Judge:
+    """Judges the runs of a history one after the other, and then all of them.
+
+    Attributes:
+        acknowledged: every STATE so far.
+    """
+
+    def __init__(self, history: History, world: World) -> None:
+        self.acknowledged: list[Acknowledged] = []
+        self._forgotten: set[str] = set()
+        self._history = history
+        self._world = world
+        self._events = sorted(map(Expected, history.happenings), key=lambda each: each.instant)
+        self._by_id = {event.id: event for event in self._events}
+        self._page_size = min(
+            max(run.settings["page_size"] for run in history.runs), len(self._events)
+        )
+
+    def judge_run(self, run: PlayedRun) -> None:
+        """Judge a run, and remember its STATEs.
+
+        Raises:
+            AssertionError: a promise was broken.
+        """
+        self._judge_once(run)
+        self._judge_faithful(run)
+        owed = [event for event in self._events if run.owes(event)]
+        acknowledged = self._acknowledged(run)
+        self._judge_states(run, acknowledged, owed)
+        self._judge_end(run)
+        self._judge_requests(run)
+        if run.ended is None:
+            self._judge_complete(run, acknowledged, owed)
+        self.acknowledged += acknowledged
+
+    def judge_history(self, ids: Counter[str], *, keeps_once: bool) -> None:
+        """Judge what the target has in the end.
+
+        An event may be missing only if it lies before the range of the last run. How it came to lie
+        there was judged with each STATE.
+
+        Args:
+            ids: how often the target has each event.
+            keeps_once: whether the target keeps nothing that its STATE does not stand for.
+
+        Raises:
+            AssertionError: a promise was broken.
+        """
+        if self._history.is_steady:
+            missing = self._by_id.keys() - ids.keys()
+            assert not missing, f"missing at the end: {sorted(missing)}"
+        repeated = {each for each, count in ids.items() if count > 1} - self._forgotten
+        assert not (repeated and keeps_once), f"repeated: {repeated}"
+        violations = self._world.service.violations
+        assert not violations, f"outside of the interface: {violations[:3]}"
+
+    def _acknowledged(self, run: PlayedRun) -> list[Acknowledged]:
+        """The STATEs of a run, each with what it stands for."""
+        ids = [record["id"] for record in run.arrived]
+        found = []
+        for value, _, count in run.states:
+            covered = run.given.covered.union(ids[:count])
+            forgotten = run.given.forgotten.difference(ids[:count])
+            forgotten |= self._ahead(Acknowledged(value, covered))
+            found.append(Acknowledged(value, covered, forgotten))
+        return found
+
+    def _ahead(self, acknowledged: Acknowledged) -> set[str]:
+        """The events delivered that lie after the bookmark, if they are too many to remember."""
+        bookmark, caps = acknowledged.bookmark, self._history.caps
+        if bookmark is None or caps is None:
+            return set()
+        ahead = {each for each in acknowledged.covered if self._by_id[each].instant > bookmark}
+        return ahead if len(ahead) + self._slack(caps) > caps.memory else set()
+
+    # What arrived
+
+    def _judge_once(self, run: PlayedRun) -> None:
+        """No event arrives that the STATE stands for, or twice in one run."""
+        ids = [record["id"] for record in run.arrived]
+        repeated = {event_id: count for event_id, count in Counter(ids).items() if count > 1}
+        assert not repeated, f"repeated within a run: {repeated}"
+        again = run.given.covered.intersection(ids)
+        self._forgotten |= again & run.given.forgotten
+        again -= run.given.forgotten
+        assert not again, f"delivered although the STATE stands for them: {sorted(again)}"
+
+    def _judge_faithful(self, run: PlayedRun) -> None:
+        """An event arrives as it is, its time in UTC form; only what was requested arrives."""
+        for record in run.arrived:
+            event = self._by_id[record["id"]]
+            time = record["occurredAt"]
+            assert time.endswith("Z"), f"not in UTC form: {time}"
+            assert parse_instant(time) == event.instant, f"another time: {time}"
+            same = record.items() >= (event.event | {"occurredAt": time}).items()
+            assert same, f"changed: {record}"
+            assert run.requests(event), f"its type was not requested: {record}"
+            in_range = run.range_start <= event.instant <= run.range_end
+            assert in_range, f"outside of the range of the run: {record}"
+
+    def _judge_complete(
+        self, run: PlayedRun, acknowledged: Sequence[Acknowledged], owed: Sequence[Expected]
+    ) -> None:
+        """A run that claims success has delivered all it owes, and its bookmark says so."""
+        ids = {record["id"] for record in run.arrived}
+        lost = [e.id for e in owed if e.id not in ids and e.id not in run.given.covered]
+        assert not lost, f"a run that claims success lost: {lost}"
+        if not acknowledged or run.range_end < run.range_start:
+            return
+        last = acknowledged[-1]
+        instants = [self._by_id[event_id].instant for event_id in last.covered]
+        until = [instant for instant in instants if instant <= run.range_end]
+        newest = max(filter(None, [*until, run.given.bookmark]), default=None)
+        assert last.bookmark == newest, f"the bookmark is {last.bookmark}, not {newest}"
+
+    # What STATE says
+
+    def _judge_states(
+        self, run: PlayedRun, acknowledged: Sequence[Acknowledged], owed: Sequence[Expected]
+    ) -> None:
+        before = run.given
+        arrived_before, length_before = 0, 0
+        for each, (_, length, count) in zip(acknowledged, run.states, strict=True):
+            moved_back = (before.bookmark or EARLIEST) > (each.bookmark or EARLIEST)
+            assert not moved_back, "the bookmark moved back"
+            is_final = run.ended is None and each is acknowledged[-1]
+            self._judge_passed(run, each, owed, is_final=is_final)
+            self._judge_memory(run, each)
+            if length_before < SMALL_STATE_BYTES:
+                records = count - arrived_before
+                page_size = run.planned.settings["page_size"]
+                assert records <= page_size, f"{records} records without a STATE"
+            before, arrived_before, length_before = each, count, length
+
+    def _judge_passed(
+        self,
+        run: PlayedRun,
+        acknowledged: Acknowledged,
+        owed: Sequence[Expected],
+        *,
+        is_final: bool,
+    ) -> None:
+        """The bookmark passes no event that the run owes and has not delivered.
+
+        One exception: an event that comes too late in every response counts as late until the run
+        is complete.
+        """
+        bookmark = acknowledged.bookmark
+        if bookmark is None or bookmark == run.given.bookmark:
+            return
+        passed = owed[: bisect_left(owed, bookmark, key=lambda each: each.instant)]
+        lost = [event.id for event in passed if event.id not in acknowledged.covered]
+        if not is_final and self._world.displaced_id in lost:
+            lost.remove(self._world.displaced_id)
+        assert not lost, f"the bookmark {bookmark} passes: {lost}"
+
+    def _judge_memory(self, run: PlayedRun, acknowledged: Acknowledged) -> None:
+        """The ids of the lookback are known, as far as the memory goes; and no more are kept."""
+        bookmark, ids_from = acknowledged.bookmark, acknowledged.ids_from
+        if bookmark is None:
+            return
+        assert ids_from <= bookmark, "the next run would start after the bookmark"
+        caps = self._history.caps or Caps(100_000, 5000, 256, 1000, 12)
+        covered = [self._by_id[event_id].instant for event_id in acknowledged.covered]
+        counts = Counter(covered)
+        most = caps.memory + counts[bookmark]
+        assert acknowledged.id_count <= most, f"{acknowledged.id_count} ids in a STATE"
+        lookback = later(bookmark, seconds=-max(1, run.lookback_seconds))
+        complete_from = max(whole_second(lookback), run.given.ids_from)
+        if ids_from <= complete_from:
+            return
+        remembered = sum(instant >= ids_from for instant in covered)
+        ties = counts[max((each for each in covered if each < ids_from), default=EARLIEST)]
+        enough = remembered + ties + self._slack(caps) > caps.memory
+        assert enough, f"only {remembered} of {len(covered)} ids are remembered"
+
+    def _slack(self, caps: Caps) -> int:
+        """Ids that may be forgotten early, as they are forgotten in groups and pages."""
+        return 3 * -(-caps.memory // caps.groups) + self._page_size
+
+    # How a run ended
+
+    def _judge_end(self, run: PlayedRun) -> None:
+        planned, ended = run.planned, run.ended
+        is_sound = planned.end is None and planned.fault_share == 0
+        may_fail = (
+            self._history.cursor_lifetime is not None
+            or run.network.cursors_ignored > 0
+            or planned.early_429 > planned.settings["max_retries"]
+        )
+        if is_sound and not may_fail:
+            assert ended is None, f"a run failed: {ended}"
+        if is_sound and run.network.cursors_ignored:
+            assert ended is not None, "cursors were ignored, and nobody noticed"
+            if self._history.cursor_lifetime is None:
+                assert isinstance(ended, ContractError), f"an error of another kind: {ended}"
+        if not isinstance(ended, KilledError | OutputError):
+            assert run.last_kind == "STATE", "STATE is not the last line"
+
+    def _judge_requests(self, run: PlayedRun) -> None:
+        """A run is polite, and a sound one needs few more requests than a sequential one."""
+        planned, network = run.planned, run.network
+        concurrency = planned.settings["concurrency"]
+        assert network.most_in_flight <= concurrency, "more requests in flight than concurrency"
+        assert network.impatient < max(2, concurrency), "requests came during the wait of a 429"
+        is_sound = run.ended is None and planned.fault_share == 0
+        if not is_sound or self._history.cursor_lifetime is not None:
+            return
+        if planned.early_429:
+            waited = planned.early_429 * EARLY_RETRY_AFTER_SECONDS
+            assert run.waited_seconds <= waited * 1.2 + 1, f"waited {run.waited_seconds} s"
+        pages = -(-self._selected(run) // planned.settings["page_size"])
+        most = 1.25 * max(1, pages) + 3 + planned.early_429
+        assert network.count <= most, f"{network.count} requests for {pages} pages"
+
+    def _selected(self, run: PlayedRun) -> int:
+        """The events that one request for the whole range would select at the end of the run."""
+        start, end = whole_second(run.range_start), next_whole_second(run.range_end)
+        events: Iterable[Expected] = filter(run.requests, self._events)
+        return sum(e.visible_at <= run.ended_at and start <= e.instant <= end for e in events)
+

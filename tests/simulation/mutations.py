@@ -1,0 +1,444 @@
+"""Mistakes that a tap could make: each breaks one promise. The simulation must notice them all."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pytest
+
+from tap_audit_events import reader
+from tap_audit_events.errors.exceptions import CursorRefusedError, RetryableError
+from tap_audit_events.events import window as windows
+from tap_audit_events.events.instants import (
+    EARLIEST,
+    LATEST,
+    Instant,
+    later,
+    next_whole_second,
+    text_of,
+)
+from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.delivery import Delivery
+from tap_audit_events.extraction.pagination import Paginator
+from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
+from tap_audit_events.service import client
+from tap_audit_events.service.adaptive_rate import AdaptiveRate
+from tap_audit_events.service.client import Client
+from tap_audit_events.service.rate_limiter import Permit, RateLimiter
+from tap_audit_events.singer import state
+from tap_audit_events.singer.messages import MessageWriter
+from tap_audit_events.singer.stream import AuditEventsStream
+
+Patch: TypeAlias = pytest.MonkeyPatch
+Mutation: TypeAlias = Callable[[Patch], None]
+
+
+def replaced(patch: Patch, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Replace something by what is made from it."""
+    patch.setattr(owner, name, make(getattr(owner, name)))
+
+
+# The range of a run
+
+
+def a_bookmark_plus_a_millisecond(patch: Patch) -> None:
+    """A strict `>`: ties of the bookmark are never requested."""
+
+    def run_window(*, bookmark: Instant | None, **more: Any) -> Window | None:
+        window = windows.run_window(bookmark=bookmark, **more)
+        if window is None or bookmark is None:
+            return window
+        return Window(
+            Instant(f"{bookmark}001" if "." in bookmark else f"{bookmark}.001"), window.end
+        )
+
+    patch.setattr(reader, "run_window", run_window)
+
+
+def run_window_with(patch: Patch, **changed: Any) -> None:
+    replaced(patch, reader, "run_window", lambda real: lambda **given: real(**given | changed))
+
+
+def no_lookback(patch: Patch) -> None:
+    """Late events are before the bookmark, and never requested."""
+    run_window_with(patch, lookback_seconds=0)
+
+
+def the_future_is_read_too(patch: Patch) -> None:
+    """A future-dated event carries the bookmark past others."""
+    run_window_with(patch, now=LATEST)
+
+
+def ids_from_is_not_respected(patch: Patch) -> None:
+    """A run reads events whose ids were forgotten, or never known."""
+    run_window_with(patch, ids_from=None)
+
+
+# What was delivered
+
+
+def no_memory(patch: Patch) -> None:
+    """What comes again at the inclusive bound is delivered again."""
+    patch.setattr(Watermark, "fresh", lambda _, ids, instants: range(len(ids)))
+
+
+def ids_of_the_bookmark_only(patch: Patch) -> None:
+    """The ids of the lookback are not remembered in STATE."""
+    replaced(patch, state, "to_json", lambda real: lambda watermark: real(watermark) | {"ids": []})
+
+
+def ids_are_forgotten_without_a_word(patch: Patch) -> None:
+    """`ids_from` stays at the start of the lookback, although older ids were forgotten."""
+
+    def to_json(watermark: Watermark) -> dict[str, Any]:
+        written = real(watermark)
+        if written:
+            start = min(watermark.lookback_start, watermark.bookmark or EARLIEST)
+            written["ids_from"] = text_of(start)
+        return written
+
+    real = state.to_json
+    patch.setattr(state, "to_json", to_json)
+
+
+def all_ids_are_kept(patch: Patch) -> None:
+    """The memory has no bound."""
+    patch.setattr(Watermark, "_forget_surplus", lambda _: None)
+
+
+def the_bookmark_is_the_last_event(patch: Patch) -> None:
+    """The bookmark moves back with a late event."""
+
+    def deliver(self: Watermark, ids: Sequence[str], instants: Any, **more: Any) -> None:
+        real(self, ids, instants, **more)
+        if ids:
+            self.bookmark = instants[-1]
+
+    real = Watermark.deliver
+    patch.setattr(Watermark, "deliver", deliver)
+
+
+def the_bookmark_follows_any_order(patch: Patch) -> None:
+    """Pages out of order carry the bookmark past events that are still to come."""
+    patch.setattr(WindowReader, "in_order", property(lambda _: True))
+
+
+def a_complete_run_does_not_settle(patch: Patch) -> None:
+    """After events out of order, the bookmark stays where it was."""
+    patch.setattr(Watermark, "settle", lambda *_: None)
+
+
+def settling_passes_windows_that_are_not_read(patch: Patch) -> None:
+    """The bookmark moves to the newest event that is known, whichever window is complete."""
+    replaced(patch, Watermark, "settle", lambda real: lambda self, until: real(self, LATEST))
+
+
+def state_before_records(patch: Patch) -> None:
+    """A page counts as delivered when it has come, not when it is written."""
+
+    def start(self: Delivery, read: ReadPage) -> None:
+        real(self, read)
+        self.all_written()
+        self.commit()
+
+    real = Delivery.start
+    patch.setattr(Delivery, "start", start)
+
+
+def an_error_drops_what_was_written(patch: Patch) -> None:
+    """The events of a page that were written before an error are not in STATE."""
+
+    def finish(self: Delivery) -> None:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(Delivery, "commit", real_commit)
+            real_finish(self)
+
+    real_finish, real_commit = Delivery.finish, Delivery.commit
+    patch.setattr(Delivery, "commit", lambda _: None)
+    patch.setattr(Delivery, "finish", finish)
+
+
+def no_state_at_the_end(patch: Patch) -> None:
+    """What an interrupted run wrote last is not in STATE."""
+    patch.setattr(AuditEventsStream, "_write_checkpoint", lambda _: None)
+
+
+def no_state_between_pages(patch: Patch) -> None:
+    """STATE comes only at the end of a run."""
+    patch.setattr(MessageWriter, "state_is_due", False)
+
+
+def stopping_without_looking(patch: Patch) -> None:
+    """A signal drops what is in hand and leaves no STATE behind."""
+
+    def sync_records(self: Any, context: Any = None, *, write_messages: bool = True) -> Any:
+        yield from super(AuditEventsStream, self)._sync_records(
+            context, write_messages=write_messages
+        )
+
+    patch.setattr(AuditEventsStream, "_sync_records", sync_records)
+
+
+# The end of a window
+
+
+def pages_become(patch: Patch, change: Callable[[Page], Page]) -> None:
+    replaced(patch, client, "parse_page", lambda real: lambda body: change(real(body)))
+
+
+def an_empty_page_is_the_end(patch: Patch) -> None:
+    """What many connectors do."""
+    pages_become(patch, lambda page: page if page.ids else replace(page, next_cursor=None))
+
+
+def a_short_page_is_the_end(patch: Patch) -> None:
+    """A page that is not full is taken for the last one."""
+    pages_become(patch, lambda page: page if len(page.ids) > 1 else replace(page, next_cursor=None))
+
+
+def an_empty_cursor_is_followed(patch: Patch) -> None:
+    """`"nextCursor": ""` is sent back."""
+    pages_become(patch, lambda page: replace(page, next_cursor="") if page.has_empty_cursor else page)
+
+
+def the_end_is_read_again_for_each_page(patch: Patch) -> None:
+    """`endTime` moves while pages are read (against interface.md 4.1, rule 4)."""
+
+    def query(self: Any, window: Window, cursor: str | None) -> str:
+        moves = 0 if cursor is None else 1
+        return real(self, Window(window.start, later(window.end, seconds=moves)), cursor)
+
+    real = Client._query
+    patch.setattr(Client, "_query", query)
+
+
+def a_failed_page_is_skipped(patch: Patch) -> None:
+    """A request whose retries are used up is passed over."""
+
+    def fetch(self: Client, window: Window, cursor: str | None) -> Page:
+        try:
+            return real(self, window, cursor)
+        except RetryableError:
+            return Page()
+
+    real = Client.fetch
+    patch.setattr(Client, "fetch", fetch)
+
+
+def pages_that_bring_nothing_are_read_for_ever(patch: Patch) -> None:
+    """Nobody notices that a gateway ignores the cursor."""
+    patch.setattr(Paginator, "_check_progress", lambda *_: None)
+
+
+def a_refused_cursor_is_the_end(patch: Patch) -> None:
+    """An expired cursor is taken for the end of the pages."""
+
+    def fail(self: WindowReader, error: Exception) -> None:
+        if isinstance(error, CursorRefusedError):
+            self.accept(Page())
+        else:
+            real(self, error)
+
+    real = WindowReader.fail
+    patch.setattr(WindowReader, "fail", fail)
+
+
+def a_refused_cursor_starts_after_the_newest(patch: Patch) -> None:
+    """The rest of the newest second is skipped when a window is restarted."""
+
+    def restart(self: WindowReader) -> None:
+        real(self)
+        requested = self._requested
+        if requested.start is not None:
+            self._requested = replace(requested, start=later(requested.start, seconds=1))
+
+    real = WindowReader._restart
+    patch.setattr(WindowReader, "_restart", restart)
+
+
+# Several windows
+
+
+def windows_share_no_instant(patch: Patch) -> None:
+    """A window is read up to a second before the next one starts."""
+
+    def holds(self: Window, instant: Instant) -> bool:
+        until = later(self.until, seconds=-1) if self.until else None
+        return real(Window(self.start, self.end, until), instant)
+
+    real = Window.holds
+    patch.setattr(Window, "holds", holds)
+
+
+def windows_overlap(patch: Patch) -> None:
+    """What a response holds beyond the end of its window is delivered too, ahead of its time."""
+
+    def holds(self: Window, instant: Instant) -> bool:
+        return real(Window(self.start, self.end), instant)
+
+    real = Window.holds
+    patch.setattr(Window, "holds", holds)
+    no_memory(patch)
+
+
+def a_window_ends_a_second_early(patch: Patch) -> None:
+    """`endTime` of a window is a second before the next window starts."""
+
+    def end_time(self: Window) -> str:
+        if self.until is None:
+            return text_of(next_whole_second(self.end))
+        return text_of(max(self.start or EARLIEST, later(next_whole_second(self.until), seconds=-1)))
+
+    patch.setattr(Window, "end_time", property(end_time))
+
+
+def pages_are_taken_as_they_come(patch: Patch) -> None:
+    """A window that is read ahead overtakes the one before it, with its STATE."""
+
+    def next_page(self: Plan) -> ReadPage | None:
+        self._readers.sort(key=lambda each: not each.ready_pages)
+        return real(self)
+
+    real = Plan.next_page
+    patch.setattr(Plan, "next_page", next_page)
+
+
+def a_fault_ahead_is_passed_over(patch: Patch) -> None:
+    """A window that could not be read is left out."""
+
+    def fail(self: Plan, request: Request, error: Exception) -> None:
+        real(self, request, error)
+        if request.reader.error is not None:
+            request.reader.is_read, request.reader.error = True, None
+
+    real = Plan.fail
+    patch.setattr(Plan, "fail", fail)
+
+
+def the_first_to_end_ends_all(patch: Patch) -> None:
+    """Windows after one that has no more pages are forgotten, although they may hold events."""
+
+    def accept(self: Plan, request: Request, page: Page) -> None:
+        real(self, request, page)
+        if request.reader.is_read and request.reader in self._readers:
+            del self._readers[self._readers.index(request.reader) + 1 :]
+
+    real = Plan.accept
+    patch.setattr(Plan, "accept", accept)
+
+
+def a_cut_loses_the_rest(patch: Patch) -> None:
+    """What is left of a window that was cut is never requested."""
+
+    def cut(self: WindowReader, at: Instant) -> WindowReader:
+        rest = real(self, at)
+        rest.is_read = True
+        return rest
+
+    real = WindowReader.cut
+    patch.setattr(WindowReader, "cut", cut)
+
+
+def a_split_loses_the_rest(patch: Patch) -> None:
+    """What is left of a window that was split is never requested."""
+
+    def split(self: WindowReader) -> WindowReader:
+        rest = real(self)
+        rest.is_read = True
+        return rest
+
+    real = WindowReader.split
+    patch.setattr(WindowReader, "split", split)
+
+
+def a_split_continues_from_the_newest_event(patch: Patch) -> None:
+    """An event that comes up to a page too late is lost at a split."""
+
+    def split(self: WindowReader) -> WindowReader:
+        self._newest_page_start = self._progress.newest
+        return real(self)
+
+    real = WindowReader.split
+    patch.setattr(WindowReader, "split", split)
+
+
+def windows_are_cut_without_a_budget(patch: Patch) -> None:
+    """A run needs many more requests than a sequential one."""
+    patch.setattr("tap_audit_events.extraction.request_budget.SPARE_REQUESTS", 1000)
+
+
+# The rate limit
+
+
+def an_early_429_slows_the_whole_run(patch: Patch) -> None:
+    """Requests are spaced by a wait that says nothing about the rate."""
+
+    def measured(self: AdaptiveRate, period_end: float) -> float:
+        return period_end - (self._period_start or 0.0)
+
+    patch.setattr(AdaptiveRate, "_measured", measured)
+
+
+def a_429_is_retried_at_once(patch: Patch) -> None:
+    """Nobody waits as long as ``Retry-After`` says."""
+    patch.setattr(RateLimiter, "rate_limited", lambda *_: None)
+
+
+def a_429_pauses_one_request_only(patch: Patch) -> None:
+    """Other requests are sent while one waits for its retry. Only threads can show this."""
+
+    def rate_limited(self: RateLimiter, permit: Permit, seconds: float) -> None:
+        del permit
+        self.pause(seconds)
+
+    patch.setattr(RateLimiter, "rate_limited", rate_limited)
+
+
+IMPORTANT: list[Mutation] = [
+    no_lookback,
+    no_memory,
+    state_before_records,
+    an_error_drops_what_was_written,
+    a_failed_page_is_skipped,
+    windows_share_no_instant,
+    pages_are_taken_as_they_come,
+    a_cut_loses_the_rest,
+    a_split_continues_from_the_newest_event,
+]
+"""Those that every run of the tests plays."""
+
+OTHERS: list[Mutation] = [
+    a_bookmark_plus_a_millisecond,
+    the_future_is_read_too,
+    ids_from_is_not_respected,
+    ids_of_the_bookmark_only,
+    ids_are_forgotten_without_a_word,
+    all_ids_are_kept,
+    the_bookmark_is_the_last_event,
+    the_bookmark_follows_any_order,
+    a_complete_run_does_not_settle,
+    settling_passes_windows_that_are_not_read,
+    no_state_at_the_end,
+    no_state_between_pages,
+    stopping_without_looking,
+    an_empty_page_is_the_end,
+    a_short_page_is_the_end,
+    an_empty_cursor_is_followed,
+    the_end_is_read_again_for_each_page,
+    pages_that_bring_nothing_are_read_for_ever,
+    a_refused_cursor_is_the_end,
+    a_refused_cursor_starts_after_the_newest,
+    windows_overlap,
+    a_window_ends_a_second_early,
+    a_fault_ahead_is_passed_over,
+    the_first_to_end_ends_all,
+    a_split_loses_the_rest,
+    windows_are_cut_without_a_budget,
+    an_early_429_slows_the_whole_run,
+    a_429_is_retried_at_once,
+]
+
+WITH_THREADS: list[Mutation] = [a_429_pauses_one_request_only]
