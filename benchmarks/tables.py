@@ -57,16 +57,23 @@ def _bytes_per_event(results: Results) -> str:
 
 
 def targets_table(figures: Figures) -> str:
-    return _table("|must be|measured|reached", [_target_row(each) for each in targets(figures)])
+    rows = [_target_row(figures, each) for each in targets(figures)]
+    return _table("|must be|measured|reached", rows)
 
 
-def _target_row(target: Target) -> list[str]:
+def _target_row(figures: Figures, target: Target) -> list[str]:
+    is_reached = "" if target.holds is None else "yes" if target.holds else "**no**"
     return [
         target.text,
         _bound(target),
         f"{_number(target.measured)} {target.unit}",
-        "" if target.holds is None else "yes" if target.holds else "**no**",
+        _unless_trial(figures, is_reached),
     ]
+
+
+def _unless_trial(figures: Figures, verdict: str) -> str:
+    """A verdict on a full run; a trial run has none."""
+    return verdict if figures.results.scale >= 1 else "(trial)"
 
 
 def _bound(target: Target) -> str:
@@ -88,7 +95,7 @@ def simplicity_table(figures: Figures) -> str:
             target.text,
             _number(target.earlier),
             _number(target.measured),
-            f"{target.measured / target.earlier - 1:+.0%}",
+            _unless_trial(figures, f"{target.measured / target.earlier - 1:+.0%}"),
             _bound(target),
         ]
         for target in targets(figures)

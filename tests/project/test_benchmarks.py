@@ -178,9 +178,11 @@ def test_a_page_with_few_repetitions_says_so() -> None:
 
 
 def test_a_page_of_a_trial_run_says_so() -> None:
-    found = note(replaced(scale=0.05, repetitions=1))
+    figures = replaced(scale=0.05, repetitions=1)
 
-    assert "trial run: 5% of the events, 1 repetition." in found
+    assert "trial run: 5% of the events, 1 repetition." in note(figures)
+    assert "yes" not in targets_table(figures)
+    assert "%" not in simplicity_table(figures)
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name != "note"])
@@ -251,7 +253,7 @@ def test_the_usual_tap_has_the_sdks_writer_as_its_template_does() -> None:
         for tap in ("UsualTap", "UsualTapWithMsgspec")
     ]
 
-    assert names == ["SingerWriter", "MsgSpecWriter"]
+    assert names == ["SimpleSingerWriter", "MsgSpecWriter"]
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
