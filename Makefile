@@ -1,8 +1,8 @@
-# `make` alone lists what there is. Needed: git, make, and Python 3.11 or newer.
+# `make` alone lists the commands. They need git, make, and Python 3.11 or newer.
 #
-# Everything is installed into this folder (.venv, .tools, .meltano) from exact, hashed pins; nothing
-# global is touched but caches. Paths are relative, so that the folder may have a space in its name. Stamp files
-# make the second run quick.
+# Everything is installed into this folder (.venv, .tools, .meltano) from exact pins with hashes. Outside
+# of it only caches change. Paths are relative, so that the folder may have a space in its name. Stamp
+# files make the second run quick.
 
 PYTHON ?= python3
 MATRIX ?= 3.11 3.12 3.13
@@ -10,7 +10,7 @@ PYTEST_ARGS ?= -n auto
 MINUTES ?= 5
 REPETITIONS ?= 5
 
-# An installed uv is used where there is one that runs; else the pinned one, in a folder of its own.
+# An installed uv is used if it runs; otherwise the pinned one, in its own folder.
 INSTALLED_UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
 UV := $(or $(INSTALLED_UV),.tools/uv/bin/uv)
 UV_READY := $(if $(INSTALLED_UV),,.tools/uv/.installed)
@@ -19,8 +19,8 @@ EDITABLE := "$(UV)" pip install --quiet --no-deps --no-build-isolation --editabl
 COMPILE := "$(UV)" pip compile --quiet --upgrade --universal --python-version 3.11 \
 	--generate-hashes --no-header
 
-# Pythons are found here, never downloaded; certificates are the system's. What an activated
-# environment or another project says stays out of it.
+# Python is looked for on this machine, never downloaded; certificates are the system's. An activated
+# environment or another project has no influence.
 export UV_PYTHON_DOWNLOADS := never
 export UV_SYSTEM_CERTS ?= true
 unexport VIRTUAL_ENV MELTANO_PROJECT_ROOT MELTANO_ENVIRONMENT PYTHONPATH PYTHONHOME
@@ -34,44 +34,44 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.installed .meltano/.installed ## Sandbox -> tap -> Meltano -> DuckDB, twice, and a look at what arrived
+demo: .venv/.installed .meltano/.installed ## Run sandbox -> tap -> Meltano -> DuckDB twice, and show what arrived
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python demo/demo.py
 
-test: .venv/.installed .meltano/.installed ## Run the test suite, without what only repeats for confidence
+test: .venv/.installed .meltano/.installed ## Run the test suite, except the tests that repeat for confidence
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long" $(PYTEST_ARGS)
 
-test-long: .venv/.installed ## Repeat for confidence: long histories, all mutations, fuzzing, the soak
+test-long: .venv/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
 	@.venv/bin/python -m pytest -m long $(PYTEST_ARGS)
 
-soak: .venv/.installed ## Play random histories of the whole tap for MINUTES (default 5)
+soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
 
-fuzz: .tools/fuzz/.installed ## Fuzz what reads outside text for MINUTES (default 5); FUZZ_ARGS='--only pages --keep'
+fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MINUTES (default 5); FUZZ_ARGS='--only pages --keep'
 	@.tools/fuzz/bin/python -m tests.fuzzing --minutes $(MINUTES) $(FUZZ_ARGS)
 
 bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
 	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
 
-check: .venv/.installed ## Lint, check the formatting, the types and which folder imports which
+check: .venv/.installed ## Lint; check formatting, types, and which folder imports which
 	@.venv/bin/ruff check
 	@.venv/bin/lint-imports --no-cache --no-logo
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 
-fix: .venv/.installed ## Mend what the linter can mend, and format
+fix: .venv/.installed ## Fix what the linter can fix, and format
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
 
-docs: .venv/.installed .meltano/.installed ## Make the parts of the documents anew that are made: tables, the demo's output
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/made.py
+docs: .venv/.installed .meltano/.installed ## Update the generated parts of the documents: tables, the demo's output
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/generate.py
 
-test-matrix: $(UV_READY) ## Run the tests (but Meltano's) on every supported Python
+test-matrix: $(UV_READY) ## Run the tests, except Meltano's, on every supported Python
 	@missing=; for version in $(MATRIX); do \
 	  UV="$(UV)" sh .ci/find-python $$version >/dev/null || missing="$$missing $$version"; \
 	done; \
 	if [ -n "$$missing" ]; then \
-	  echo "make: no Python$$missing here. Install it, or name others: make test-matrix MATRIX='3.11'" >&2; \
+	  echo "make: Python$$missing not found. Install it, or name others: make test-matrix MATRIX='3.11'" >&2; \
 	  exit 1; \
 	fi
 	@for version in $(MATRIX); do \
@@ -80,10 +80,10 @@ test-matrix: $(UV_READY) ## Run the tests (but Meltano's) on every supported Pyt
 	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long" || exit 1; \
 	done
 
-audit: .tools/audit/.installed .tools/bench/.installed ## Look for known vulnerabilities, licences that are not allowed, and secrets
+audit: .tools/audit/.installed .tools/bench/.installed ## Check for known vulnerabilities, licences that are not allowed, and secrets
 	@sh .ci/audit .tools/audit/bin .tools/bench/bin/python
 
-lock: $(UV_READY) ## Bring every pin in requirements/ up to date
+lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/uv.txt requirements/uv.in >/dev/null
 	$(COMPILE) --output-file requirements/audit.txt requirements/audit.in >/dev/null
 	$(COMPILE) --output-file requirements/meltano.txt requirements/meltano.in >/dev/null
@@ -95,7 +95,7 @@ lock: $(UV_READY) ## Bring every pin in requirements/ up to date
 	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
 
-clean: ## Remove everything that was installed or made here
+clean: ## Remove everything that was installed or generated here
 	rm -rf .venv .tools .meltano .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/output
 	find output -type f ! -name .gitignore -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -103,8 +103,8 @@ clean: ## Remove everything that was installed or made here
 venv: .venv/.installed ## Set up .venv, for an editor or a shell
 meltano: .meltano/.installed ## Set up Meltano with the tap and the loaders of meltano.yml
 
-# The Python that everything is made with: its path, its version, and this folder. The file changes
-# only when one of them does; then all of it is made anew.
+# The Python of all environments: its path, its version, and this folder. The file changes only if one
+# of them does; then all environments are created again.
 WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 .tools/python: FORCE
 	@"$(PYTHON)" -c '' 2>/dev/null || { \
@@ -125,7 +125,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	  --require-hashes --requirement requirements/uv.txt
 	@touch $@
 
-# One environment each: made anew for another Python, brought up to date when its pins change.
+# Each environment is created again for another Python, and updated if its pins change.
 .venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
 .tools/bench-dlt/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
@@ -155,14 +155,14 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@$(SYNC) --python .tools/audit/bin/python requirements/audit.txt
 	@touch $@
 
-# What is measured is installed as a user would install it, without the tools of development.
+# The benchmark installs the package as a user would, without development tools.
 .tools/bench/.installed: .tools/bench/pyvenv.cfg requirements/bench.txt pyproject.toml
 	@echo "Setting up the package in .tools/bench"
 	@$(SYNC) --python .tools/bench/bin/python requirements/bench.txt
 	@$(EDITABLE) --python .tools/bench/bin/python
 	@touch $@
 
-# The package itself is read from this folder.
+# The package itself is imported from this folder.
 .tools/fuzz/.installed: .tools/fuzz/pyvenv.cfg requirements/fuzz.txt
 	@echo "Setting up the fuzzer in .tools/fuzz"
 	@$(SYNC) --python .tools/fuzz/bin/python requirements/fuzz.txt
@@ -174,7 +174,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@touch $@
 
 MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clean
-# meltano.yml names ranges, as it does for users; the pins reach Meltano's installs as constraints.
+# meltano.yml has ranges, as users need them; the pins are passed to Meltano's installs as constraints.
 .meltano/.installed: .tools/meltano/.installed meltano.yml pyproject.toml \
 		requirements/dev.txt requirements/target-duckdb.txt requirements/target-jsonl.txt
 	@echo "Setting up the tap and the loaders in .meltano"

@@ -19,9 +19,9 @@ PAGE: Final = DOCS / "performance.md"
 CHARTS: Final = DOCS / "charts"
 
 
-def made(path: Path = DOCS / "made.py") -> ModuleType:
-    """`docs/made.py`, which replaces the generated parts of a page; `docs` is not a package."""
-    spec = importlib.util.spec_from_file_location("made", path)
+def generator(path: Path = DOCS / "generate.py") -> ModuleType:
+    """`docs/generate.py`, which replaces the generated parts of a page; `docs` is not a package."""
+    spec = importlib.util.spec_from_file_location("generate", path)
     if spec is None or spec.loader is None:
         raise ImportError(str(path))
     module = importlib.util.module_from_spec(spec)
@@ -31,7 +31,7 @@ def made(path: Path = DOCS / "made.py") -> ModuleType:
 
 def page(text: str, results: Results) -> str:
     """The page with every generated part replaced."""
-    module, figures = made(), Figures(results)
+    module, figures = generator(), Figures(results)
     for name, part in PARTS.items():
         text = module.with_part(text, name, part(figures))
     return text

@@ -1,4 +1,4 @@
-"""The whole way on this machine, twice: sandbox, tap, Meltano, DuckDB."""
+"""Demo: sandbox, tap, Meltano and DuckDB on this machine, in two runs."""
 
 import os
 import shutil
@@ -32,7 +32,7 @@ NEWEST = """
 
 
 def main() -> None:
-    """Run the demo from a fresh start; exits 1 where anything but exactly the events arrived."""
+    """Run the demo from a clean start; exits with 1 if not exactly the events arrived."""
     shutil.rmtree(OUTPUT, ignore_errors=True)
     OUTPUT.mkdir(parents=True)
     now = datetime.now(UTC)
@@ -68,17 +68,17 @@ def ids(events: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def run_pipeline(service: Service, base_url: str) -> None:
-    """Run Meltano against the service, with its state and the file in the demo's own folder."""
+    """Run Meltano against the service; its state and the DuckDB file are in the demo's folder."""
     print(f"   $ {' '.join(COMMAND)}", flush=True)
-    asked_before = len(service.requests)
+    requests_before = len(service.requests)
     finished = subprocess.run(COMMAND, cwd=PROJECT, env=environment(service, base_url), check=False)
     if finished.returncode:
         sys.exit("The pipeline failed; the lines above say why.")
-    print(f"   Requests that the tap sent: {len(service.requests) - asked_before}\n", flush=True)
+    print(f"   Requests that the tap sent: {len(service.requests) - requests_before}\n", flush=True)
 
 
 def environment(service: Service, base_url: str) -> dict[str, str]:
-    """What a user of the real service would set, and where this demo keeps its things."""
+    """The variables that a user of the real service would set, and the folders of this demo."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -100,7 +100,7 @@ def query(sql: str, *parameters: object) -> list[tuple[Any, ...]]:
 
 
 def show_table() -> None:
-    """Events by action type and day, of the newest five days."""
+    """Print the events of the newest five days by action type and day."""
     with duckdb.connect(str(DATABASE), read_only=True) as connection:
         print(connection.sql(BY_ACTION_TYPE_AND_DAY), flush=True)
 
@@ -111,7 +111,7 @@ def show_newest() -> None:
 
 
 def newest_load() -> str:
-    """When the newest row was written, as the loader notes it in each."""
+    """The time at which the newest row was written, which the loader stores in each row."""
     ((loaded_at,),) = query("SELECT max(_sdc_batched_at) FROM audit_events")
     return str(loaded_at)
 
@@ -123,11 +123,11 @@ def arrived(after: str = "-infinity") -> list[str]:
 
 
 def check(found: list[str], expected: list[str], where: str, what: str) -> None:
-    """Say whether exactly the expected events are there; exits 1 where not."""
+    """Print the counts; exits with 1 if not exactly the expected events are there."""
     print(f"   Rows in {where}: {len(found):,}. Events that {what}: {len(expected):,}.", flush=True)
     if found != expected:
         missing, surplus = set(expected) - set(found), len(found) - len(set(found) & set(expected))
-        sys.exit(f"   These differ: {len(missing)} are missing, {surplus} too many.")
+        sys.exit(f"   These differ: {len(missing)} events are missing, {surplus} are too many.")
 
 
 def say_what_is_left() -> None:

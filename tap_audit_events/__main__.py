@@ -14,18 +14,18 @@ _LEVELS = ("TAP_AUDIT_EVENTS_LOGLEVEL", "LOGLEVEL")
 
 
 def main() -> None:
-    """Run the tap; what is wrong before it can say so itself is one line, too."""
+    """Run the tap; an error before it starts is one line too."""
     redact_stderr()
     redact_logs()
-    atexit.register(_abandon_stderr_that_is_gone)
+    atexit.register(_replace_closed_stderr)
     for name in _LEVELS:
         level = os.environ.get(name, "")
         if level and level.upper() not in logging.getLevelNamesMapping():
             sys.exit(
-                f"AE-SETTINGS: {name} is no log level: set it to DEBUG, INFO, WARNING or ERROR"
+                f"AE-SETTINGS: {name} is not a log level: set it to DEBUG, INFO, WARNING or ERROR"
             )
     try:
-        # Imported here, so that Ctrl-C while the SDK is loaded is no traceback.
+        # Imported here, so that Ctrl-C while the SDK is loaded shows no traceback.
         from tap_audit_events.singer.tap import TapAuditEvents  # noqa: PLC0415
 
         TapAuditEvents.cli()
@@ -33,10 +33,10 @@ def main() -> None:
         sys.exit(130)
 
 
-def _abandon_stderr_that_is_gone() -> None:
-    """A terminal may have gone, with a line half written: a good run would end with exit code 120.
+def _replace_closed_stderr() -> None:
+    """Replace stderr with the null device if it cannot be written to, such as a closed terminal.
 
-    Python tries again to write it at the very end. Then it goes nowhere.
+    Otherwise Python would fail to flush it at exit, and a good run would end with exit code 120.
     """
     try:
         if sys.__stderr__ is not None:

@@ -1,4 +1,4 @@
-"""What the tests build: valid events, of which a test names only what it is about."""
+"""Builders of valid events: a test names only the fields that matter to it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ def an_event(
     action_type: str = "workspace_create",
     **fields: Any,
 ) -> dict[str, Any]:
-    """A complete event; `fields` replace or add fields of the event itself, `actor={...}` say."""
+    """A complete event; `fields` replace or add top-level fields, such as `actor={...}`."""
     return {
         "id": id,
         "occurredAt": at,

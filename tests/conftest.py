@@ -1,4 +1,4 @@
-"""A sandbox for each test, judged for what the tap asked of it."""
+"""A sandbox for each test; a request outside of the interface fails the test."""
 
 import http.server
 import ssl
@@ -48,7 +48,7 @@ def sync(settings: dict[str, Any]) -> Sync:
 
 @pytest.fixture
 def untrusted_address() -> Iterator[str]:
-    """A server whose certificate nobody vouches for."""
+    """The URL of a server whose certificate is signed by an unknown authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("localhost").configure_cert(context)
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)

@@ -1,4 +1,4 @@
-"""Runs the tap as a user does: its own process, its real command line."""
+"""Runs the tap as a user does: in its own process, through its command line."""
 
 import html
 import json
@@ -25,7 +25,7 @@ RECORD_LINE = '{"type":"RECORD",'
 
 
 def forms_of(token: str) -> set[str]:
-    """A token as other programs write it, in lower case."""
+    """The forms in which other programs write a token, in lower case."""
     in_json = json.dumps(token)[1:-1]
     forms = {token, in_json, json.dumps(in_json)[1:-1], repr(token)[1:-1], html.escape(token)}
     return {form.lower() for form in {*forms, quote(token), quote(token, safe="")}}
@@ -33,7 +33,7 @@ def forms_of(token: str) -> set[str]:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left behind."""
+    """The output, log and exit code of a run."""
 
     stdout: bytes
     log: str
@@ -66,7 +66,7 @@ class Run:
 
     @property
     def errors(self) -> list[str]:
-        """The text of each ERROR line, and every line that is no log line, each with its code."""
+        """The text of each ERROR line, and each line that is not a log line. All have a code."""
         lines = [line.split(" | ", 3) for line in self.log.splitlines()]
         found = [parts[-1] for parts in lines if len(parts) < 4 or parts[1].strip() == "ERROR"]
         assert all(map(CODED.match, found)), self.log
@@ -78,7 +78,7 @@ class Run:
         return [parts[3] for parts in lines if len(parts) == 4 and parts[1].strip() == "WARNING"]
 
     def check_discreet(self, tokens: Iterable[str]) -> None:
-        """No token has left the process, in any form; a RECORD is the service's own data."""
+        """Check that no token has left the process in any form, except in a RECORD."""
         forms = {form for token in tokens for form in forms_of(token)}
         lines = self.stdout.decode("utf-8", "replace").split("\n") if forms else []
         for line in [*lines, *self.log.split("\n")]:
@@ -91,7 +91,7 @@ class Run:
 
 
 def settings_for(service: Service, base_url: str, **settings: Any) -> dict[str, Any]:
-    """The settings that reach a sandbox, and those that a test is about."""
+    """The settings that reach a sandbox, and further settings."""
     return {
         "base_url": base_url,
         "organization_id": service.organization_id,
@@ -107,9 +107,9 @@ def run(
     environment: Mapping[str, str] | None = None,
     most_kilobytes: int | None = None,
 ) -> Run:
-    """Run the tap to its end; a document that is a text is written as it is, else as JSON.
+    """Run the tap to its end. A string is written to its file as it is, other values as JSON.
 
-    `most_kilobytes` bounds the addresses that the process may use.
+    `most_kilobytes` limits the address space of the process.
     """
     limited: list[str] = []
     if most_kilobytes:
@@ -134,7 +134,7 @@ def run(
 
 
 def _tokens(settings: Mapping[str, Any] | str, environment: Mapping[str, str]) -> list[str]:
-    """What the tap was given as its token, also where it is wrong."""
+    """The tokens that the tap was given, including invalid ones."""
     given = {} if isinstance(settings, str) else dict(settings)
     token = given.get("access_token"), environment.get("TAP_AUDIT_EVENTS_ACCESS_TOKEN")
     found = [str(each).strip() for each in token if each is not None]
@@ -144,7 +144,7 @@ def _tokens(settings: Mapping[str, Any] | str, environment: Mapping[str, str]) -
 
 
 def _written(folder: Path, given: Mapping[str, object]) -> Sequence[str]:
-    """The arguments that name the files of these documents, which it writes."""
+    """Write the documents to files, and return the arguments that name these files."""
     arguments = []
     for option, document in given.items():
         if document is not None:

@@ -86,8 +86,9 @@ class Forecast:
         at = microseconds(start)
         weeks, left = divmod(self._before(at % (_WEEK * _HOUR)) + usual, cumulated[-1])
         hour = min(bisect_right(cumulated, left), _WEEK) - 1
-        share = (left - cumulated[hour]) / max(cumulated[hour + 1] - cumulated[hour], 1e-9)
-        return (weeks * _WEEK * _HOUR + (hour + share) * _HOUR - at % (_WEEK * _HOUR)) / 1e6
+        share = (left - cumulated[hour]) / ((cumulated[hour + 1] - cumulated[hour]) or 1.0)
+        until = weeks * _WEEK * _HOUR + (hour + share) * _HOUR
+        return max(0.0, until - at % (_WEEK * _HOUR)) / 1e6
 
     def _level(self) -> tuple[float, float]:
         """Events of the newest ranges, and how many would have been usual there."""

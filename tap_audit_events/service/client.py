@@ -75,11 +75,12 @@ class Client:
             logger=logger,
         )
         self._url = f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events"
-        # Proxies and certificate bundles, read from the environment once. Plain http goes to
-        # loopback only: no proxy may see the token.
+        # Proxies and certificate bundles, read from the environment once.
         self._transport: dict[str, Any] = dict(
-            new_session().merge_environment_settings(self._url, {"http": ""}, True, None, None)
+            new_session().merge_environment_settings(self._url, {}, True, None, None)
         )
+        if self._url.startswith("http://"):  # only to loopback: no proxy may see the token
+            self._transport["proxies"] = {}
 
     def fetch(self, window: Window, cursor: str | None) -> Page:
         """One page of a window, retried up to `max_retries` times.

@@ -1,4 +1,4 @@
-"""What a catalog leaves out of a record."""
+"""The fields that a catalog deselects, and their removal from a record."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 Path: TypeAlias = tuple[str, ...]
-"""The names that lead to a field, from the record on."""
+"""The names that lead from the record to a field."""
 
 _PROPERTIES = "properties"
 
 
 def deselected(mask: Mapping[tuple[str, ...], bool]) -> list[Path]:
-    """The fields that are not selected, by the SDK's mask of breadcrumbs of a selected stream.
+    """The fields that are not selected, with everything inside them.
 
-    What is below one of them goes with it. A breadcrumb that no record has, as into the items of a
-    list, is left out: the SDK does not follow it either.
+    Breadcrumbs into the items of a list are ignored, as the SDK ignores them.
+
+    Args:
+        mask: the SDK's mask of a selected stream: whether each breadcrumb is selected.
     """
     return [
         breadcrumb[1::2]
@@ -29,8 +31,8 @@ def deselected(mask: Mapping[tuple[str, ...], bool]) -> list[Path]:
 def leave_out(record: dict[str, Any], paths: Iterable[Path]) -> None:
     """Remove fields from a record.
 
-    The SDK does the same by a walk through the whole of each record, which takes longer than all
-    the rest that is done with it.
+    The SDK does the same by walking through each whole record, which takes longer than everything
+    else that is done with it.
     """
     for *parents, name in paths:
         inside: Any = record

@@ -20,22 +20,23 @@ from tap_audit_events.events.exact_json import JsonText, encode
 _DIGESTS: Final = "ids"
 
 _BUFFER_BYTES: Final = 1 << 16
-"""Less than a page, which is then written without being copied into the buffer."""
+"""Smaller than most pages, which are then written without a copy into the buffer."""
 
 SMALL_STATE_BYTES: Final = 4096
 STATE_INTERVAL_SECONDS: Final = 5.0
 STATE_SHARE: Final = 0.1
-"""A STATE may be written where it is small, rare, or at most this share of what it stands for."""
+"""A STATE is written if it is small, or at most this share of the output since the last, or after
+this time."""
 
 
 class MessageWriter(GenericSingerWriter[bytes, Message]):
-    """Writes one message a line, in UTF-8, through a buffer of its own.
+    """Writes one message per line, in UTF-8, through its own buffer.
 
-    Records wait in the buffer; any other message is flushed with all before it, so that a STATE
-    that was written has reached the pipe, and every record before it too.
+    Records wait in the buffer. Any other message is flushed with everything before it, so a STATE
+    that was written has reached the pipe, and so has every record before it.
 
     Args:
-        clock: seconds that go by.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -50,14 +51,14 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
 
     @property
     def state_is_due(self) -> bool:
-        """Whether a STATE costs little now: see `STATE_SHARE`."""
+        """Whether it costs little to write a STATE now: see `STATE_SHARE`."""
         return (
             len(self._last_state) <= max(SMALL_STATE_BYTES, STATE_SHARE * self._bytes_since_state)
             or self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
         )
 
     def serialize_message(self, message: Message) -> bytes:
-        """A message as one line of JSON, every digit of its numbers kept.
+        """A message as one line of JSON, with every digit of its numbers.
 
         No message but a RECORD holds the access token. The ids in STATE are digests, which must
         not be changed even if they look like a part of the token.
@@ -71,10 +72,10 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         return self._encode(redact_json(value))
 
     def write_message(self, message: Message) -> None:
-        """Write a message; not a STATE that is already the last line.
+        """Write a message, except a STATE that is already the last line.
 
         Raises:
-            OutputError: it cannot be written, as when the reader has closed the pipe.
+            OutputError: it cannot be written, for example because the reader closed the pipe.
         """
         line = self.format_message(message) + b"\n"
         if line == self._last_state and not self._bytes_since_state:
@@ -85,12 +86,12 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             self._state_written_at = self._clock()
 
     def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
-        """Write a RECORD for each event's text, as `write_message` would for what it holds.
+        """Write a RECORD for each event's text, as `write_message` would for the decoded event.
 
         Args:
             stream: the stream's name.
             texts: JSON objects, each on one line.
-            extracted_at: when they were read, aware.
+            extracted_at: when they were read; an aware time.
 
         Raises:
             OutputError: as `write_message`.
@@ -116,7 +117,7 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             raise OutputError(error.strerror or str(error)) from None
 
     def _output(self) -> BinaryIO:
-        """A file on stdout's descriptor; its buffer where it has none, as under a test runner."""
+        """A file on stdout's descriptor; its buffer if it has none, as in a test runner."""
         if self._file is None or self._stdout is not sys.stdout:
             if sys.stdout is None:
                 raise OutputError("it is closed")
@@ -126,17 +127,17 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             except OSError:
                 self._file = sys.stdout.buffer
             else:
-                self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - a descriptor, open for the run
+                self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - open as long as the run
         return self._file
 
     def _abandon_output(self) -> None:
-        """Point stdout's descriptor at nothing, so that closing it at exit cannot fail again."""
+        """Point stdout at the null device, so that closing it at exit cannot fail again."""
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def redacted_state(value: Any) -> Any:
-    """A state with a mask for each secret in it, but for the digests of ids."""
+    """A state with each secret in it masked, except in the digests of ids."""
     if isinstance(value, dict):
         return {
             redact(name): inner if name == _DIGESTS else redacted_state(inner)

@@ -19,8 +19,8 @@ def to_bookmark(
 ) -> dict[str, Any]:
     """The bookmark to write into STATE, empty if nothing was delivered yet.
 
-    What goes beyond a plain Singer bookmark is one list, because those who merge states replace a
-    list as a whole, but merge objects key by key and so mix old and new.
+    What goes beyond a plain Singer bookmark is one list, because tools that merge states replace a
+    list as a whole, but merge objects key by key, which would mix old and new.
     """
     if watermark.bookmark is None:
         return {}
@@ -42,9 +42,8 @@ def from_bookmark(
 ) -> Watermark:
     """The watermark that a bookmark holds.
 
-    A plain Singer bookmark holds no ids. The ids in one by a newer version, or in one whose
-    ``replication_key_value`` was changed by hand, are not used. Without ids, events at most a
-    lookback old may be emitted once more.
+    A plain Singer bookmark has no ids. Ids that a newer version wrote, or whose bookmark was
+    changed by hand, are not used. Without ids, events within the lookback may be emitted again.
 
     Args:
         bookmark: the bookmark of this stream, empty if there is none.
@@ -88,7 +87,7 @@ def has_time(bookmark: Mapping[str, Any]) -> bool:
 def types_never_requested(
     bookmark: Mapping[str, Any], action_types: Iterable[str]
 ) -> list[str] | None:
-    """The action types that the runs behind a bookmark did not request, None if they read all.
+    """The action types that the runs before a bookmark did not request, None if they read all.
 
     An empty ``action_types`` stands for all. So does an empty result, if the earlier runs were
     limited to some.

@@ -300,7 +300,8 @@ def test_an_unknown_log_level_is_one_line(name: str) -> None:
     done = run(None, "--version", environment={name: "LOUD"})
     assert done.exit_code == 1
     (line,) = done.errors
-    assert line == f"AE-SETTINGS: {name} is no log level: set it to DEBUG, INFO, WARNING or ERROR"
+    expected = "is not a log level: set it to DEBUG, INFO, WARNING or ERROR"
+    assert line == f"AE-SETTINGS: {name} {expected}"
 
 
 def test_names_in_the_environment_that_are_no_settings_are_warned_about(sync: Sync) -> None:

@@ -1,23 +1,22 @@
 """Pages in, records out: complete and once, for any pages, runs and repeats by the service."""
 
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.window_reader import Pages, read_window
+from tap_audit_events.extraction.window_reader import ReadPage
 from tap_audit_events.singer.state import from_bookmark, to_bookmark
 from tests.builders import ORGANIZATION_ID
 from tests.extraction.test_watermark import at
@@ -31,11 +30,16 @@ def a_page(events: Sequence[tuple[str, Instant]]) -> Page:
 
 
 def delivered(
-    delivery: Delivery, page: Page, window: Window = EVERYTHING, *, in_order: bool = True
+    delivery: Delivery,
+    page: Page,
+    window: Window = EVERYTHING,
+    *,
+    in_order: bool = True,
+    completes_window: bool = False,
 ) -> list[str]:
-    delivery.begin(page, window, in_order=in_order)
+    delivery.start(ReadPage(window, page, in_order, completes_window))
     ids = [record["id"] for record in delivery.records()]
-    delivery.take_in()
+    delivery.finish()
     return ids
 
 
@@ -93,25 +97,25 @@ def test_only_what_is_written_counts_as_delivered(
 ) -> None:
     """A run that ends within a page knows the records before the one in hand, and no more."""
     delivery = Delivery(Watermark(lookback_seconds=100))
-    delivery.begin(a_page(events), EVERYTHING, in_order=True)
+    delivery.start(ReadPage(EVERYTHING, a_page(events), in_order=True, completes_window=False))
     records = delivery.records()
     for _ in zip(range(written), records, strict=False):
         pass  # the record in hand last is not written yet
-    delivery.take_in()
+    delivery.commit()
     count = min(written, len(events))
     whole = count if written > len(events) else max(0, count - 1)
     held = b"".join(group.digests for group in delivery.watermark.groups)
     assert held == digests_of(event_id for event_id, _ in events[:whole])
-    delivery.take_in()
+    delivery.commit()
     assert delivery.delivered == whole
 
 
 def test_a_bookmark_stays_while_pages_are_out_of_order() -> None:
-    """It moves when the range is complete; until then the ids beyond it are held."""
+    """It moves when the window is complete; until then the ids beyond it are held."""
     delivery = Delivery(Watermark(at(100), [], lookback_seconds=0))
     delivered(delivery, a_page([("a", at(110))]))
     delivered(delivery, a_page([("c", at(300)), ("b", at(200))]), in_order=False)
-    delivered(delivery, a_page([("d", at(400))]))
+    delivered(delivery, a_page([("d", at(400))]), in_order=False)
     assert delivery.watermark.bookmark == at(110)
     kept = to_bookmark(delivery.watermark, organization_id=ORGANIZATION_ID, action_types=[])
     again = from_bookmark(kept, organization_id=ORGANIZATION_ID, lookback_seconds=0)
@@ -120,8 +124,64 @@ def test_a_bookmark_stays_while_pages_are_out_of_order() -> None:
     assert again.fresh(["a", "b", "c", "d", "e"], instants) == [4]
     again.deliver(["e"], [at(350)])
     assert again.fresh(["a", "b", "c", "d", "e"], instants) == []
-    delivery.watermark.settle(LATEST)
+    delivered(delivery, a_page([]), in_order=False, completes_window=True)
     assert delivery.watermark.bookmark == at(400)
+    assert not delivery.was_in_order
+
+
+def test_a_complete_window_moves_the_bookmark_once_its_last_page_was_written() -> None:
+    """Not before, and not beyond the window, even if later events were delivered."""
+    watermark = Watermark(lookback_seconds=60)
+    watermark.deliver(["later"], [at(700)], moves_bookmark=False)
+    delivery = Delivery(watermark)
+    window = Window(None, at(1000), until=at(500))
+    delivered(delivery, a_page([("a", at(110))]), window)
+    delivery.start(ReadPage(window, a_page([("c", at(300)), ("b", at(200))]), False, True))
+    delivery.all_written()
+    delivery.commit()
+    assert watermark.bookmark == at(110)
+    delivery.finish()
+    assert watermark.bookmark == at(300)
+    delivered(delivery, a_page([("d", at(600))]), Window(at(500), at(1000)))
+    assert watermark.bookmark == at(600)
+
+
+def test_a_page_is_let_go_when_it_is_finished() -> None:
+    """It is large, and may wait long until the next one comes."""
+    delivery = Delivery(Watermark())
+    page = a_page([("a", at(1)), ("b", at(2))])
+    kept = [weakref.ref(page)]
+    delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=True))
+    first = delivery.first_instant
+    delivery.all_written()
+    delivery.finish()
+    del page
+    assert [each() for each in kept] == [None]
+    assert (first, delivery.first_instant) == (at(1), None)
+    delivery.commit()
+    delivery.finish()
+    assert delivery.delivered == 2
+
+
+@given(events_of_time, st.sets(st.integers(0, 50)), st.integers(0, 60))
+def test_the_texts_of_a_page_are_its_fresh_records(
+    events: list[tuple[str, Instant]], known: set[int], start: int
+) -> None:
+    """Both ways to read a page leave out the same events."""
+    before = [event for place, event in enumerate(events) if place in known]
+
+    def started() -> Delivery:
+        delivery = Delivery(Watermark(lookback_seconds=1000))
+        delivered(delivery, a_page(before))
+        window = Window(at(start), at(10**6))
+        delivery.start(ReadPage(window, a_page(events), in_order=True, completes_window=True))
+        return delivery
+
+    texts = [msgspec.json.decode(text) for text in started().texts()]
+    assert texts == list(started().records())
+    expected = [event for event in events if event not in before and event[1] >= at(start)]
+    assert [text["id"] for text in texts] == [event_id for event_id, _ in expected]
+    assert started().repeats == len(before)
 
 
 def test_late_events_are_counted_with_the_latest() -> None:
@@ -137,6 +197,15 @@ def test_what_lies_outside_of_the_window_is_left_out_and_counted() -> None:
     page = a_page([("a", at(5)), ("b", at(10)), ("c", at(20)), ("d", at(21))])
     assert delivered(delivery, page, Window(at(10), at(20))) == ["b", "c"]
     assert (delivery.outside, delivery.repeats) == (2, 0)
+
+
+def test_events_of_the_next_window_are_not_counted_as_outside() -> None:
+    """Requests end at whole seconds, so a page may hold events that another window delivers."""
+    delivery = Delivery(Watermark())
+    window = Window(at(12), at(500), until=at(34))
+    page = a_page([("a", at(10)), ("b", at(12)), ("c", at(33)), ("d", at(34)), ("e", at(40))])
+    assert delivered(delivery, page, window) == ["b", "c"]
+    assert delivery.outside == 0
 
 
 def steps(work: Callable[[], object]) -> int:
@@ -171,9 +240,9 @@ def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
 
         def work() -> None:
             assert page.is_ascending
-            delivery.begin(page, window, in_order=True)
+            delivery.start(ReadPage(window, page, in_order=True, completes_window=True))
             delivery.all_written()
-            delivery.take_in()
+            delivery.commit()
             assert delivery.delivered == size
 
         return work
@@ -182,101 +251,3 @@ def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
     few = steps(page_of(10))
     assert few > 0
     assert steps(page_of(1000)) == few
-
-
-# Windows that are started again
-
-
-class Refusing:
-    """A service of one window that refuses the cursor after so many pages."""
-
-    def __init__(self, events: list[tuple[str, Instant]], page_size: int, lifetime: int) -> None:
-        self.events, self.page_size, self.lifetime = events, page_size, lifetime
-        self.asked: list[Window] = []
-
-    def pages(self, window: Window) -> Pages:
-        self.asked.append(window)
-        start = window.start or EARLIEST
-        found = [event for event in self.events if start[:19] <= event[1] <= window.end]
-        for number, first in enumerate(range(0, len(found) or 1, self.page_size)):
-            if number == self.lifetime:
-                raise CursorRefusedError("AE-CURSOR-REFUSED")
-            yield a_page(found[first : first + self.page_size])
-
-
-@given(events_of_time, st.integers(1, 9), st.integers(1, 4))
-def test_a_refused_cursor_loses_nothing_or_fails_and_says_so(
-    events: list[tuple[str, Instant]], page_size: int, lifetime: int
-) -> None:
-    """Every event before the error arrives; restarts go on as long as they bring something new."""
-    service = Refusing(events, page_size, lifetime)
-    delivery = Delivery(Watermark(lookback_seconds=1))
-    seen: list[str] = []
-    restarts: list[Window] = []
-    refused = None
-    try:
-        for window, page, in_order in read_window(EVERYTHING, service.pages, restarts.append):
-            seen += delivered(delivery, page, window, in_order=in_order)
-    except CursorRefusedError as error:
-        refused = error
-    assert seen == [event_id for event_id, _ in events[: len(seen)]]
-    if refused is None:
-        assert len(seen) == len(events)
-    else:
-        newest = dict(events)[seen[-1]]
-        assert refused.window == str(Window(newest, EVERYTHING.end))
-        same_second = sum(instant[:19] == newest[:19] for _, instant in events)
-        assert same_second >= page_size * lifetime, "a restart would have brought more"
-    assert delivery.in_order
-    assert restarts == service.asked[1:]
-    assert len(service.asked) <= len(events) + 2
-
-
-def test_a_restart_that_reaches_more_ties_goes_on() -> None:
-    """More events of one instant than the attempt before reached is something new."""
-    events = [(f"tie-{n}", at(5)) for n in range(10)]
-    lifetimes = iter([1, 2, 4, 99])
-    service = Refusing(events, page_size=2, lifetime=0)
-
-    def pages(window: Window) -> Pages:
-        service.lifetime = next(lifetimes)
-        return service.pages(window)
-
-    delivery = Delivery(Watermark(lookback_seconds=1))
-    seen: list[str] = []
-    for window, page, in_order in read_window(EVERYTHING, pages, lambda _: None):
-        seen += delivered(delivery, page, window, in_order=in_order)
-    assert seen == [event_id for event_id, _ in events]
-
-
-def test_a_page_is_not_kept_once_it_was_handed_out() -> None:
-    """It is large, and may wait for long until the next is wanted."""
-    pages = read_window(EVERYTHING, lambda _: (a_page([]) for _ in range(2)), lambda _: None)
-    page = next(pages).page
-    holders = sys.getrefcount(page)
-    assert holders == 2  # the name above, and the argument
-    assert len(list(pages)) == 1
-
-
-def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
-    """There is nothing to start again from."""
-
-    def pages(window: Window) -> Pages:
-        del window
-        yield a_page([])
-        raise CursorRefusedError("AE-CURSOR-REFUSED")
-
-    with pytest.raises(CursorRefusedError):
-        list(read_window(EVERYTHING, pages, lambda _: None))
-
-
-@given(st.lists(st.lists(st.integers(0, 30), max_size=5), max_size=5))
-def test_order_is_judged_over_all_pages_of_a_window(pages: list[list[int]]) -> None:
-    """From the first event that is older than one before it, pages are out of order."""
-    made = [a_page([(f"{n}-{k}", at(t)) for k, t in enumerate(p)]) for n, p in enumerate(pages)]
-    exported = list(read_window(EVERYTHING, lambda _: (page for page in made), lambda _: None))
-    times: list[int] = []
-    for (_, _, in_order), page in zip(exported, pages, strict=True):
-        newest = max(times, default=0)
-        assert in_order == (page == sorted(page) and min(page, default=newest) >= newest)
-        times += page

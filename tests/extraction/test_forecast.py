@@ -1,13 +1,19 @@
-"""How many events a while will bring."""
+"""How many events a range will bring."""
 
 import random
+from math import isfinite
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.events.instants import Instant, seconds_between
-from tap_audit_events.extraction.forecast import Level, Rhythm, Stretch
+from tap_audit_events.events.instants import (
+    EARLIEST,
+    LATEST,
+    Instant,
+    later,
+)
+from tap_audit_events.extraction.forecast import Forecast
 from tests.extraction.scheduling import instant
 
 HOUR, DAY = 3600, 86400
@@ -15,31 +21,28 @@ MONDAY = 4 * DAY
 """`scheduling.START` is a Thursday."""
 
 seconds = st.floats(0, 60 * DAY)
-amounts = st.floats(0, 1e6)
 
 
-def read(rhythm: Rhythm, start: float, end: float, times: list[float]) -> Stretch:
+def learn(forecast: Forecast, start: float, end: float, times: list[float]) -> None:
     """Let it learn what lies between two times."""
-    stretch = Stretch(instant(start), instant(end), len(times))
-    rhythm.learn(stretch, sorted(map(instant, times)))
-    return stretch
+    forecast.learn(instant(start), instant(end), sorted(map(instant, times)))
 
 
-def between(rhythm: Rhythm, start: float, end: float) -> float:
-    return rhythm.expected(instant(start), instant(end))
+def expected(forecast: Forecast, start: float, end: float) -> float:
+    return forecast.expected(instant(start), instant(end))
 
 
-def drawn_rhythm(seed: int) -> Rhythm:
-    """A rhythm that has learned a few stretches of any length and density."""
-    rng, rhythm = random.Random(seed), Rhythm()
+def drawn_forecast(seed: int) -> Forecast:
+    """A forecast that has learned a few ranges of any length and density."""
+    rng, forecast = random.Random(seed), Forecast()
     for _ in range(rng.randint(1, 9)):
         start = rng.uniform(0, 50 * DAY)
         end = start + rng.choice([0, 1e-6, 3, HOUR, 2 * DAY, 20 * DAY]) * rng.random()
-        read(rhythm, start, end, [rng.uniform(start, end) for _ in range(rng.randint(1, 300))])
-    return rhythm
+        learn(forecast, start, end, [rng.uniform(start, end) for _ in range(rng.randint(1, 300))])
+    return forecast
 
 
-rhythms = st.integers(0, 10**6).map(drawn_rhythm)
+forecasts = st.integers(0, 10**6).map(drawn_forecast)
 
 
 def office_hours(day: int) -> list[float]:
@@ -48,118 +51,145 @@ def office_hours(day: int) -> list[float]:
     return [start + number * 36 for number in range(800)]
 
 
-def test_nothing_is_expected_before_anything_was_read() -> None:
-    """As before the first page has come."""
-    assert between(Rhythm(), 0, 30 * DAY) == 0
+def worked_days(days: int) -> Forecast:
+    """A forecast that has learned so many days, of which Saturdays and Sundays are free."""
+    forecast = Forecast()
+    for day in range(days):
+        start = MONDAY + day * DAY
+        learn(forecast, start, start + DAY, office_hours(day) if day % 7 < 5 else [start])
+    return forecast
 
 
-def test_what_comes_evenly_is_expected_everywhere() -> None:
-    """A few hours tell it for the year, whatever the hour."""
-    rhythm = Rhythm()
-    read(rhythm, 0, 5 * HOUR, [number * 18 for number in range(1000)])
+# What is usual
+
+
+def test_even_events_are_expected_to_continue() -> None:
+    """A few hours tell the density for a year, whatever the hour."""
+    forecast = Forecast()
+    learn(forecast, 0, 5 * HOUR, [number * 18 for number in range(1000)])
     for start in (0, 7 * HOUR, 3.3 * DAY, 200 * DAY):
-        assert between(rhythm, start, start + 90) == pytest.approx(5)
-        assert between(rhythm, start, start + 365 * DAY) == pytest.approx(365 * DAY / 18)
+        assert expected(forecast, start, start + 90) == pytest.approx(5)
+        assert expected(forecast, start, start + 365 * DAY) == pytest.approx(365 * DAY / 18)
+        assert forecast.seconds_until(instant(start), 100) == pytest.approx(1800)
 
 
 def test_a_day_tells_the_hours_of_the_next() -> None:
-    """After one working day, nights are expected to bring little, and office hours much."""
-    rhythm = Rhythm()
-    read(rhythm, MONDAY, MONDAY + DAY, office_hours(0))
+    """After one working day, little is expected at night, and much in office hours."""
+    forecast = worked_days(1)
     morning = MONDAY + DAY + 9 * HOUR
-    by_night = between(rhythm, morning - 8 * HOUR, morning)
-    by_day = between(rhythm, morning, morning + 8 * HOUR)
+    by_night = expected(forecast, morning - 8 * HOUR, morning)
+    by_day = expected(forecast, morning, morning + 8 * HOUR)
     evenly = 800 * 8 / 24
     assert by_night < 0.7 * evenly < 1.5 * evenly < by_day <= 800
 
 
 def test_weeks_tell_the_days_of_the_next() -> None:
-    """After four of them, little is expected of a weekend, at no hour."""
-    rhythm = Rhythm()
-    for day in range(28):
-        start = MONDAY + day * DAY
-        read(rhythm, start, start + DAY, office_hours(day) if day % 7 < 5 else [start])
-    next_monday = MONDAY + 28 * DAY
-    assert between(rhythm, next_monday, next_monday + 5 * DAY) == pytest.approx(4000, rel=0.1)
-    assert between(rhythm, next_monday + 5 * DAY, next_monday + 7 * DAY) < 400
+    """After four of them, little is expected on a weekend, at no hour."""
+    forecast = worked_days(28)
+    monday = MONDAY + 28 * DAY
+    saturday = monday + 5 * DAY
+    week = expected(forecast, monday, monday + 7 * DAY)
+    assert expected(forecast, saturday, saturday + 2 * DAY) < 0.15 * week
+    for day in range(5):
+        morning = monday + day * DAY + 9 * HOUR
+        assert expected(forecast, morning, morning + 8 * HOUR) > 0.15 * week
 
 
-def test_a_stretch_of_many_weeks_is_learned_at_once() -> None:
+def test_a_range_of_many_weeks_is_learned_at_once() -> None:
     """A page may hold the events of years."""
-    rhythm = Rhythm()
-    read(rhythm, 0, 700 * DAY, [number * 7 * DAY for number in range(100)])
-    assert between(rhythm, 1000 * DAY, 1700 * DAY) == pytest.approx(100, rel=0.01)
-
-
-@given(rhythms, st.tuples(seconds, seconds, seconds))
-def test_what_is_expected_adds_up(rhythm: Rhythm, times: tuple[float, float, float]) -> None:
-    """Of two neighbours as much as of both together, and never less than nothing."""
-    first, second, third = sorted(times)
-    whole = between(rhythm, first, third)
-    parts = between(rhythm, first, second), between(rhythm, second, third)
-    assert sum(parts) == pytest.approx(whole, rel=1e-6, abs=1e-3)
-    assert min(parts) >= 0
-
-
-@given(rhythms, seconds, st.floats(0.1, 1e5))
-def test_the_time_for_so_many_events_brings_so_many(
-    rhythm: Rhythm, start: float, events: float
-) -> None:
-    """To the microsecond."""
-    after = rhythm.seconds_for(instant(start), events)
-    assume(after < 1e9)
-    end = instant(start + after)
-    rate = events / max(1e-6, seconds_between(instant(start), end))
-    assert after >= 0
-    assert rhythm.expected(instant(start), end) == pytest.approx(events, rel=0.01, abs=rate * 3e-6)
-
-
-def test_events_of_one_instant_are_very_many() -> None:
-    """Nothing is divided by the time they took."""
-    rhythm = Rhythm()
-    stretch = read(rhythm, DAY, DAY, [DAY] * 1000)
-    assert between(rhythm, DAY, DAY + 1) > 10**6
-    assert Level.of([stretch], rhythm).to_come(5.0) == 5.0
+    forecast = Forecast()
+    learn(forecast, 0, 700 * DAY, [number * 7 * DAY for number in range(100)])
+    assert expected(forecast, 1000 * DAY, 1700 * DAY) == pytest.approx(100, rel=0.01)
 
 
 # What came last
 
 
-def test_more_than_usual_goes_on_for_a_while() -> None:
-    """Of three times as many as usual, three times as many are expected, and then as usual."""
-    level = Level(came=3000, usual=1000)
-    assert level.to_come(100) == pytest.approx(300)
-    assert level.to_come(10_000) == pytest.approx(4500 + 8500)
+def test_more_than_usual_continues_for_a_while() -> None:
+    """After three times as many events as usual, many are expected, and then as many as usual."""
+    quiet, busy = Forecast(), Forecast()
+    for forecast in (quiet, busy):
+        learn(forecast, 0, 100 * DAY, [number * HOUR for number in range(2400)])
+        for _ in range(4):
+            learn(forecast, 100 * DAY, 100 * DAY, [])
+    for forecast, every in ((quiet, HOUR), (busy, HOUR / 3)):
+        day = [100 * DAY + number * every for number in range(round(DAY / every))]
+        for _ in range(5):
+            learn(forecast, 100 * DAY, 101 * DAY, day)
+    soon = 101 * DAY, 102 * DAY
+    assert expected(busy, *soon) > 2 * expected(quiet, *soon)
+    year = 101 * DAY, 466 * DAY
+    assert expected(busy, *year) < 1.3 * expected(quiet, *year)
+    assert busy.seconds_until(instant(101 * DAY), 24) < 0.5 * DAY
 
 
-def test_without_anything_lately_it_is_as_usual() -> None:
-    """A window that has read nothing."""
-    assert Level.of([], drawn_rhythm(1)) == Level(0, 0)
-    assert Level(0, 0).to_come(7.0) == Level(0, 0).usual_for(7.0) == 7.0
+def test_events_of_one_instant_are_very_many() -> None:
+    """Nothing is divided by the time they took."""
+    forecast = Forecast()
+    learn(forecast, DAY, DAY, [DAY] * 1000)
+    assert expected(forecast, DAY, DAY + 1) > 10
+    assert 0 <= forecast.seconds_until(instant(DAY), 1000) < DAY
 
 
-@given(st.floats(1, 1e6), st.floats(1e-3, 1e6), amounts)
-def test_what_is_usual_is_found_from_what_is_to_come(
-    came: float, usual: float, events: float
-) -> None:
-    """One way and back."""
-    level = Level(came, usual)
-    assert level.to_come(level.usual_for(events)) == pytest.approx(events, rel=1e-6, abs=1e-3)
-
-
-def test_a_stretch_is_measured_by_the_rhythm() -> None:
-    """What came in a night is much, if it is more than in other nights."""
-    rhythm = Rhythm()
-    for day in range(5):
-        read(rhythm, MONDAY + day * DAY, MONDAY + (day + 1) * DAY, office_hours(day))
-    night = Stretch(instant(MONDAY + 8 * DAY), instant(MONDAY + 8 * DAY + 6 * HOUR), 900)
-    came, usual = Level.of([night, night], rhythm)
-    assert came == 1800
-    assert usual < 600
-
-
-def test_instants_are_read_to_the_microsecond_and_beyond() -> None:
-    """More digits than six change nothing."""
-    rhythm = drawn_rhythm(3)
+def test_digits_beyond_the_microsecond_change_nothing() -> None:
+    """Instants have any number of them."""
+    forecast = drawn_forecast(3)
     end = Instant("2026-01-05T00:00:00.123456")
-    assert rhythm.expected(instant(0), Instant(f"{end}789")) == rhythm.expected(instant(0), end)
+    assert forecast.expected(instant(0), Instant(f"{end}789")) == forecast.expected(instant(0), end)
+
+
+# What holds for any data
+
+
+@given(forecasts, seconds, seconds, seconds)
+def test_a_longer_range_holds_no_fewer_events(
+    forecast: Forecast, first: float, second: float, third: float
+) -> None:
+    """And never less than none."""
+    start, middle, end = sorted([first, second, third])
+    assert expected(forecast, start, middle) >= 0
+    assert expected(forecast, start, middle) <= expected(forecast, start, end) * (1 + 1e-6) + 1e-3
+
+
+@given(forecasts, seconds, st.floats(0.1, 1e5))
+def test_the_time_until_so_many_events_brings_so_many(
+    forecast: Forecast, start: float, events: float
+) -> None:
+    """The two questions have the same answer, to the microsecond."""
+    after = forecast.seconds_until(instant(start), events)
+    assert after >= 0
+    if after < 1e9:
+        before, behind = max(0.0, after - 3e-6), after + 3e-6
+        assert expected(forecast, start, start + before) <= events * 1.01
+        assert expected(forecast, start, start + behind) >= events * 0.99
+
+
+instants = st.one_of(
+    st.sampled_from([EARLIEST, LATEST, Instant(f"{LATEST}.999999999"), instant(0)]),
+    st.builds(later, st.just(EARLIEST), seconds=st.integers(0, 315_537_897_599)),
+    st.builds(later, st.just(instant(0)), seconds=st.integers(-5, 5)),
+    seconds.map(instant),
+)
+learned = st.lists(
+    st.tuples(instants, instants, st.lists(instants, max_size=250)), min_size=1, max_size=8
+)
+
+
+@given(learned, instants, instants, st.floats(0, 1e9))
+def test_no_times_break_the_arithmetic(
+    ranges: list[tuple[Instant, Instant, list[Instant]]],
+    start: Instant,
+    end: Instant,
+    events: float,
+) -> None:
+    """Also events outside of their range, ranges that end before they start, any years."""
+    forecast = Forecast()
+    for range_start, range_end, moments in ranges:
+        forecast.learn(range_start, range_end, moments)
+        for found in (
+            forecast.expected(start, end),
+            forecast.seconds_until(start, events),
+            forecast.expected(range_start, range_end),
+        ):
+            assert isfinite(found)
+            assert found >= 0

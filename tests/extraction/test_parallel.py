@@ -1,4 +1,4 @@
-"""Many windows at a time, through the real command line."""
+"""Several windows in parallel, through the real command line."""
 
 import random
 import re
@@ -64,7 +64,7 @@ def was_parallel(service: Service) -> bool:
 
 
 class CountingService(Service):
-    """Notes how many requests are under way at a time, from each one's arrival to its response."""
+    """Notes how many requests are in flight at once."""
 
     latency_seconds = 0.02
 
@@ -72,29 +72,28 @@ class CountingService(Service):
         super().__init__(**options)
         self._ends: list[float] = []
         self._counting = threading.Lock()
-        self.most_at_a_time = 0
+        self.most_in_flight = 0
 
     def respond(self, *request: Any, **more: Any) -> Response:
         response = super().respond(*request, **more)
         with self._counting:
             now = time.monotonic()
             self._ends = [end for end in self._ends if end > now] + [now + response.wait_seconds]
-            self.most_at_a_time = max(self.most_at_a_time, len(self._ends))
+            self.most_in_flight = max(self.most_in_flight, len(self._ends))
         return response
 
 
 @pytest.fixture
 def service() -> Service:
-    """Replies take a moment, so that there is something to do meanwhile."""
+    """Responses take a moment, so that requests in parallel pay."""
     return CountingService(page_latency_seconds=0.02)
 
 
-@pytest.mark.parametrize("selected", ["all fields", "all but one"])
-@pytest.mark.parametrize("concurrency", [2, 8])
+@pytest.mark.parametrize(("concurrency", "selected"), [(2, "all but one"), (8, "all fields")])
 def test_uneven_events_come_in_order_and_once(
     concurrency: int, selected: str, service: CountingService, sync: Sync
 ) -> None:
-    """By either lane; STATE moves only forward, requests stay few and so many at a time."""
+    """In either lane; STATE moves only forward, and requests stay few and within concurrency."""
     events = uneven(1500, seed=concurrency)
     service.add(events)
     maps = {"audit_events": {"actor": "__NULL__"}} if selected == "all but one" else {}
@@ -108,20 +107,20 @@ def test_uneven_events_come_in_order_and_once(
     moves_only_forward(done)
     assert was_parallel(service)
     assert len(service.requests) <= 1.25 * len(events) / PAGE_SIZE + 3
-    assert 1 < service.most_at_a_time <= concurrency
+    assert 1 < service.most_in_flight <= concurrency
     windows = sum("cursor" not in request.params for request in service.requests)
     assert f" {len(service.requests)} requests in {windows} windows, 0 of them retries" in done.log
 
 
 def test_one_at_a_time_sends_one_at_a_time(service: CountingService, sync: Sync) -> None:
-    """With concurrency 1 there is one window, and each page has the cursor of the one before."""
+    """With concurrency 1 there is one window, read by its cursors."""
     events = uneven(200, seed=1)
     service.add(events)
     done = sync(page_size=PAGE_SIZE, concurrency=1).raise_for_exit_code()
     assert done.ids == ids_of(events)
     assert len(service.requests) == 10
     assert ["cursor" in request.params for request in service.requests] == [False] + [True] * 9
-    assert service.most_at_a_time == 1
+    assert service.most_in_flight == 1
     assert " 10 requests in 1 windows" in done.log
 
 
@@ -130,7 +129,7 @@ def starts_late(seen: ReceivedRequest) -> bool:
 
 
 def test_a_fault_far_ahead_comes_last(service: Service, sync: Sync) -> None:
-    """What lies before it is delivered and in STATE; then one line ends the run."""
+    """What lies before it is delivered and covered by STATE; then one line ends the run."""
     events = events_at([number * 1000.0 for number in range(2500)])
     service.add(events)
     service.add_faults([Fault(kind="status", code=403, only=starts_late)])
@@ -148,7 +147,7 @@ def test_a_fault_far_ahead_comes_last(service: Service, sync: Sync) -> None:
     assert sum(request.status == 403 for request in service.requests) <= 8
 
 
-def test_a_run_goes_on_behind_a_fault_that_is_mended(service: Service, sync: Sync) -> None:
+def test_a_run_resumes_after_a_fault_that_is_fixed(service: Service, sync: Sync) -> None:
     """The next run delivers the rest, and nothing twice."""
     events = events_at([number * 1000.0 for number in range(2500)])
     service.add(events)
@@ -159,8 +158,10 @@ def test_a_run_goes_on_behind_a_fault_that_is_mended(service: Service, sync: Syn
     assert first.ids + second.ids == ids_of(events)
 
 
-@pytest.mark.parametrize(("latency_seconds", "pages"), [(0.0, 60), (0.1, 100)])
-def test_a_rate_limit_is_met_by_all_workers(latency_seconds: float, pages: int) -> None:
+@pytest.mark.parametrize(
+    ("latency_seconds", "pages"), [(0.0, 60), pytest.param(0.1, 100, marks=pytest.mark.long)]
+)
+def test_all_workers_respect_a_rate_limit(latency_seconds: float, pages: int) -> None:
     """Eight workers against 12 requests a second: it completes, and few are refused."""
     events = events_at([number * 1000.0 for number in range(pages * PAGE_SIZE)])
     service = Service(rate_limit=12, page_latency_seconds=latency_seconds)
@@ -175,8 +176,8 @@ def test_a_rate_limit_is_met_by_all_workers(latency_seconds: float, pages: int) 
     assert service.violations == []
 
 
-def test_a_stop_drops_the_windows_ahead(service: Service, start: Start) -> None:  # noqa: F811
-    """It ends at once although eight requests hang, after a whole line, with STATE for it."""
+def test_a_signal_drops_the_windows_ahead(service: Service, start: Start) -> None:  # noqa: F811
+    """The run ends at once although eight requests hang, after a whole line and its STATE."""
     events = events_at([number * 1000.0 for number in range(2500)])
     service.add(events)
     service.add_faults([Fault(kind="hang", seconds=300, only=starts_late)])
@@ -206,7 +207,7 @@ def slow_service() -> Service:
     return Service(page_latency_seconds=0.34, faults=["status:code=503,retry-after=0@3"])
 
 
-def test_a_long_run_says_how_far_it_has_come(slow_service: Service) -> None:
+def test_a_long_run_logs_its_progress(slow_service: Service) -> None:
     """Every ten seconds a line with events, rate, instant, share, time to go and requests."""
     events = events_at([number * 1000.0 for number in range(1200)])
     slow_service.add(events)

@@ -193,7 +193,7 @@ def test_a_cursor_refused_for_good_ends_the_run(concurrency: int) -> None:
 def test_a_service_that_ignores_bounds_changes_nothing(
     ignores: str, shape: Shape, page_size: int, concurrency: int, seed: int
 ) -> None:
-    """Exactly the events of the range are delivered, whatever was cut and split."""
+    """Exactly the events of the range are delivered, whatever is cut or given up."""
     window = Window(instant(0.4 * RANGE_SECONDS), instant(0.7 * RANGE_SECONDS))
     count = 20 * page_size
     play = Play(drawn(shape, count, seed), page_size, concurrency, window, ignores=ignores)

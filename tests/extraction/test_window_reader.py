@@ -1,4 +1,4 @@
-"""One window: its requests, its restarts, and what becomes of it if it is cut or split."""
+"""One window: its requests, its restarts, and what becomes of it if it is cut or given up."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,8 @@ from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError,
 from tap_audit_events.events.instants import LATEST, Instant, whole_second
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import pagination
+from tap_audit_events.extraction import pagination, window_reader
+from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE
 from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
 from tests.extraction.scheduling import instant
 
@@ -289,7 +290,7 @@ def test_a_restart_never_begins_before_the_one_before_it() -> None:
     reader.next_request()
     reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
     reader.restart_alone()
-    assert reader.next_request().window.start == instant(21)
+    assert reader.next_request().window.start in {instant(21), instant(22)}
 
 
 @given(
@@ -335,7 +336,7 @@ def test_a_window_always_ends(
         assert sorted(came) == [event[0] for event in service.events]
 
 
-# Cuts and splits
+# Windows that are cut or given up
 
 
 def started(*pages: Sequence[float], window: Window = WHOLE) -> WindowReader:
@@ -357,72 +358,41 @@ def test_a_cut_leaves_the_rest_for_later() -> None:
     assert rest.next_request().window == rest.window
 
 
-def test_a_split_continues_from_the_start_of_the_newest_page() -> None:
-    """What was taken before and what is taken after belong to one window each."""
-    reader = started([1, 2], [3, 4], [5, 9])
-    before = reader.take_page()
-    rest = reader.split()
-    assert before.window == WHOLE
-    assert [reader.take_page().window for _ in range(2)] == [
-        Window(None, WHOLE.end, instant(5))
-    ] * 2
-    assert rest.window == Window(instant(5), WHOLE.end)
-    assert (reader.is_read, reader.is_done, rest.is_read, rest.has_more) == (
-        True,
-        True,
-        False,
-        True,
-    )
-    assert rest.next_request() == (rest, rest.window, None)
-
-
-def test_a_split_after_one_page_gives_up_all_of_the_window() -> None:
-    """The page is requested again, so an event out of order is found, wherever it comes."""
-    reader = started([1, 9])
-    rest = reader.split()
-    assert (reader.is_done, rest.window) == (True, WHOLE)
+def test_a_window_that_is_given_up_is_requested_again_from_its_start() -> None:
+    """All of it, so an event out of order is found, wherever it comes; what is ready is dropped."""
     window = Window(instant(1), WHOLE.end, until=instant(50))
-    reader = started([1, 9], window=window)
-    assert reader.split().window == window
-    assert not any(reader.window.holds(instant(time)) for time in range(100))
+    reader = started([1, 2], [3, 4], [5, 9], window=window)
+    taken = reader.take_page()
+    again = reader.begin_again()
+    assert taken.window == again.window == window
+    assert (reader.is_read, reader.is_done, reader.ready_pages) == (True, True, 0)
+    assert (again.is_read, again.has_more, again.pages_read) == (False, True, 0)
+    assert again.next_request() == Request(again, window, None)
 
 
-@pytest.mark.parametrize(
-    ("pages", "can_split"),
-    [
-        ([], False),
-        ([[]], False),
-        ([[5, 7]], True),
-        ([[5, 6.9]], False),
-        ([[5.9, 7]], True),
-        ([[1, 2], [5.9, 6.9]], False),
-        ([[1, 2], [3, 9]], True),
-        ([[3.1, 3.2], [3.3, 9]], False),
-        ([[3.1, 3.2], [4, 9]], True),
-        ([[3, 8], [9, 9.5], []], False),
-        ([[3, 8], []], True),
-        ([[1, 2], [30, 90], [91, 99]], True),
-    ],
-)
-def test_a_split_requests_little_again(pages: list[list[float]], can_split: bool) -> None:
-    """Requests start at whole seconds, so the newest page must reach beyond its first second."""
-    assert started(*pages).can_split == can_split
+def test_a_window_is_not_given_up_if_too_much_of_it_was_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The watermark must recognize every event that comes again."""
+    monkeypatch.setattr(window_reader, "MOST_TAKEN", 3)
+    reader = started([1, 2], [3, 4], [5, 6])
+    assert reader.can_begin_again
+    reader.take_page()
+    assert reader.can_begin_again
+    reader.take_page()
+    assert not reader.can_begin_again
 
 
-def test_pages_outside_of_the_window_do_not_split_it() -> None:
-    """As of a service that ignores startTime or endTime: the range of the run stays the same."""
-    window = Window(instant(50), instant(60), until=instant(58))
-    assert not started([1, 9], [11, 20], window=window).can_split
-    assert not started([51, 52], [70, 80], window=window).can_split
-    assert started([51, 52], [54, 80], window=window).can_split
-    assert started([49.9, 80], window=window).can_split  # all of the window would be given up
+def test_what_is_given_up_at_most_is_held_by_the_watermark() -> None:
+    """Whatever the lookback."""
+    assert window_reader.MOST_TAKEN <= LONGEST_MEMORY_BEFORE
 
 
 @given(times, st.integers(1, 9), st.data())
 def test_windows_always_tile_the_range(
     moments: list[float], page_size: int, data: st.DataObject
 ) -> None:
-    """However windows are cut and split, no instant is lost, and no event delivered by two."""
+    """However windows are cut and given up, no instant is lost or belongs to two of them."""
     service = OneWindow(at_times(moments), page_size)
     whole = Window(instant(data.draw(st.integers(0, 300))), instant(END))
     readers = [WindowReader(whole)]
@@ -436,8 +406,8 @@ def test_windows_always_tile_the_range(
             at = instant(data.draw(st.integers(0, 4 * int(END))) / 4)
             if (reader.window.start or at) < at < (reader.window.until or LATEST):
                 readers.insert(place + 1, reader.cut(at))
-        elif reader.can_split and data.draw(st.booleans()):
-            readers.insert(place + 1, reader.split())
+        elif reader.is_requested and data.draw(st.integers(0, 3)) == 0:
+            readers[place : place + 1] = [reader.begin_again()]
         else:
             reader.accept(service.respond(reader.next_request()))
         if reader.ready_pages and data.draw(st.booleans()):

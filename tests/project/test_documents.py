@@ -22,14 +22,14 @@ LOADER = INSTALLED / "loaders" / "target-jsonl" / "venv" / "bin"
 ELSEWHERE = ("make ", "export ", "meltano ", "pip install")  # run by make, CI and test_meltano.py
 
 
-def made_module() -> ModuleType:
-    """`docs/made.py`, which is no package."""
+def generate_module() -> ModuleType:
+    """`docs/generate.py`, which is not in a package."""
     sys.path.insert(0, str(PROJECT / "docs"))
     try:
-        import made  # noqa: PLC0415
+        import generate as generator  # noqa: PLC0415
     finally:
         sys.path.pop(0)
-    return made
+    return generator
 
 
 def commands() -> list[str]:
@@ -48,7 +48,7 @@ def shape(printed: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("page", "name", "maker"),
+    ("page", "name", "function"),
     [
         ("README.md", "settings", "settings_table"),
         ("docs/errors.md", "line", "error_line"),
@@ -56,10 +56,10 @@ def shape(printed: str) -> list[str]:
         ("docs/delivery.md", "state", "state_table"),
     ],
 )
-def test_the_made_parts_are_those_of_the_code(page: str, name: str, maker: str) -> None:
-    """`make docs` has been run since what they show has changed."""
-    module = made_module()
-    assert module.part((PROJECT / page).read_text(), name) == getattr(module, maker)()
+def test_the_generated_parts_are_up_to_date(page: str, name: str, function: str) -> None:
+    """`make docs` was run after the last change to what they show."""
+    module = generate_module()
+    assert module.part((PROJECT / page).read_text(), name) == getattr(module, function)()
 
 
 def test_each_error_has_a_heading_that_can_be_linked_to() -> None:
@@ -89,7 +89,7 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
     demo = subprocess.run(
         [sys.executable, PROJECT / "demo" / "demo.py"], capture_output=True, text=True, check=True
     )
-    module = made_module()
+    module = generate_module()
     assert shape(module.demo_output(demo.stdout)) == shape(module.part(README, "demo"))
 
 

@@ -1,4 +1,4 @@
-"""A history, drawn from a seed: which events there are, how the runs are set up, what goes wrong."""
+"""A history, drawn from a seed: which events there are, how runs are set up, what goes wrong."""
 
 import random
 from collections.abc import Sequence
@@ -209,18 +209,20 @@ def _with_page_size(run: PlannedRun, page_size: int) -> PlannedRun:
     return PlannedRun(**vars(run) | {"settings": run.settings | {"page_size": page_size}})
 
 
-def _caps(
-    rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]
-) -> Caps:
-    """Small bounds; a run still remembers two pages and the fullest second, as it has to."""
+def _caps(rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]) -> Caps:
+    """Small bounds, in about the proportions of the real ones.
+
+    The memory holds a few pages and chunks, and a run holds two pages and the fullest second.
+    """
     seconds = [each.event["occurredAt"][:19] for each in happenings]
     fullest = max(map(seconds.count, set(seconds)), default=0)
     page_size = max(min(run.settings["page_size"], len(seconds)) for run in runs)
+    chunk = rng.choice([2, 5])
     return Caps(
-        memory=rng.randint(5, 50),
+        memory=max(rng.randint(5, 50), 3 * (chunk + page_size)),
         memory_before=3 * page_size + 2 * fullest,
         groups=rng.choice([4, 256]),
-        chunk=rng.choice([2, 10, 1000]),
+        chunk=chunk,
         pages_held=rng.choice([1, 2, 12]),
     )
 

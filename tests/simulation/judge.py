@@ -159,7 +159,7 @@ class Judge:
         self._world = world
         self._events = sorted(map(Expected, history.happenings), key=lambda each: each.instant)
         self._by_id = {event.id: event for event in self._events}
-        self._page_size = min(
+        self._page_size: int = min(
             max(run.settings["page_size"] for run in history.runs), len(self._events)
         )
 
@@ -347,7 +347,7 @@ class Judge:
     def _judge_requests(self, run: PlayedRun) -> None:
         """A run is polite, and a sound one needs few more requests than a sequential one."""
         planned, network = run.planned, run.network
-        concurrency = planned.settings["concurrency"]
+        concurrency: int = planned.settings["concurrency"]
         assert network.most_in_flight <= concurrency, "more requests in flight than concurrency"
         assert network.impatient < max(2, concurrency), "requests came during the wait of a 429"
         is_sound = run.ended is None and planned.fault_share == 0
@@ -365,4 +365,3 @@ class Judge:
         start, end = whole_second(run.range_start), next_whole_second(run.range_end)
         events: Iterable[Expected] = filter(run.requests, self._events)
         return sum(e.visible_at <= run.ended_at and start <= e.instant <= end for e in events)
-

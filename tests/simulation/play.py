@@ -1,6 +1,7 @@
 """Plays histories, and has each of their runs judged."""
 
 import json
+import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Workers
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.rate_limiter import RateLimiter
-from tap_audit_events.singer import stream
+from tap_audit_events.singer import state, stream
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import Caps, History, PlannedRun, draw
 from tests.simulation.judge import Acknowledged, Judge, PlayedRun
@@ -46,7 +47,7 @@ def play(seed: int, *, uses_threads: bool = False) -> World:
     history = draw(seed, uses_threads=uses_threads)
     player = _Player(history)
     try:
-        with _small_caps(history.caps):
+        with _small_caps(history.caps), patch("backoff.full_jitter", partial(_drawn, history.rng)):
             player.play()
     except AssertionError as error:
         with_threads = " with threads" if uses_threads else ""
@@ -54,12 +55,17 @@ def play(seed: int, *, uses_threads: bool = False) -> World:
     return player.world
 
 
+def _drawn(rng: random.Random, seconds: float) -> float:
+    """A wait before a retry; the real one would not be the same each time."""
+    return rng.uniform(0, seconds)
+
+
 @contextmanager
 def _small_caps(caps: Caps | None) -> Iterator[None]:
     if caps is None:
         yield
         return
-    from_bookmark = partial(stream.from_bookmark, longest_memory=caps.memory)
+    from_bookmark = partial(state.from_bookmark, longest_memory=caps.memory)
     with ExitStack() as stack:
         for owner, name, value in (
             (stream, "from_bookmark", from_bookmark),

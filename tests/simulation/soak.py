@@ -1,7 +1,7 @@
 """An hour of runs in one process, against a sandbox that misbehaves all the while.
 
-Real threads and real connections; only waiting is simulated: a clock of its own goes on wherever
-the tap or the schedule would wait.
+Real threads and real connections; only waiting is simulated: a clock advances whenever the tap or
+the schedule would wait.
 """
 
 import gc
@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 import tap_audit_events
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.sandbox.response import Response
-from tap_audit_events.service.rate_limiter import Gate
+from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
@@ -44,7 +45,7 @@ PACKAGE = Path(tap_audit_events.__file__).parent
 
 
 class Clock:
-    """Seconds that go by when somebody would wait."""
+    """Seconds that pass when somebody would wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +59,7 @@ class Clock:
             self._seconds += seconds
 
     def reach(self, seconds: float) -> None:
-        """Be so late at least: those who wait at the same time wait together."""
+        """Advance to that time: those who wait at the same time wait together."""
         with self._lock:
             self._seconds = max(self._seconds, seconds)
 
@@ -67,18 +68,20 @@ class Clock:
         return START + timedelta(seconds=self._seconds)
 
 
-class QuickGate(Gate):
-    """Lets time go by in place of waiting for it."""
+class QuickRateLimiter(RateLimiter):
+    """Lets time pass instead of waiting."""
 
-    def __init__(self, most: int, clock: Clock) -> None:
-        super().__init__(most, clock)
+    def __init__(self, concurrency: int, clock: Clock) -> None:
+        super().__init__(concurrency, clock)
         self._time = clock
 
     def _wait(self, seconds: float) -> None:
+        if isinf(seconds):
+            super()._wait(seconds)
+            return
         until = self._time() + seconds
         super()._wait(0.001)
-        if not isinf(seconds):
-            self._time.reach(until)
+        self._time.reach(until)
 
 
 class Sink(MessageWriter):
@@ -97,18 +100,6 @@ class Sink(MessageWriter):
                 self.ids[message["record"]["id"]] += 1
             elif message["type"] == "STATE":
                 self.state = message["value"]
-
-
-class SoakedTap(TapAuditEvents):
-    """The tap on the clock of the soak."""
-
-    clock: Clock
-
-    def now(self) -> datetime:
-        return self.clock.now
-
-    def new_gate(self) -> Gate:
-        return QuickGate(self.settings.concurrency, self.clock)
 
 
 @dataclass(frozen=True)
@@ -146,7 +137,7 @@ class Soak:
 
     @contextmanager
     def started(self) -> Iterator[str]:
-        """The address of the sandbox; a request that is refused for its token changes the file."""
+        """The URL of the sandbox; a request that is refused for its token changes the file."""
         respond = self.service.respond
 
         def rotate_after(
@@ -175,7 +166,7 @@ class Soak:
 
     def run(self, base_url: str) -> None:
         """One run; it has to succeed."""
-        tap = SoakedTap(
+        tap = TapAuditEvents(
             config={
                 "base_url": base_url,
                 "organization_id": self.service.organization_id,
@@ -187,8 +178,11 @@ class Soak:
             },
             state=json.loads(json.dumps(self.sink.state)),
             message_writer=self.sink,
+            runtime=Runtime(
+                now=lambda: self.clock.now,
+                new_rate_limiter=lambda concurrency: QuickRateLimiter(concurrency, self.clock),
+            ),
         )
-        tap.clock = self.clock
         tap.sync_all()
         self.runs += 1
 

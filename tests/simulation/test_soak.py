@@ -21,6 +21,7 @@ def _traced_quietly() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.long
 def test_an_hour_of_trouble_leaves_nothing_behind(tmp_path: Path) -> None:
     """Rate limit, resets, hangs, expired cursors, rotating token, late events: all arrives once.
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from io import BytesIO
 from math import isinf
 from typing import Any, BinaryIO, cast
@@ -91,9 +92,13 @@ class World:
         with self.lock:
             self.pass_time(max(0.0, seconds - self.seconds))
 
+    def _is_active(self, kind: str, request: object) -> bool:
+        del request
+        return kind in self.active
+
     def _faults(self, history: History) -> Iterator[Fault]:
         for kind in (*SERVICE_FAULTS, "ignore-cursor", "empty-cursor"):
-            yield Fault(kind=cast("Any", kind), only=lambda _, kind=kind: kind in self.active)
+            yield Fault(kind=cast("Any", kind), only=partial(self._is_active, kind))
         if history.displaced_places is not None:
             yield Fault(kind="displaced", places=history.displaced_places)
 
@@ -234,9 +239,7 @@ class Network(BaseAdapter):
             return None
         return self._world.random.choice([*TRANSPORT_FAULTS, *SERVICE_FAULTS])
 
-    def _respond(
-        self, request: requests.PreparedRequest, fault: str | None
-    ) -> requests.Response:
+    def _respond(self, request: requests.PreparedRequest, fault: str | None) -> requests.Response:
         parts = urlsplit(request.url or "")
         run, active = self._run, self._world.active
         active.clear()
@@ -381,6 +384,7 @@ class SimulatedRateLimiter(RateLimiter):
             super()._wait(0.002)  # other threads may send meanwhile, if nothing forbids it
         self._world.reach(until)
 
+
 class Writer(MessageWriter):
     """Writes into the simulated pipe; the run may end at a message."""
 
@@ -393,9 +397,7 @@ class Writer(MessageWriter):
         self._met("message")
         super().write_message(message)
 
-    def write_records(
-        self, stream: str, texts: Sequence[JsonText], extracted_at: datetime
-    ) -> None:
+    def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
         if texts:
             self._met("message")
         super().write_records(stream, texts, extracted_at)

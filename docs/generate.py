@@ -1,7 +1,7 @@
 """Regenerates the generated parts of the documents: ``make docs``.
 
-They are between ``<!-- made: NAME -->`` and ``<!-- end -->``: the output of the demo, the table of
-settings, the errors, the size of a state. Tests compare them with the code.
+Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, the table
+of settings, the errors, the size of a state. Tests compare the parts with the code.
 """
 
 import re
@@ -35,7 +35,7 @@ def part(text: str, name: str) -> str:
 
 
 def with_part(text: str, name: str, content: str) -> str:
-    """The page with new content in a generated part."""
+    """The page with other content in a generated part."""
     return _pattern(name).sub(lambda found: f"{found[1]}{content}{found[3]}", text)
 
 
