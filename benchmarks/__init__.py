@@ -1,5 +1,5 @@
-"""How fast the tap is, and what others need for the same: ``make bench``.
+"""How fast the tap is, what it costs, and how others compare: ``make bench``.
 
-One run measures all candidates in turn against the sandbox and writes `results.json`;
-`benchmarks.report` makes `docs/performance.md` and its charts from that file.
+One run measures every candidate in turn against the sandbox and writes `results.json`;
+`benchmarks.report` generates `docs/performance.md` and its charts from that file.
 """

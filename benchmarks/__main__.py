@@ -14,16 +14,20 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.candidates import AIRBYTE, CANDIDATES, DLT
+from benchmarks.displaced import CANDIDATE, run_displaced
+from benchmarks.lines import count_lines
 from benchmarks.measuring import FailedError
-from benchmarks.results import RESULTS, Results, save
+from benchmarks.results import DEFAULT_REPETITIONS, RESULTS, Results, save
 from benchmarks.suite import Suite, limited, scenarios
-from benchmarks.tables import all_tables
+from benchmarks.tables import all_parts
 
 OWN_PACKAGES: Final = ("tap-audit-events", "singer-sdk", "requests", "urllib3", "msgspec")
 OTHERS: Final = {"dlt": DLT, "airbyte-cdk": AIRBYTE}
 
 QUICK: Final = 0.05
-"""The share of the events that is enough to see that everything works."""
+"""The share of the events with which everything is tried out."""
+
+DISPLACED_RUNS: Final = 50
 
 
 def machine() -> dict[str, str]:
@@ -47,7 +51,7 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of all that is compared, each from the environment that it runs in."""
+    """The versions of what is compared, each from its own environment."""
     found = {name: version(name) for name in OWN_PACKAGES}
     for name, environment in OTHERS.items():
         code = f"import importlib.metadata as m; print(m.version({name!r}), end='')"
@@ -58,32 +62,39 @@ def versions() -> dict[str, str]:
 
 def measure(repetitions: int, scale: float, only: Sequence[str]) -> Results:
     wanted = limited(scenarios(scale), only)
+    until = datetime.now(UTC).replace(microsecond=0)
+    runs = max(1, int(DISPLACED_RUNS * scale)) if CANDIDATE in only else 0
     with tempfile.TemporaryDirectory() as folder:
-        checks, samples = Suite(wanted, Path(folder)).run(repetitions)
+        checks, samples = Suite(wanted, until, Path(folder)).run(repetitions)
     return Results(
-        f"{datetime.now(UTC):%Y-%m-%d}",
+        f"{until:%Y-%m-%d}",
         machine(),
         versions(),
         repetitions,
+        scale,
+        count_lines(),
         wanted,
         checks,
         samples,
+        run_displaced(runs, until),
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
-    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=DEFAULT_REPETITIONS)
     parser.add_argument("--only", nargs="+", choices=CANDIDATES, default=list(CANDIDATES))
     parser.add_argument("--scale", type=float, default=1.0, help="the share of the events")
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument(
-        "--quick", action="store_true", help="few events, once; only print the tables"
+        "--quick",
+        action="store_true",
+        help="few events, one repetition; print the tables and write no file",
     )
     given = parser.parse_args()
     try:
         if given.quick:
-            sys.stdout.write(all_tables(measure(1, QUICK, given.only)))
+            sys.stdout.write(all_parts(measure(1, QUICK, given.only)))
         else:
             save(measure(given.repetitions, given.scale, given.only), given.output)
     except FailedError as error:

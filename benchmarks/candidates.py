@@ -1,6 +1,6 @@
-"""Who is compared, and how each is called.
+"""The candidates that are compared, and the command line of each.
 
-Each is a process of its own, as a user would start it: settings in a file, output to stdout.
+Each is a process of its own, started as a user would: settings in a file, output to stdout.
 """
 
 import json
@@ -21,7 +21,7 @@ AIRBYTE: Final = PROJECT / ".tools" / "bench-airbyte" / "bin"
 
 SDK_IMPORT: Final = "import singer_sdk, singer_sdk.typing"
 DESELECTED: Final = ["properties", "context", "properties", "requestIp"]
-"""The leaf whose absence sends this tap through the SDK's record path."""
+"""The field without which this tap uses the SDK's record path."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Job:
     """One run of one candidate.
 
     Attributes:
-        settings: The address of the sandbox, and the range of its events.
-        folder: An empty one, for this run alone.
-        kept: What an earlier run has left, to go on from; None for a first run.
+        settings: The URL of the sandbox and its token, the range of its events, and the page size.
+        folder: An empty folder, for this run alone.
+        state: What an earlier run left, from which to resume; None for a first run.
     """
 
-    settings: dict[str, str]
+    settings: dict[str, Any]
     folder: Path
-    kept: Path | None = None
+    state: Path | None = None
 
     def config(self, **more: object) -> str:
-        """A file with the settings and more of them."""
+        """The path of a file with the settings and `more`."""
         return self.file("config.json", self.settings | more)
 
     def file(self, name: str, content: object) -> str:
@@ -57,8 +57,8 @@ class Candidate:
 
     Attributes:
         label: What tables and charts call it.
-        command: Its command line for a job, whose folder it may put files in.
-        output: How `counting` reads what it writes; None where it reads no events.
+        command: Returns its command line for a job; it may put files into the job's folder.
+        output: The name of the format of its output in `counting`; None if it reads no events.
         own: Whether it is this tap.
     """
 
@@ -68,7 +68,7 @@ class Candidate:
     own: bool = False
 
 
-# A script's own folder stays off the path (-P): its neighbours are not the candidate's modules.
+# With -P, a script's own folder is not on the path: its neighbours are not the candidate's modules.
 
 
 def _words(*words: str | Path) -> list[str]:
@@ -76,19 +76,21 @@ def _words(*words: str | Path) -> list[str]:
 
 
 def _tap(concurrency: int) -> Command:
-    return lambda job: _words(
-        OWN / "tap-audit-events", *_address(job, concurrency=concurrency), *_state(job)
-    )
+    def command(job: Job) -> list[str]:
+        settings = _config(job, concurrency=concurrency, page_size=job.settings["page_size"])
+        return _words(OWN / "tap-audit-events", *settings, *_state(job))
+
+    return command
 
 
 def _sdk_lane(job: Job) -> list[str]:
     catalog = job.file("catalog.json", _catalog())
-    return _words(OWN / "tap-audit-events", *_address(job), "--catalog", catalog)
+    return _words(OWN / "tap-audit-events", *_config(job), "--catalog", catalog)
 
 
 @cache
 def _catalog() -> Any:
-    """What `--discover` prints, with that one leaf deselected."""
+    """What `--discover` prints, with that one field deselected."""
     command = _words(OWN / "tap-audit-events", "--discover")
     catalog = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     for entry in catalog["streams"][0]["metadata"]:
@@ -97,29 +99,30 @@ def _catalog() -> Any:
     return catalog
 
 
-def _address(job: Job, **more: object) -> list[str]:
-    """Only what a tap cannot do without, and `more`: the range is for those that need one."""
+def _config(job: Job, **more: object) -> list[str]:
+    """The required settings of a tap, and `more`; only dlt and Airbyte need the range."""
     settings = {key: job.settings[key] for key in ("base_url", "organization_id", "access_token")}
     return ["--config", job.file("config.json", settings | more)]
 
 
 def _state(job: Job) -> list[str]:
-    return ["--state", str(job.kept)] if job.kept else []
+    return ["--state", str(job.state)] if job.state else []
 
 
-def _usual(job: Job) -> list[str]:
-    return _words(OWN / "python", "-P", HERE / "usual_tap.py", *_address(job), *_state(job))
+def _usual(*options: str) -> Command:
+    script = _words(OWN / "python", "-P", HERE / "usual_tap.py", *options)
+    return lambda job: [*script, *_config(job), *_state(job)]
 
 
-def _bare(*options: str) -> Command:
-    return lambda job: _words(OWN / "python", "-P", HERE / "bare_loop.py", *_address(job), *options)
+def _bare(job: Job) -> list[str]:
+    return _words(OWN / "python", "-P", HERE / "bare_loop.py", *_config(job))
 
 
 def _dlt(*options: str) -> Command:
     def command(job: Job) -> list[str]:
         folder = job.folder / "dlt"
-        if job.kept:
-            shutil.copytree(job.kept, folder)
+        if job.state:
+            shutil.copytree(job.state, folder)
         files = _words("--config", job.config(), "--folder", folder)
         return _words(DLT / "python", "-P", HERE / "dlt_source.py", *files, *options)
 
@@ -139,26 +142,30 @@ def _airbyte(job: Job) -> list[str]:
     return _words(AIRBYTE / "source-declarative-manifest", "read", *files, *_state(job))
 
 
-def _own(name: str, *arguments: str) -> Command:
+def _command(name: str, *arguments: str) -> Command:
+    """A command of this environment that reads no events."""
     return lambda _: _words(OWN / name, *arguments)
 
 
 CANDIDATES: Final = {
-    "bare": Candidate("bare fetch loop, read at once", _bare(), "pages"),
-    "plain": Candidate("bare fetch loop, `response.content`", _bare("--plainly"), "pages"),
+    "bare": Candidate("bare loop, `response.content`", _bare, "pages"),
     "tap-1": Candidate("this tap, concurrency 1", _tap(1), "singer", own=True),
     "tap-4": Candidate("this tap, concurrency 4 (default)", _tap(4), "singer", own=True),
     "tap-8": Candidate("this tap, concurrency 8", _tap(8), "singer", own=True),
     "sdk-lane": Candidate("this tap, one field deselected", _sdk_lane, "singer", own=True),
     "dlt": Candidate("dlt, extract", _dlt(), "dlt"),
     "dlt-days": Candidate("dlt, extract, days in parallel", _dlt("--slices"), "dlt"),
-    "airbyte": Candidate("Airbyte source, 8 at a time", _airbyte, "airbyte"),
-    "usual": Candidate("usual SDK tap", _usual, "singer"),
-    "sdk-import": Candidate("import of the SDK alone", _own("python", "-c", SDK_IMPORT)),
-    "version": Candidate("this tap, `--version`", _own("tap-audit-events", "--version"), own=True),
-    "about": Candidate("this tap, `--about`", _own("tap-audit-events", "--about"), own=True),
+    "airbyte": Candidate("Airbyte source, 8 in parallel", _airbyte, "airbyte"),
+    "usual": Candidate("usual SDK tap", _usual(), "singer"),
+    "usual-msgspec": Candidate("usual SDK tap, msgspec writer", _usual("--msgspec"), "singer"),
+    "sdk-import": Candidate("import of the SDK alone", _command("python", "-c", SDK_IMPORT)),
+    "version": Candidate(
+        "this tap, `--version`", _command("tap-audit-events", "--version"), own=True
+    ),
+    "about": Candidate("this tap, `--about`", _command("tap-audit-events", "--about"), own=True),
     "usual-version": Candidate(
-        "usual SDK tap, `--version`", _own("python", "-P", str(HERE / "usual_tap.py"), "--version")
+        "usual SDK tap, `--version`",
+        _command("python", "-P", str(HERE / "usual_tap.py"), "--version"),
     ),
 }
 """By name; tables and charts keep this order."""

@@ -27,7 +27,7 @@ rect { fill: #8c959f }
 
 @dataclass(frozen=True)
 class Bar:
-    """One row; `own` ones are of this tap and stand out."""
+    """One row; those of this tap are `own` and have another colour."""
 
     label: str
     value: float
@@ -36,7 +36,7 @@ class Bar:
 
 
 def bar_chart(title: str, rows: Iterable[Bar]) -> str:
-    """The bars below each other, the longest over the whole width."""
+    """The bars one below the other; the longest has the whole width."""
     bars = list(rows)
     height = TOP + ROW_HEIGHT * len(bars) + 8
     svg = Element(
@@ -62,8 +62,8 @@ def _row(svg: Element, bar: Bar, top: int, share: float) -> None:
     middle = top + BAR_HEIGHT - 4
     _text(svg, bar.label, LABEL_WIDTH - 10, middle, **{"text-anchor": "end"})
     attributes = {"class": "own"} if bar.own else {}
-    place = {"x": str(LABEL_WIDTH), "y": str(top), "width": f"{width:.1f}"}
-    SubElement(svg, "rect", {**place, "height": str(BAR_HEIGHT), "rx": "2", **attributes})
+    position = {"x": str(LABEL_WIDTH), "y": str(top), "width": f"{width:.1f}"}
+    SubElement(svg, "rect", {**position, "height": str(BAR_HEIGHT), "rx": "2", **attributes})
     _text(svg, bar.shown, LABEL_WIDTH + width + 8, middle)
 
 

@@ -1,4 +1,4 @@
-"""Counts what a candidate wrote, away from any clock; prints it as one JSON object."""
+"""Counts what a candidate wrote, in runs that are not timed, and prints it as one JSON object."""
 
 import argparse
 import sys
@@ -36,7 +36,7 @@ class _Page(msgspec.Struct):
 
 
 class Counted(msgspec.Struct):
-    """How many events were written, how many ids they have, and the last state if there was one."""
+    """The number of records, of distinct ids and of bytes, and the last state if there was one."""
 
     records: int = 0
     distinct: int = 0
@@ -99,7 +99,11 @@ def lines_of(folder: Path | None, standard_input: IO[bytes]) -> Iterator[bytes]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("format", choices=FORMATS)
-    parser.add_argument("--folder", type=Path, help="where dlt has written; else standard input")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="the folder that dlt wrote to; without it, standard input is read",
+    )
     given = parser.parse_args()
     counted = count(lines_of(given.folder, sys.stdin.buffer), FORMATS[given.format])
     sys.stdout.write(msgspec.json.encode(counted).decode())

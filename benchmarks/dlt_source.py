@@ -1,7 +1,7 @@
-"""The same stream as dlt's `rest_api` source reads it: the extract step, up to its files on disk.
+"""The same stream read by dlt's `rest_api` source: the extract step, up to its files on disk.
 
-Run in an environment of its own. With `--slices` the range is cut into days that are read by eight
-workers, by the parallel dependent resource that dlt's documents show; dlt keeps no bookmark then.
+It runs in an environment of its own. With `--slices`, eight workers read the range day by day, with
+the parallel dependent resource that dlt's documentation shows; dlt then keeps no bookmark.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-# Read by dlt while it is imported: nothing leaves this machine, and files are written plainly.
+# dlt reads these when it is imported: no telemetry, and files without compression.
 SETTINGS: Final = {
     "RUNTIME__DLTHUB_TELEMETRY": "false",
     "RUNTIME__LOG_LEVEL": "WARNING",
@@ -24,7 +24,7 @@ DAY: Final = timedelta(days=1)
 
 
 def events(config: Mapping[str, Any], parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The resource, as the configuration of `rest_api` describes it."""
+    """The resource in the configuration of `rest_api`."""
     return {
         "name": "audit_events",
         "primary_key": "id",
@@ -40,7 +40,7 @@ def events(config: Mapping[str, Any], parameters: Mapping[str, Any], **more: Any
 
 
 def incremental(config: Mapping[str, Any]) -> list[Any]:
-    """From the bookmark on, one page after the other."""
+    """From the bookmark, one page after the other."""
     resource = events(config, {})
     resource["endpoint"]["incremental"] = {
         "start_param": "startTime",
@@ -52,7 +52,7 @@ def incremental(config: Mapping[str, Any]) -> list[Any]:
 
 
 def sliced(config: Mapping[str, Any]) -> list[Any]:
-    """The range day by day, several days at a time."""
+    """The range day by day, several days in parallel."""
     import dlt  # noqa: PLC0415 - it reads its settings on import
 
     days = dlt.resource([list(_days(config))], name="days", selected=False)
@@ -70,7 +70,7 @@ def _days(config: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def extract(config: Mapping[str, Any], resources: list[Any], folder: Path) -> Path:
-    """Run the extract step; the folder that its files are in."""
+    """Run the extract step and return the folder of its files."""
     import dlt  # noqa: PLC0415 - it reads its settings on import
     from dlt.sources.rest_api import rest_api_source  # noqa: PLC0415
 

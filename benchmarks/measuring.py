@@ -1,4 +1,4 @@
-"""Runs one process and says what it took."""
+"""Runs one process and measures its time, processor time and memory."""
 
 import os
 import subprocess
@@ -21,12 +21,12 @@ _PEAKS_IN_A_MIB: Final = 1024 * 1024 if sys.platform == "darwin" else 1024
 
 
 class FailedError(Exception):
-    """A candidate did not do what it was asked; its log is the message."""
+    """A candidate failed; the message is the end of its log."""
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What a process took: see `results.Sample`."""
+class Usage:
+    """What a process used: see `results.Sample`."""
 
     seconds: float
     cpu_seconds: float
@@ -34,77 +34,82 @@ class Taken:
 
 
 @contextmanager
-def job(settings: dict[str, str], kept: Path | None = None) -> Iterator[Job]:
-    """A job in a folder of its own, which goes away with the block."""
+def new_job(settings: dict[str, Any], state: Path | None = None) -> Iterator[Job]:
+    """A job in a folder of its own, which is deleted with the block."""
     with tempfile.TemporaryDirectory() as folder:
-        yield Job(settings, Path(folder), kept)
+        yield Job(settings, Path(folder), state)
 
 
-def timed(candidate: Candidate, asked: Job) -> Taken:
-    """Run a candidate once, its output thrown away by the system.
+def timed(candidate: Candidate, job: Job) -> Usage:
+    """Run a candidate once, with its output to the null device.
 
-    The peak is never less than the caller's own at its start, which is why this process imports
-    little and holds nothing.
+    The peak is never less than the caller's own at its start; so this process imports little and
+    holds little.
 
     Raises:
         FailedError: it ended with an exit code other than 0.
     """
-    command = candidate.command(asked)
-    with _log(candidate, asked) as log:
+    command = candidate.command(job)
+    with _log(candidate, job) as log:
         started = time.perf_counter()
-        process = _start(command, asked, stdout=subprocess.DEVNULL, stderr=log)
+        process = _start(command, job, stdout=subprocess.DEVNULL, stderr=log)
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
-        _check(process)
+        _check(process.returncode)
     peak_mib = usage.ru_maxrss / _PEAKS_IN_A_MIB
-    return Taken(seconds, usage.ru_utime + usage.ru_stime, peak_mib)
+    return Usage(seconds, usage.ru_utime + usage.ru_stime, peak_mib)
 
 
-def counted(candidate: Candidate, asked: Job) -> Counted:
-    """Run a candidate once, untimed, and count in a process beside it what it writes.
+def counted(candidate: Candidate, job: Job) -> Counted:
+    """Run a candidate once, untimed, and count what it delivers.
 
     Raises:
         FailedError: it ended with an exit code other than 0.
     """
-    command = candidate.command(asked)
-    with _log(candidate, asked) as log:
-        process = _start(command, asked, stdout=subprocess.PIPE, stderr=log)
-        if candidate.output == "dlt":  # It writes files, and they are whole only at its end.
+    with _log(candidate, job) as log:
+        found, exit_code = attempted(candidate, job, log)
+        _check(exit_code)
+    return found
+
+
+def attempted(candidate: Candidate, job: Job, log: IO[bytes]) -> tuple[Counted, int]:
+    """The same for a candidate that may fail: what it delivered, and its exit code."""
+    command = candidate.command(job)
+    with _start(command, job, stdout=subprocess.PIPE, stderr=log) as process:
+        if candidate.output == "dlt":  # It writes files, which are complete only at its end.
             process.communicate()
-        found = _count(candidate, asked, process.stdout)
-        process.wait()
-        _check(process)
-    return msgspec.json.decode(found, type=Counted)
+        found = _count(candidate, job, process.stdout)
+    return msgspec.json.decode(found, type=Counted), process.returncode
 
 
-def _start(command: Sequence[str], asked: Job, **streams: Any) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "HOME": str(asked.folder)}
+def _start(command: Sequence[str], job: Job, **streams: Any) -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "HOME": str(job.folder)}
     return subprocess.Popen(
-        command, cwd=asked.folder, env=environment, stdin=subprocess.DEVNULL, **streams
+        command, cwd=job.folder, env=environment, stdin=subprocess.DEVNULL, **streams
     )
 
 
-def _count(candidate: Candidate, asked: Job, written: IO[bytes] | None) -> bytes:
+def _count(candidate: Candidate, job: Job, output: IO[bytes] | None) -> bytes:
     command = [sys.executable, "-m", "benchmarks.counting", str(candidate.output)]
     if candidate.output == "dlt":
-        command, written = [*command, f"--folder={asked.folder / 'dlt'}"], None
-    done = subprocess.run(command, cwd=PROJECT, stdin=written, stdout=subprocess.PIPE, check=True)
+        command, output = [*command, f"--folder={job.folder / 'dlt'}"], None
+    done = subprocess.run(command, cwd=PROJECT, stdin=output, stdout=subprocess.PIPE, check=True)
     return done.stdout
 
 
-def _check(process: subprocess.Popen[bytes]) -> None:
-    if process.returncode:
-        raise FailedError(f"exit code {process.returncode}")
+def _check(exit_code: int) -> None:
+    if exit_code:
+        raise FailedError(f"exit code {exit_code}")
 
 
 @contextmanager
-def _log(candidate: Candidate, asked: Job) -> Iterator[IO[bytes]]:
-    """A file for what a candidate says; its last lines become part of the error."""
-    path = asked.folder / "log"
+def _log(candidate: Candidate, job: Job) -> Iterator[IO[bytes]]:
+    """A file for the log of a candidate; its last lines become part of the error."""
+    path = job.folder / "log"
     try:
         with path.open("wb") as log:
             yield log
     except FailedError as error:
-        said = path.read_text(errors="replace")[-4000:]
-        raise FailedError(f"{candidate.label}: {error}\n{said}") from None
+        lines = path.read_text(errors="replace")[-4000:]
+        raise FailedError(f"{candidate.label}: {error}\n{lines}") from None

@@ -1,4 +1,4 @@
-"""Makes the tables and charts of `docs/performance.md` from `results.json`, and nothing else."""
+"""Generates the tables and charts of `docs/performance.md` from `results.json`."""
 
 import argparse
 import importlib.util
@@ -10,18 +10,18 @@ from typing import Final
 
 from benchmarks.candidates import CANDIDATES, PROJECT
 from benchmarks.charts import Bar, bar_chart
-from benchmarks.figures import Figures, Runs, memory_runs, near_runs, runs_of
+from benchmarks.figures import Figures, Runs, memory_runs, runs_of
 from benchmarks.results import RESULTS, Results, load
-from benchmarks.tables import TABLES, all_tables
+from benchmarks.tables import PARTS, all_parts
 
 DOCS: Final = PROJECT / "docs"
 PAGE: Final = DOCS / "performance.md"
 CHARTS: Final = DOCS / "charts"
 
 
-def made(path: Path = DOCS / "generate.py") -> ModuleType:
-    """`docs/generate.py`, which knows where the generated parts of a page are."""
-    spec = importlib.util.spec_from_file_location("made", path)
+def generator(path: Path = DOCS / "generate.py") -> ModuleType:
+    """`docs/generate.py`, which replaces the generated parts of a page; `docs` is not a package."""
+    spec = importlib.util.spec_from_file_location("generate", path)
     if spec is None or spec.loader is None:
         raise ImportError(str(path))
     module = importlib.util.module_from_spec(spec)
@@ -30,23 +30,24 @@ def made(path: Path = DOCS / "generate.py") -> ModuleType:
 
 
 def page(text: str, results: Results) -> str:
-    """The page with every made part made anew."""
-    module, figures = made(), Figures(results)
-    for name, table in TABLES.items():
-        text = module.with_part(text, name, table(figures))
+    """The page with every generated part replaced."""
+    module, figures = generator(), Figures(results)
+    for name, part in PARTS.items():
+        text = module.with_part(text, name, part(figures))
     return text
 
 
 def charts(results: Results) -> dict[str, str]:
-    """Each chart by its file's name."""
+    """Each chart by the name of its file."""
     figures = Figures(results)
-    latency = f"{figures.scenario('far').latency_seconds * 1000:.0f} ms a reply"
+    latency = f"{figures.scenario('far').milliseconds} ms per response"
     events = f"{figures.scenario('far-long').events:,} events"
-    speed, far = figures.events_a_second, runs_of(figures, "far")
-    seconds, in_flight = figures.after_start_up, runs_of(figures, "far-long")
+    speed, seconds = figures.events_per_second, figures.after_start_up
+    near, far = runs_of(figures, "near", "near-long"), runs_of(figures, "far")
+    in_flight = runs_of(figures, "far-long")
     return {
-        "near.svg": _chart("Events a second, 0 ms a reply", near_runs(figures), speed, "{:,.0f}"),
-        "far.svg": _chart(f"Events a second, {latency}", far, speed, "{:,.0f}"),
+        "near.svg": _chart("Events per second, 0 ms per response", near, speed, "{:,.0f}"),
+        "far.svg": _chart(f"Events per second, {latency}", far, speed, "{:,.0f}"),
         "in-flight.svg": _chart(f"Seconds for {events}, {latency}", in_flight, seconds, "{:.1f}"),
         "memory.svg": bar_chart("Peak memory, MiB", _peaks(figures)),
     }
@@ -70,8 +71,8 @@ def _peaks(figures: Figures) -> Iterator[Bar]:
         peak = figures.peak_mib(scenario, name)
         measured = figures.scenario(scenario)
         more = f"; {measured.events:,} events"
-        if measured.latency_seconds:
-            more += f", {measured.latency_seconds * 1000:.0f} ms a reply"
+        if measured.milliseconds:
+            more += f", {measured.milliseconds} ms per response"
         yield _bar(name, peak, f"{peak:.0f}", more)
 
 
@@ -90,7 +91,7 @@ def main() -> None:
     given = parser.parse_args()
     results = load(given.results)
     if given.show:
-        sys.stdout.write(all_tables(results))
+        sys.stdout.write(all_parts(results))
     else:
         write(results)
 

@@ -1,26 +1,58 @@
-"""What a run of the benchmarks leaves: every sample, and on what it was taken."""
+"""What a run of the benchmarks leaves: every sample, and on what machine it was measured."""
 
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
+from benchmarks.shapes import OFFICE_HOURS
+
 RESULTS: Final = Path(__file__).with_name("results.json")
+
+DEFAULT_REPETITIONS: Final = 5
+
+
+class Content(msgspec.Struct, frozen=True):
+    """What one sandbox serves, and how.
+
+    Attributes:
+        latency_seconds: How long each response takes at least.
+        gzip: Whether bodies are compressed.
+        shape: How the events lie in time.
+    """
+
+    events: int
+    latency_seconds: float = 0.0
+    gzip: bool = False
+    shape: str = OFFICE_HOURS
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """One amount of events at one distance, and who reads them in turn.
+    """Content, and the candidates that read it in turn.
 
     Attributes:
-        latency_seconds: How long the service takes to reply, at least.
         runs: How often each candidate runs in one repetition.
+        page_size: Events per page of this tap; the other candidates always request 1,000.
     """
 
     name: str
-    events: int
-    latency_seconds: float
+    content: Content
     candidates: tuple[str, ...]
     runs: int = 1
+    page_size: int = 1000
+
+    @property
+    def events(self) -> int:
+        return self.content.events
+
+    @property
+    def milliseconds(self) -> int:
+        return round(self.content.latency_seconds * 1000)
+
+    @property
+    def pages(self) -> int:
+        """The requests of a sequential run."""
+        return max(1, -(-self.events // self.page_size))
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -41,9 +73,9 @@ class Sample(msgspec.Struct, frozen=True):
 
     Attributes:
         cpu_seconds: User and system time of the process.
-        service_cpu_seconds: The same of the sandbox, during the run.
+        service_cpu_seconds: User and system time of the sandbox, during the run.
         peak_mib: The largest resident set.
-        requests: What the sandbox was sent.
+        requests: How many requests the sandbox received.
     """
 
     scenario: str
@@ -56,16 +88,57 @@ class Sample(msgspec.Struct, frozen=True):
     requests: int
 
 
+class DisplacedCase(msgspec.Struct, frozen=True):
+    """A service that returns one event too late.
+
+    Attributes:
+        event: Ordinal of that event, from the oldest.
+        places: How many places later than its time says it is returned.
+    """
+
+    shape: str
+    page_size: int
+    event: int
+    places: int
+
+
+class DisplacedRun(msgspec.Struct, frozen=True):
+    """What a run against such a service delivered.
+
+    Attributes:
+        missing: How many events were not delivered.
+        repeated: How many records were delivered again.
+        error: The code of the error that ended the run, None if it ended with exit code 0.
+    """
+
+    case: DisplacedCase
+    missing: int
+    repeated: int
+    error: str | None
+
+    @property
+    def is_silent_loss(self) -> bool:
+        return self.missing > 0 and self.error is None
+
+
 class Results(msgspec.Struct, frozen=True):
-    """All of one run; what stands in `results.json`."""
+    """All of one run; the content of `results.json`.
+
+    Attributes:
+        scale: The share of the events of a full run.
+        lines: Lines of Python, by the part of the package.
+    """
 
     date: str
     machine: dict[str, str]
     versions: dict[str, str]
     repetitions: int
+    scale: float
+    lines: dict[str, int]
     scenarios: list[Scenario]
     checks: list[Check]
     samples: list[Sample]
+    displaced: list[DisplacedRun]
 
 
 def load(path: Path = RESULTS) -> Results:
@@ -73,6 +146,6 @@ def load(path: Path = RESULTS) -> Results:
 
 
 def save(results: Results, path: Path) -> None:
-    """Write them one sample a line, so that changes can be read."""
+    """Write them indented, so that a diff can be read."""
     text = msgspec.json.format(msgspec.json.encode(results), indent=1)
     path.write_bytes(text + b"\n")

@@ -1,4 +1,4 @@
-"""A sandbox in a process of its own, which tells on request what it was asked and what it cost."""
+"""A sandbox in a process of its own, which reports its traffic on request."""
 
 import argparse
 import gc
@@ -6,20 +6,24 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-DAYS: Final = 30
-SEED: Final = 1
+import msgspec
+
+from benchmarks.results import Content
+from benchmarks.shapes import DAYS, OFFICE_HOURS, SEED, TEMPLATES, events
+
+PROJECT: Final = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a sandbox has seen since it was started; `cpu_seconds` are its own process's."""
+    """What a sandbox has received since it was started; `cpu_seconds` are its own process's."""
 
     requests: int
     violations: int
@@ -27,44 +31,38 @@ class Traffic:
 
 
 class Sandbox:
-    """The side that measures; over a process of `starting`.
+    """The measuring side of a process of `start_sandbox`.
 
     Attributes:
-        address: The settings with which a client reaches it.
+        settings: The settings with which a client reaches it.
     """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
+        """Wait until the sandbox serves."""
         if process.stdin is None or process.stdout is None:
             raise ValueError("the process has no pipes")
-        self._asking, self._answers = process.stdin, process.stdout
-        self.address: dict[str, str] = self._heard()
+        self._stdin, self._stdout = process.stdin, process.stdout
+        self.settings: dict[str, str] = self._read()
 
     def traffic(self) -> Traffic:
-        self._asking.write("\n")
-        self._asking.flush()
-        return Traffic(**self._heard())
+        self._stdin.write("\n")
+        self._stdin.flush()
+        return Traffic(**self._read())
 
-    def _heard(self) -> Any:
-        return json.loads(self._answers.readline())
+    def _read(self) -> Any:
+        return json.loads(self._stdout.readline())
 
 
 @contextmanager
-def starting(
-    events: int, latency_seconds: float, until: datetime
+def start_sandbox(
+    content: Content, until: datetime, faults: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[str]]:
     """The process of a sandbox that may still be generating its events; it ends with the block."""
-    command = [sys.executable, "-m", "benchmarks.sandbox"]
-    command += [
-        f"--events={events}",
-        f"--latency={latency_seconds}",
-        f"--until={until.isoformat()}",
-    ]
+    command = [sys.executable, "-m", "benchmarks.sandbox", f"--until={until.isoformat()}"]
+    command += [f"--content={msgspec.json.encode(content).decode()}"]
+    command += [f"--fault={fault}" for fault in faults]
     with subprocess.Popen(
-        command,
-        cwd=Path(__file__).resolve().parent.parent,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
+        command, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             yield process
@@ -72,41 +70,47 @@ def starting(
             process.kill()
 
 
-def _serve(events: int, latency_seconds: float, until: datetime) -> None:
-    """Say where it is served, then answer each line of stdin with the traffic so far."""
-    # The side that measures must stay small: see `measuring.timed`.
-    from tap_audit_events.sandbox import Service, serve  # noqa: PLC0415
+def _serve(content: Content, until: datetime, faults: Sequence[str]) -> None:
+    """Print the settings of a client, then the traffic so far for each line of stdin."""
+    # The measuring side must stay small: see `measuring.timed`.
+    from tap_audit_events.sandbox import Service, generate, serve  # noqa: PLC0415
 
-    service = Service(page_latency_seconds=latency_seconds)
-    service.add_generated(events, DAYS, SEED, until)
+    service = Service(
+        page_latency_seconds=content.latency_seconds, gzip=content.gzip, faults=faults
+    )
+    if content.shape == OFFICE_HOURS:
+        service.add_generated(content.events, DAYS, SEED, until)
+    else:
+        templates = generate(TEMPLATES, DAYS, SEED, until)
+        service.add(events(content.shape, content.events, until, templates))
     gc.collect()
     gc.freeze()  # A collection would walk a million events in the middle of a measurement.
     with serve(service) as server:
-        _say(
+        _print(
             base_url=server.base_url,
             organization_id=service.organization_id,
             access_token=service.access_token,
         )
         for _ in sys.stdin:
-            _say(
+            _print(
                 requests=len(service.requests),
                 violations=len(service.violations),
                 cpu_seconds=time.process_time(),
             )
 
 
-def _say(**values: object) -> None:
+def _print(**values: object) -> None:
     sys.stdout.write(json.dumps(values) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=int, required=True)
-    parser.add_argument("--latency", type=float, required=True)
+    parser.add_argument("--content", required=True, help="`Content` as JSON")
     parser.add_argument("--until", type=datetime.fromisoformat, required=True)
+    parser.add_argument("--fault", dest="faults", action="append", default=[])
     given = parser.parse_args()
-    _serve(given.events, given.latency, given.until)
+    _serve(msgspec.json.decode(given.content, type=Content), given.until, given.faults)
 
 
 if __name__ == "__main__":

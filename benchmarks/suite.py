@@ -5,9 +5,9 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -15,64 +15,100 @@ from benchmarks import measuring
 from benchmarks.candidates import CANDIDATES, Candidate, Job
 from benchmarks.counting import Counted
 from benchmarks.measuring import FailedError
-from benchmarks.results import Check, Sample, Scenario
-from benchmarks.sandbox import DAYS, Sandbox, starting
+from benchmarks.results import Check, Content, Sample, Scenario
+from benchmarks.sandbox import Sandbox, start_sandbox
+from benchmarks.shapes import DAYS
 
+MID_SECONDS: Final = 0.02
 FAR_SECONDS: Final = 0.1
 
-FAST: Final = ("bare", "plain", "tap-1", "tap-4", "tap-8")
-SLOW: Final = ("sdk-lane", "dlt", "dlt-days", "airbyte", "usual")
+FAST: Final = ("bare", "tap-1", "tap-4", "tap-8")
+OTHERS: Final = ("dlt", "dlt-days", "airbyte")
+SLOW: Final = ("sdk-lane", *OTHERS, "usual", "usual-msgspec")
 
-
-_Service: TypeAlias = tuple[int, float]
-
-
-def _service(scenario: Scenario) -> _Service:
-    return scenario.events, scenario.latency_seconds
+SMALL_PAGE: Final = 100
+"""Events per page where only the number of requests counts."""
 
 
 def scenarios(scale: float = 1.0) -> list[Scenario]:
-    """All of them; a scale below 1 makes them smaller, for trying the suite out.
+    """All of them; a scale below 1 makes them smaller, to try the suite out.
 
-    Those who need a second for ten thousand events get fewer of them than those who read a
-    million in a few seconds, so that neither start-up nor patience decides.
+    Candidates that read ten thousand events per second get fewer events than those that read a
+    million in a few seconds, so that neither start-up nor the length of the benchmark dominates.
     """
 
-    def events(count: int) -> int:
-        return max(1000, int(count * scale))
+    def content(events: int, latency_seconds: float = 0.0, **more: Any) -> Content:
+        return Content(max(1000, int(events * scale)), latency_seconds, **more)
 
+    def small(name: str, shape: str, events: int = 20_000) -> Scenario:
+        found = content(events, MID_SECONDS, shape=shape)
+        return Scenario(name, found, ("tap-8",), page_size=SMALL_PAGE)
+
+    far = content(30_000, FAR_SECONDS)
     return [
-        Scenario("commands", 0, 0.0, ("sdk-import", "version", "about", "usual-version"), runs=3),
-        Scenario("empty", 0, 0.0, (*FAST, *SLOW)),
-        Scenario("near", events(100_000), 0.0, SLOW),
-        Scenario("near-short", events(50_000), 0.0, ("tap-8",)),
-        Scenario("near-long", events(1_000_000), 0.0, FAST),
-        Scenario("far", events(50_000), FAR_SECONDS, ("bare", "tap-4", "tap-8", *SLOW)),
-        Scenario("far-long", events(200_000), FAR_SECONDS, ("tap-1", "tap-4", "tap-8")),
-        Scenario("far-full", events(1_000_000), FAR_SECONDS, ("tap-8",)),
-        Scenario("quiet", events(50_000), 0.0, ("tap-4", "dlt", "airbyte", "usual")),
+        Scenario(
+            "commands", Content(0), ("sdk-import", "version", "about", "usual-version"), runs=3
+        ),
+        Scenario("empty", Content(0), (*FAST, *SLOW)),
+        Scenario("near", content(50_000), SLOW),
+        Scenario("near-gzip", content(50_000, gzip=True), (*OTHERS, "usual", "usual-msgspec")),
+        Scenario("near-short", content(200_000), ("tap-8",)),
+        Scenario("near-long", content(1_000_000), FAST),
+        Scenario("near-long-gzip", content(200_000, gzip=True), FAST),
+        Scenario("mid", content(30_000, MID_SECONDS), (*FAST, *OTHERS)),
+        Scenario("mid-gzip", content(30_000, MID_SECONDS, gzip=True), (*FAST, *OTHERS)),
+        Scenario("far", far, ("bare", "tap-4", "tap-8", *SLOW)),
+        Scenario(
+            "far-gzip",
+            content(30_000, FAR_SECONDS, gzip=True),
+            ("bare", "tap-4", "tap-8", *OTHERS),
+        ),
+        Scenario("far-long", content(200_000, FAR_SECONDS), ("tap-1", "tap-4", "tap-8")),
+        Scenario("far-even", content(200_000, FAR_SECONDS, shape="even"), ("tap-8",)),
+        Scenario("far-full", content(1_000_000, FAR_SECONDS), ("tap-8",)),
+        small("one burst", "one burst"),
+        small("bursts of seconds", "bursts of seconds"),
+        small("ended a year ago", "ended a year ago"),
+        small("ties", "ties"),
+        Scenario("3 pages", Content(300, MID_SECONDS), ("tap-8",), page_size=SMALL_PAGE),
+        Scenario("quiet", content(50_000), ("tap-4", "dlt", "airbyte", "usual")),
+    ]
+
+
+def limited(wanted: Sequence[Scenario], names: Sequence[str]) -> list[Scenario]:
+    """The scenarios with these candidates only."""
+    return [
+        msgspec.structs.replace(
+            each, candidates=tuple(name for name in each.candidates if name in names)
+        )
+        for each in wanted
     ]
 
 
 class Suite:
-    """One run of the benchmarks over sandboxes that stand ready for all of it."""
+    """One run of the benchmarks against sandboxes that serve until its end.
 
-    def __init__(self, wanted: Sequence[Scenario], folder: Path) -> None:
-        """Take a folder for what first runs keep for quiet ones."""
+    Args:
+        wanted: The scenarios.
+        until: The end of the range of the events.
+        folder: Where the state of first runs is kept for quiet ones.
+    """
+
+    def __init__(self, wanted: Sequence[Scenario], until: datetime, folder: Path) -> None:
         self._scenarios = wanted
         self._folder = folder
-        self._sandboxes: dict[_Service, Sandbox] = {}
-        self._kept: dict[str, Path] = {}
-        self._until = datetime.now(UTC).replace(microsecond=0)
+        self._sandboxes: dict[Content, Sandbox] = {}
+        self._states: dict[str, Path] = {}
+        self._until = until
         self._range = {
-            "start_date": f"{self._until - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%SZ}",
-            "end_date": f"{self._until:%Y-%m-%dT%H:%M:%SZ}",
+            "start_date": f"{until - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%SZ}",
+            "end_date": f"{until:%Y-%m-%dT%H:%M:%SZ}",
         }
 
     def run(self, repetitions: int) -> tuple[list[Check], list[Sample]]:
-        """Count everything once, then measure everything in turn, so often."""
+        """Count everything once, then measure everything in turn, `repetitions` times."""
         with ExitStack() as stack:
-            self._sandboxes = self._started(stack)
+            self._sandboxes = self._start_sandboxes(stack)
             checks = list(self._checks())
             samples = [
                 sample
@@ -82,39 +118,44 @@ class Suite:
             ]
             return checks, samples
 
-    def _started(self, stack: ExitStack) -> dict[_Service, Sandbox]:
-        """One sandbox for all scenarios that read the same; they make their events side by side."""
-        wanted = {_service(each) for each in self._scenarios if each.candidates}
+    def _start_sandboxes(self, stack: ExitStack) -> dict[Content, Sandbox]:
+        """One sandbox for all scenarios with the same content; they generate it in parallel."""
+        wanted = {each.content for each in self._scenarios if each.candidates}
         processes = {
-            service: stack.enter_context(starting(*service, self._until)) for service in wanted
+            content: stack.enter_context(start_sandbox(content, self._until)) for content in wanted
         }
-        return {service: Sandbox(process) for service, process in processes.items()}
+        return {content: Sandbox(process) for content, process in processes.items()}
 
     # Counting
 
     def _checks(self) -> Iterator[Check]:
+        """Counts of this tap in every scenario; of the others once, and in the quiet one."""
+        counted = set()
         for scenario in self._scenarios:
             for name in scenario.candidates:
-                if CANDIDATES[name].output and scenario.events:
-                    yield self._checked(scenario, name)
+                candidate = CANDIDATES[name]
+                is_wanted = candidate.own or scenario.name == "quiet" or name not in counted
+                if candidate.output and scenario.events and is_wanted:
+                    counted.add(name)
+                    yield self._check(scenario, name)
 
-    def _checked(self, scenario: Scenario, name: str) -> Check:
-        """Count what a first run delivers; a quiet one after it, where that is the scenario."""
-        _tell(f"count  {scenario.name:10} {name}")
+    def _check(self, scenario: Scenario, name: str) -> Check:
+        """Count what a first run delivers, and in the quiet scenario what the run after it does."""
+        _log(f"count  {scenario.name:17} {name}")
         candidate = CANDIDATES[name]
-        with measuring.job(self._settings(scenario)) as job:
+        with measuring.new_job(self._settings(scenario)) as job:
             found = measuring.counted(candidate, job)
             if found.distinct != scenario.events or found.records != scenario.events:
                 raise FailedError(f"{name} delivered {found} of {scenario.events} events")
             if scenario.name == "quiet":
-                self._kept[name] = self._keep(name, candidate, job, found)
+                self._states[name] = self._save_state(name, candidate, job, found)
         if scenario.name == "quiet":
-            with measuring.job(self._settings(scenario), self._kept[name]) as job:
+            with measuring.new_job(self._settings(scenario), self._states[name]) as job:
                 found = measuring.counted(candidate, job)
         return Check(scenario.name, name, found.records, found.distinct, found.output_bytes)
 
-    def _keep(self, name: str, candidate: Candidate, job: Job, found: Counted) -> Path:
-        """What the next run of a candidate goes on from."""
+    def _save_state(self, name: str, candidate: Candidate, job: Job, found: Counted) -> Path:
+        """Save the state from which the next run of a candidate resumes."""
         path = self._folder / name
         if candidate.output == "dlt":
             ignored = shutil.ignore_patterns("extracted")
@@ -130,45 +171,36 @@ class Suite:
         for _ in range(scenario.runs):
             for name in scenario.candidates:
                 sample = self._sample(scenario, name, repetition)
-                _tell(
-                    f"{repetition:5}  {scenario.name:10} {name:14} {sample.seconds:7.2f} s"
+                _log(
+                    f"{repetition:5}  {scenario.name:17} {name:14} {sample.seconds:7.2f} s"
                     f" {sample.peak_mib:5.0f} MiB {sample.requests:4} requests"
                 )
                 yield sample
 
     def _sample(self, scenario: Scenario, name: str, repetition: int) -> Sample:
-        sandbox = self._sandboxes[_service(scenario)]
-        kept = self._kept.get(name) if scenario.name == "quiet" else None
+        sandbox = self._sandboxes[scenario.content]
+        state = self._states.get(name) if scenario.name == "quiet" else None
         before = sandbox.traffic()
-        with measuring.job(self._settings(scenario), kept) as job:
-            taken = measuring.timed(CANDIDATES[name], job)
+        with measuring.new_job(self._settings(scenario), state) as job:
+            usage = measuring.timed(CANDIDATES[name], job)
         after = sandbox.traffic()
         if after.violations > before.violations:
-            raise FailedError(f"{name} sent what the interface forbids")
+            raise FailedError(f"{name} sent a request that the interface forbids")
         return Sample(
             scenario.name,
             name,
             repetition,
-            taken.seconds,
-            taken.cpu_seconds,
+            usage.seconds,
+            usage.cpu_seconds,
             after.cpu_seconds - before.cpu_seconds,
-            taken.peak_mib,
+            usage.peak_mib,
             after.requests - before.requests,
         )
 
-    def _settings(self, scenario: Scenario) -> dict[str, str]:
-        return self._sandboxes[_service(scenario)].address | self._range
+    def _settings(self, scenario: Scenario) -> dict[str, Any]:
+        connection = self._sandboxes[scenario.content].settings
+        return connection | self._range | {"page_size": scenario.page_size}
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     sys.stderr.write(line + "\n")
-
-
-def limited(wanted: Sequence[Scenario], names: Sequence[str]) -> list[Scenario]:
-    """The scenarios with these candidates only."""
-    return [
-        msgspec.structs.replace(
-            each, candidates=tuple(name for name in each.candidates if name in names)
-        )
-        for each in wanted
-    ]

@@ -1,12 +1,13 @@
-"""The tables of `docs/performance.md`."""
+"""The generated parts of `docs/performance.md`: tables, and notes about the run."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from benchmarks.candidates import CANDIDATES
-from benchmarks.figures import START_UP, Figures, Runs, memory_runs, near_runs, runs_of
-from benchmarks.results import Results
-from benchmarks.targets import Target, targets
+from benchmarks.figures import START_UP, Figures, Runs, memory_runs, runs_of
+from benchmarks.results import DEFAULT_REPETITIONS, Results
+from benchmarks.targets import OWN, Target, targets
 
 
 def _table(head: str, rows: Iterable[Sequence[str]]) -> str:
@@ -19,19 +20,36 @@ def label(candidate: str) -> str:
     return CANDIDATES[candidate].label
 
 
+def note(figures: Figures) -> str:
+    """How far the figures can be trusted; empty after a full run with the default repetitions."""
+    results = figures.results
+    repetitions = f"{results.repetitions} repetition{'s' * (results.repetitions > 1)}"
+    if results.scale < 1:
+        return (
+            f"**This page shows a trial run: {results.scale:.0%} of the events, {repetitions}. It"
+            " shows that everything works. Its figures say nothing about speed or memory.**\n"
+        )
+    if results.repetitions < DEFAULT_REPETITIONS:
+        return (
+            f"These figures are from {repetitions}, fewer than the default of"
+            f" {DEFAULT_REPETITIONS}; they vary more from run to run.\n"
+        )
+    return ""
+
+
 def machine_table(figures: Figures) -> str:
     results = figures.results
     facts = {
         "date": results.date,
         **results.machine,
         "repetitions": str(results.repetitions),
-        "bytes an event": _bytes_an_event(results),
+        "bytes per event": _bytes_per_event(results),
         **results.versions,
     }
     return _table("what|", list(facts.items()))
 
 
-def _bytes_an_event(results: Results) -> str:
+def _bytes_per_event(results: Results) -> str:
     sizes = [
         each.output_bytes / each.records for each in results.checks if each.candidate == "bare"
     ]
@@ -39,27 +57,62 @@ def _bytes_an_event(results: Results) -> str:
 
 
 def targets_table(figures: Figures) -> str:
-    return _table("|must be|measured|holds", [_target_row(each) for each in targets(figures)])
+    rows = [_target_row(figures, each) for each in targets(figures)]
+    return _table("|must be|measured|reached", rows)
 
 
-def _target_row(target: Target) -> list[str]:
-    side = "at least" if target.at_least else "at most"
-    measured = f"{target.measured:.2f}" if target.measured < 10 else f"{target.measured:.1f}"
+def _target_row(figures: Figures, target: Target) -> list[str]:
+    is_reached = "" if target.holds is None else "yes" if target.holds else "**no**"
     return [
         target.text,
-        f"{side} {target.bound:g} {target.unit}",
-        f"{measured} {target.unit}",
-        "yes" if target.holds else "**no**",
+        _bound(target),
+        f"{_number(target.measured)} {target.unit}",
+        _unless_trial(figures, is_reached),
     ]
 
 
-def near_table(figures: Figures) -> str:
-    head = "0 ms a reply|events|run, s|of it start-up, s|events/s after start-up|times usual"
-    head += "|CPU s for 100,000 events|the sandbox's|peak MiB"
-    return _table(head, [_near_row(figures, *row) for row in near_runs(figures)])
+def _unless_trial(figures: Figures, verdict: str) -> str:
+    """A verdict on a full run; a trial run has none."""
+    return verdict if figures.results.scale >= 1 else "(trial)"
 
 
-def _near_row(figures: Figures, scenario: str, name: str) -> list[str]:
+def _bound(target: Target) -> str:
+    side = "at least" if target.at_least else "at most"
+    return "" if target.bound is None else f"{side} {target.bound:,g} {target.unit}"
+
+
+def _number(value: float) -> str:
+    """A count as it is, anything else with two or three digits."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.2f}" if value < 10 else f"{value:,.1f}"
+
+
+def simplicity_table(figures: Figures) -> str:
+    """What simpler code costs: the figures of the version before, and those of this one."""
+    rows = [
+        [
+            target.text,
+            _number(target.earlier),
+            _number(target.measured),
+            _unless_trial(figures, f"{target.measured / target.earlier - 1:+.0%}"),
+            _bound(target),
+        ]
+        for target in targets(figures)
+        if target.earlier is not None
+    ]
+    return _table("|before|now|change|must be", rows)
+
+
+def near_table(figures: Figures, scenarios: tuple[str, str]) -> str:
+    """Candidates in the first scenario, and those that read more events, in the second."""
+    head = "0 ms per response|events|run, s|of it start-up, s|events/s after start-up|times usual"
+    head += "|CPU s per 100,000 events|the sandbox's|peak MiB"
+    rows = [_near_row(figures, *row, scenarios[0]) for row in runs_of(figures, *scenarios)]
+    return _table(head, rows)
+
+
+def _near_row(figures: Figures, scenario: str, name: str, usual: str) -> list[str]:
     events = figures.scenario(scenario).events
     cpu_seconds = figures.cpu_seconds(scenario, name) - figures.cpu_seconds(START_UP, name)
     service_cpu_seconds = figures.service_cpu_seconds(scenario, name)
@@ -68,62 +121,77 @@ def _near_row(figures: Figures, scenario: str, name: str) -> list[str]:
         f"{events:,}",
         _with_spread(figures, scenario, name),
         f"{figures.seconds(START_UP, name):.2f}",
-        f"{figures.events_a_second(scenario, name):,.0f}",
-        _times_usual(figures, (scenario, name), "near"),
+        f"{figures.events_per_second(scenario, name):,.0f}",
+        _times_as_fast(figures, (scenario, name), (usual, "usual")),
         f"{cpu_seconds / events * 100_000:.2f}",
         f"{service_cpu_seconds / events * 100_000:.2f}",
         f"{figures.peak_mib(scenario, name):.0f}",
     ]
 
 
-def far_table(figures: Figures) -> str:
-    scenario = figures.scenario("far")
-    head = f"{scenario.latency_seconds * 1000:.0f} ms a reply, {scenario.events:,} events"
-    head += "|run, s|after start-up, s|events/s after start-up|times usual|requests"
-    return _table(head, [_far_row(figures, *row) for row in runs_of(figures, "far")])
-
-
-def _far_row(figures: Figures, scenario: str, name: str) -> list[str]:
-    return [
-        label(name),
-        _with_spread(figures, scenario, name),
-        f"{figures.after_start_up(scenario, name):.2f}",
-        f"{figures.events_a_second(scenario, name):,.0f}",
-        _times_usual(figures, (scenario, name), "far"),
-        str(figures.requests(scenario, name)),
+def remote_table(figures: Figures, scenario: str) -> str:
+    measured = figures.scenario(scenario)
+    head = f"{measured.milliseconds} ms per response, {measured.events:,} events"
+    head += f"|run, s|after start-up, s|events/s after start-up|times {label(OWN)}|requests"
+    rows = [
+        [
+            label(name),
+            _with_spread(figures, scenario, name),
+            f"{figures.after_start_up(scenario, name):.2f}",
+            f"{figures.events_per_second(scenario, name):,.0f}",
+            _times_as_fast(figures, (scenario, name), (scenario, OWN)),
+            str(figures.requests(scenario, name)),
+        ]
+        for _, name in runs_of(figures, scenario)
     ]
+    return _table(head, rows)
 
 
 def in_flight_table(figures: Figures) -> str:
     scenario = figures.scenario("far-long")
-    head = f"{scenario.latency_seconds * 1000:.0f} ms a reply, {scenario.events:,} events"
-    head += "|run, s|after start-up, s|times one in flight|requests"
-    return _table(head, [_in_flight_row(figures, *row) for row in runs_of(figures, "far-long")])
-
-
-def _in_flight_row(figures: Figures, scenario: str, name: str) -> list[str]:
-    one = (scenario, "tap-1")
-    ratio = figures.times_as_fast((scenario, name), one) if figures.measured(*one) else 0
-    return [
-        label(name),
-        _with_spread(figures, scenario, name),
-        f"{figures.after_start_up(scenario, name):.2f}",
-        f"{ratio:.2f}",
-        str(figures.requests(scenario, name)),
+    head = f"{scenario.milliseconds} ms per response, {scenario.events:,} events"
+    head += "|events lie in|run, s|after start-up, s|times one in flight|requests"
+    rows = [
+        [
+            label(name),
+            figures.scenario(scenario_name).content.shape,
+            _with_spread(figures, scenario_name, name),
+            f"{figures.after_start_up(scenario_name, name):.2f}",
+            _times_as_fast(figures, (scenario_name, name), ("far-long", "tap-1")),
+            str(figures.requests(scenario_name, name)),
+        ]
+        for each in ("far-long", "far-even")
+        for scenario_name, name in runs_of(figures, each)
     ]
+    return _table(head, rows)
+
+
+def displaced_table(figures: Figures) -> str:
+    """How the runs against a service that returns one event too late ended, by shape."""
+    runs = figures.results.displaced
+    rows = []
+    for shape in dict.fromkeys(run.case.shape for run in runs):
+        of_shape = [run for run in runs if run.case.shape == shape]
+        errors = [run for run in of_shape if run.error]
+        silent = [run for run in of_shape if run.is_silent_loss]
+        complete = len(of_shape) - len(errors) - len(silent)
+        counts = (len(of_shape), complete, len(errors), len(silent))
+        codes = ", ".join(sorted({f"`{run.error}`" for run in errors}))
+        rows.append([shape, *map(str, counts), codes])
+    return _table("events lie in|runs|complete|ended with an error|silent losses|errors", rows)
 
 
 def memory_table(figures: Figures) -> str:
     rows = [
         [
             label(name),
-            f"{figures.scenario(scenario).latency_seconds * 1000:.0f}",
+            f"{figures.scenario(scenario).milliseconds}",
             f"{figures.scenario(scenario).events:,}",
             f"{figures.peak_mib(scenario, name):.0f}",
         ]
         for scenario, name in memory_runs(figures)
     ]
-    return _table("peak memory|ms a reply|events|MiB", rows)
+    return _table("peak memory|ms per response|events|MiB", rows)
 
 
 def start_up_table(figures: Figures) -> str:
@@ -135,7 +203,7 @@ def start_up_table(figures: Figures) -> str:
 
 
 def quiet_table(figures: Figures) -> str:
-    """What a run costs that finds nothing new after an earlier one."""
+    """The cost of a run that finds nothing new after an earlier one."""
     again = {
         each.candidate: each.records for each in figures.results.checks if each.scenario == "quiet"
     }
@@ -149,7 +217,7 @@ def quiet_table(figures: Figures) -> str:
         ]
         for scenario, name in runs_of(figures, "quiet")
     ]
-    return _table("a run with nothing new|s|CPU s|requests|events emitted again", rows)
+    return _table("a run with nothing new|s|CPU s|requests|events delivered again", rows)
 
 
 def _with_spread(figures: Figures, scenario: str, name: str) -> str:
@@ -157,25 +225,32 @@ def _with_spread(figures: Figures, scenario: str, name: str) -> str:
     return f"{figures.seconds(scenario, name):.2f} ({low:.2f} to {high:.2f})"
 
 
-def _times_usual(figures: Figures, row: Runs, scenario: str) -> str:
-    usual = (scenario, "usual")
-    return f"{figures.times_as_fast(row, usual):.1f}" if figures.measured(*usual) else ""
+def _times_as_fast(figures: Figures, one: Runs, other: Runs) -> str:
+    is_known = figures.measured(*one) and figures.measured(*other)
+    return f"{figures.times_as_fast(one, other):.2f}" if is_known else ""
 
 
-TABLES: Final[dict[str, Callable[[Figures], str]]] = {
+PARTS: Final[dict[str, Callable[[Figures], str]]] = {
+    "note": note,
     "machine": machine_table,
     "targets": targets_table,
-    "near": near_table,
-    "far": far_table,
+    "simplicity": simplicity_table,
+    "near": partial(near_table, scenarios=("near", "near-long")),
+    "near-gzip": partial(near_table, scenarios=("near-gzip", "near-long-gzip")),
+    "mid": partial(remote_table, scenario="mid"),
+    "mid-gzip": partial(remote_table, scenario="mid-gzip"),
+    "far": partial(remote_table, scenario="far"),
+    "far-gzip": partial(remote_table, scenario="far-gzip"),
     "in-flight": in_flight_table,
+    "displaced": displaced_table,
     "memory": memory_table,
     "start-up": start_up_table,
     "quiet": quiet_table,
 }
-"""By the name of their place on the page."""
+"""By their names on the page."""
 
 
-def all_tables(results: Results) -> str:
-    """Every table, one below the other."""
+def all_parts(results: Results) -> str:
+    """Every part, one below the other."""
     figures = Figures(results)
-    return "\n".join(table(figures) for table in TABLES.values())
+    return "\n".join(filter(None, (part(figures) for part in PARTS.values())))

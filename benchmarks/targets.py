@@ -4,92 +4,171 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from benchmarks.figures import Figures
+from benchmarks.displaced import CANDIDATE
+from benchmarks.figures import START_UP, Figures
+from benchmarks.lines import CORE, WHOLE
 
 NOISE: Final = 1.05
-"""What counts as no slower: two starts of the very same process differ by as much."""
+"""What counts as no slower, and as about so many lines."""
 
 OWN: Final = "tap-4"
 """The tap with its default settings."""
 
+NEAR: Final = (("near", "near-long", ""), ("near-gzip", "near-long-gzip", ", gzip"))
+"""The scenarios of slow and of fast candidates at 0 ms, without gzip and with it."""
+
+REQUESTS: Final = {
+    "even": "far-even",
+    "office hours": "far-long",
+    "one burst": "one burst",
+    "bursts of seconds": "bursts of seconds",
+    "ended a year ago": "ended a year ago",
+    "ties": "ties",
+    "3 pages": "3 pages",
+    "no events": START_UP,
+}
+"""The scenarios whose requests are counted, by what they show."""
+
+RIVALS: Final = {"dlt": "dlt", "dlt-days": "dlt, days in parallel", "airbyte": "the Airbyte source"}
+
 
 @dataclass(frozen=True)
 class Target:
-    """One bound; `at_least` tells on which side of it the measured value must lie."""
+    """One figure and its bound.
+
+    Attributes:
+        bound: None if the figure is only shown.
+        at_least: Whether the figure must not be below the bound; otherwise it must not be above.
+        earlier: The figure of the version before the core was simplified.
+    """
 
     text: str
-    bound: float
+    bound: float | None
     measured: float
     at_least: bool = True
     unit: str = "times"
+    earlier: float | None = None
 
     @property
-    def holds(self) -> bool:
+    def holds(self) -> bool | None:
+        """Whether the bound is kept; None if there is no bound."""
+        if self.bound is None:
+            return None
         return self.measured >= self.bound if self.at_least else self.measured <= self.bound
 
 
 def targets(figures: Figures) -> Iterator[Target]:
     """All whose candidates were measured."""
-    if figures.measured("near-long", OWN, "bare", "plain"):
-        yield from _moving_bytes(figures)
-    if figures.measured("far-long", "tap-1", "tap-8"):
-        yield _in_flight(figures)
+    for slow, fast, how in NEAR:
+        yield from _against_usual(figures, slow, fast, how)
+        if figures.measured(fast, OWN, "bare"):
+            ratio = 1 / figures.times_as_fast((fast, OWN), (fast, "bare"))
+            text = f"time after start-up against the bare loop, 0 ms{how}"
+            earlier = 1.06 if not how else None
+            yield Target(text, 1.3, ratio, at_least=False, earlier=earlier)
+    yield from _in_flight(figures)
+    yield from _requests(figures)
+    yield from _displaced(figures)
     if figures.measured("near", "usual", "sdk-lane"):
         text = "events/s of the SDK lane, one field deselected, against the usual SDK tap"
         yield Target(text, 3, figures.times_as_fast(("near", "sdk-lane"), ("near", "usual")))
     yield from _memory(figures, "near-long", "near-short")
-    yield from _memory(figures, "far-full", "far")
+    yield from _memory(figures, "far-full", "far-long")
     yield from _rivals(figures)
-    if figures.measured("commands", "sdk-import"):
-        yield from _commands(figures)
+    yield from _commands(figures)
+    yield from _lines(figures)
 
 
-def _moving_bytes(figures: Figures) -> Iterator[Target]:
-    own = ("near-long", OWN)
-    if figures.measured("near", "usual"):
-        text = "events/s after start-up against the usual SDK tap"
-        yield Target(text, 30, figures.times_as_fast(own, ("near", "usual")))
-    for loop, how in (("plain", "by `response.content`"), ("bare", "at once")):
-        ratio = 1 / figures.times_as_fast(own, ("near-long", loop))
-        text = f"time after start-up against the bare fetch loop, each page read {how}"
-        yield Target(text, 1.3, ratio, at_least=False)
+def _against_usual(figures: Figures, slow: str, fast: str, how: str) -> Iterator[Target]:
+    text = f"events/s after start-up against the usual SDK tap, 0 ms{how}"
+    if figures.measured(slow, "usual") and figures.measured(fast, OWN):
+        ratio = figures.times_as_fast((fast, OWN), (slow, "usual"))
+        yield Target(text, 20, ratio, earlier=30.1 if not how else None)
+    if figures.measured(slow, "usual-msgspec") and figures.measured(fast, OWN):
+        ratio = figures.times_as_fast((fast, OWN), (slow, "usual-msgspec"))
+        yield Target(f"{text}, with the SDK's msgspec writer", None, ratio)
 
 
-def _in_flight(figures: Figures) -> Target:
-    scenario = figures.scenario("far-long")
-    milliseconds = scenario.latency_seconds * 1000
-    text = f"eight in flight against one, {milliseconds:.0f} ms a reply, {scenario.events:,} events"
-    return Target(text, 6.5, figures.times_as_fast(("far-long", "tap-8"), ("far-long", "tap-1")))
+def _in_flight(figures: Figures) -> Iterator[Target]:
+    one, eight = ("far-long", "tap-1"), ("far-long", "tap-8")
+    for name, word, bound, earlier in (("tap-8", "eight", 5.5, 6.61), ("tap-4", "four", 3.2, 3.37)):
+        if figures.measured("far-long", "tap-1", name):
+            scenario = figures.scenario("far-long")
+            text = (
+                f"{word} in flight against one, {scenario.milliseconds} ms, {scenario.pages} pages"
+            )
+            ratio = figures.times_as_fast(("far-long", name), one)
+            yield Target(text, bound, ratio, earlier=earlier)
+    if figures.measured(*eight) and figures.measured("far-even", "tap-8"):
+        ratio = 1 / figures.times_as_fast(eight, ("far-even", "tap-8"))
+        text = "time after start-up, office hours against even data, eight in flight, 100 ms"
+        yield Target(text, 1.2, ratio, at_least=False)
+
+
+def _requests(figures: Figures) -> Iterator[Target]:
+    for shape, name in REQUESTS.items():
+        if figures.measured(name, "tap-8"):
+            pages = figures.scenario(name).pages
+            sent = figures.requests(name, "tap-8")
+            text = f"requests, {shape}, n = {pages}, at most 1.25 n + 3"
+            yield Target(text, 1.25 * pages + 3, sent, at_least=False, unit="requests")
+
+
+def _displaced(figures: Figures) -> Iterator[Target]:
+    runs = figures.results.displaced
+    if not runs:
+        return
+    of_runs = f"of {len(runs)}"
+    where = "one event out of order, eight in flight"
+    silent = sum(run.is_silent_loss for run in runs)
+    yield Target(f"silent losses, {where}", 0, silent, at_least=False, unit=of_runs)
+    repeated = sum(run.repeated > 0 for run in runs)
+    yield Target(f"runs with repeated events, {where}", 0, repeated, at_least=False, unit=of_runs)
+    failed = sum(run.error is not None for run in runs)
+    yield Target(f"runs that end with an error that says so, {where}", None, failed, unit=of_runs)
 
 
 def _memory(figures: Figures, many: str, few: str) -> Iterator[Target]:
-    if not figures.measured(many, "tap-8"):
+    if not figures.measured(many, CANDIDATE):
         return
-    peak, scenario = figures.peak_mib(many, "tap-8"), figures.scenario(many)
-    milliseconds = scenario.latency_seconds * 1000
-    text = (
-        f"peak memory, {scenario.events:,} events, eight in flight, {milliseconds:.0f} ms a reply"
-    )
+    peak, scenario = figures.peak_mib(many, CANDIDATE), figures.scenario(many)
+    text = f"peak memory, {scenario.events:,} events, eight in flight, {scenario.milliseconds} ms"
     yield Target(text, 150, peak, at_least=False, unit="MiB")
-    if figures.measured(few, "tap-8"):
-        ratio = peak / figures.peak_mib(few, "tap-8")
+    if figures.measured(few, CANDIDATE):
+        ratio = peak / figures.peak_mib(few, CANDIDATE)
         text = f"the same against {figures.scenario(few).events:,} events"
         yield Target(text, 1.1, ratio, at_least=False)
 
 
 def _rivals(figures: Figures) -> Iterator[Target]:
-    """Near, with the default settings; far, with eight in flight, as they have."""
-    rivals = {"dlt": "dlt", "dlt-days": "dlt, days in parallel", "airbyte": "the Airbyte source"}
-    for own, scenario in (("near-long", OWN), "near"), (("far", "tap-8"), "far"):
-        milliseconds = figures.scenario(scenario).latency_seconds * 1000
-        for rival, name in rivals.items():
-            if figures.measured(scenario, rival) and figures.measured(*own):
-                text = f"events/s after start-up against {name}, {milliseconds:.0f} ms a reply"
-                yield Target(text, 1, figures.times_as_fast(own, (scenario, rival)))
+    """The tap with its default settings against the others."""
+    remote = (("mid", ""), ("mid-gzip", ", gzip"), ("far", ""), ("far-gzip", ", gzip"))
+    for theirs, ours, how in (*NEAR, *((each, each, how) for each, how in remote)):
+        for rival, name in RIVALS.items():
+            if figures.measured(theirs, rival) and figures.measured(ours, OWN):
+                milliseconds = figures.scenario(theirs).milliseconds
+                text = f"events/s after start-up against {name}, {milliseconds} ms{how}"
+                yield Target(text, 1, figures.times_as_fast((ours, OWN), (theirs, rival)))
 
 
 def _commands(figures: Figures) -> Iterator[Target]:
     for command in ("version", "about"):
-        ratio = figures.times_as_long(("commands", command), ("commands", "sdk-import"))
-        text = f"start-up, `--{command}`, against the SDK's own import"
-        yield Target(text, NOISE, ratio, at_least=False)
+        if figures.measured("commands", "sdk-import", command):
+            ratio = figures.times_as_long(("commands", command), ("commands", "sdk-import"))
+            text = f"start-up, `--{command}`, against the SDK's own import"
+            yield Target(text, NOISE, ratio, at_least=False)
+
+
+def _lines(figures: Figures) -> Iterator[Target]:
+    for part, text, about, earlier in (
+        (CORE, "lines of `extraction/` and `service/` together", 1700, 2340),
+        (WHOLE, "lines of the package without the sandbox", 5400, 6058),
+    ):
+        yield Target(
+            f"{text}, about {about:,}",
+            NOISE * about,
+            figures.results.lines[part],
+            at_least=False,
+            unit="lines",
+            earlier=earlier,
+        )

@@ -1,9 +1,12 @@
 """The same stream written the usual way: `RESTStream` and what the SDK's template fills in.
 
-Nothing is tuned and nothing is left out. What the template leaves at its default is at its default.
+Nothing is tuned and nothing is left out; what the template leaves at its default is at its default.
+With ``--msgspec`` as the first argument it writes with the SDK's msgspec writer: the one line that
+the SDK's documentation gives for it.
 """
 
 import decimal
+import sys
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -11,6 +14,7 @@ import requests
 from singer_sdk import Stream, Tap
 from singer_sdk import typing as th
 from singer_sdk.authenticators import BearerTokenAuthenticator
+from singer_sdk.contrib.msgspec import MsgSpecWriter
 from singer_sdk.helpers.jsonpath import extract_jsonpath
 from singer_sdk.helpers.types import Context
 from singer_sdk.pagination import BaseAPIPaginator, JSONPathPaginator
@@ -101,7 +105,7 @@ class AuditEventsStream(RESTStream[str]):
 
 
 class UsualTap(Tap):
-    """A tap as most are."""
+    """A tap like most."""
 
     name = "usual-tap"
     config_jsonschema: ClassVar[dict[str, Any]] = th.PropertiesList(
@@ -115,5 +119,15 @@ class UsualTap(Tap):
         return [AuditEventsStream(self)]
 
 
+class UsualTapWithMsgspec(UsualTap):
+    """The same tap with the SDK's msgspec writer."""
+
+    message_writer_class = MsgSpecWriter
+
+
 if __name__ == "__main__":
-    UsualTap.cli()
+    if sys.argv[1:2] == ["--msgspec"]:
+        del sys.argv[1]
+        UsualTapWithMsgspec.cli()
+    else:
+        UsualTap.cli()

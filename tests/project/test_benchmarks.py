@@ -1,32 +1,59 @@
-"""The benchmarks' own parts; how fast anything is, is no test."""
+"""The parts of the benchmarks; no test depends on how fast anything is."""
 
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from benchmarks import counting
 from benchmarks.candidates import CANDIDATES, Job
+from benchmarks.displaced import PAGE_SIZES, SHAPES, cases, run_displaced
 from benchmarks.figures import Figures
+from benchmarks.lines import CORE, WHOLE, count_lines
 from benchmarks.report import CHARTS, PAGE, charts, page
-from benchmarks.results import Check, Results, Sample, load, save
-from benchmarks.sandbox import Sandbox, starting
+from benchmarks.results import (
+    DEFAULT_REPETITIONS,
+    Check,
+    Content,
+    DisplacedCase,
+    DisplacedRun,
+    Results,
+    Sample,
+    load,
+    save,
+)
+from benchmarks.sandbox import Sandbox, start_sandbox
+from benchmarks.shapes import SHAPES as ALL_SHAPES
+from benchmarks.shapes import times
 from benchmarks.suite import scenarios
-from benchmarks.tables import TABLES, targets_table
-from benchmarks.targets import targets
+from benchmarks.tables import PARTS, note, simplicity_table, targets_table
+from benchmarks.targets import Target, targets
 
 EVENTS = 2500
+UNTIL = datetime(2026, 1, 31, tzinfo=UTC)
 START_UP_SECONDS = 0.5
-SECONDS = {"usual": 20.0, "bare": 1.0, "plain": 1.6, "tap-1": 8.0, "tap-4": 2.0, "tap-8": 1.0}
-"""What a made-up run takes after its start-up; for others 4."""
+SECONDS = {
+    "usual": 20.0,
+    "usual-msgspec": 10.0,
+    "bare": 1.0,
+    "tap-1": 8.0,
+    "tap-4": 2.0,
+    "tap-8": 1.0,
+}
+"""Seconds of an invented run after its start-up; 4 for other candidates."""
+
+REQUESTS = 7
 
 
-def made_up_results() -> Results:
+def invented_results() -> Results:
     samples = [
         Sample(
             scenario.name,
@@ -36,79 +63,163 @@ def made_up_results() -> Results:
             cpu_seconds=1.0,
             service_cpu_seconds=0.5,
             peak_mib=60.0,
-            requests=7,
+            requests=REQUESTS,
         )
-        for repetition in (1, 2, 3)
+        for repetition in (1, 2, 3, 4, 5)
         for scenario in scenarios()
         for _ in range(scenario.runs)
         for name in scenario.candidates
     ]
-    checks = [Check("quiet", name, 1, 1, 100) for name in CANDIDATES]
-    return Results("2026-01-31", {"cores": "2"}, {"dlt": "1"}, 3, scenarios(), checks, samples)
+    case = DisplacedCase("even", 100, event=5, places=200)
+    displaced = [
+        DisplacedRun(case, missing=0, repeated=0, error=None),
+        DisplacedRun(case, missing=3, repeated=0, error="AE-NO-PROGRESS"),
+        DisplacedRun(case, missing=1, repeated=0, error=None),
+    ]
+    return Results(
+        date="2026-01-31",
+        machine={"cores": "2"},
+        versions={"dlt": "1"},
+        repetitions=DEFAULT_REPETITIONS,
+        scale=1.0,
+        lines={CORE: 1700, WHOLE: 9000},
+        scenarios=scenarios(),
+        checks=[Check("quiet", name, 1, 1, 100) for name in CANDIDATES],
+        samples=samples,
+        displaced=displaced,
+    )
+
+
+def replaced(**fields: Any) -> Figures:
+    return Figures(msgspec.structs.replace(invented_results(), **fields))
+
+
+def all_targets() -> dict[str, Target]:
+    return {target.text: target for target in targets(Figures(invented_results()))}
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[dict[str, str]]:
-    """A sandbox with 2,500 events, in a process of its own, as `make bench` has it."""
-    with starting(EVENTS, 0.0, datetime(2026, 1, 31, tzinfo=UTC)) as process:
+def settings() -> Iterator[dict[str, Any]]:
+    """The settings for a sandbox with 2,500 events, in a process of its own as in `make bench`."""
+    with start_sandbox(Content(EVENTS, gzip=True), UNTIL) as process:
         sandbox = Sandbox(process)
-        yield sandbox.address
+        yield sandbox.settings | {"page_size": 1000}
         assert sandbox.traffic().violations == 0
 
 
 def test_results_are_read_as_they_were_written(tmp_path: Path) -> None:
-    save(made_up_results(), tmp_path / "results.json")
+    save(invented_results(), tmp_path / "results.json")
 
-    assert load(tmp_path / "results.json") == made_up_results()
-
-
-def test_ratios_are_of_events_a_second_after_start_up() -> None:
-    """A million events in 2 s are a hundred times as fast as 100,000 in 20 s."""
-    figures = Figures(made_up_results())
-
-    assert figures.times_as_fast(("near-long", "tap-4"), ("near", "usual")) == pytest.approx(100)
+    assert load(tmp_path / "results.json") == invented_results()
 
 
-def test_a_target_holds_on_its_side_of_the_bound() -> None:
-    holds = {target.text: target.holds for target in targets(Figures(made_up_results()))}
+def test_ratios_are_of_events_per_second_after_start_up() -> None:
+    """A million events in 2 s are 200 times as fast as 50,000 in 20 s."""
+    figures = Figures(invented_results())
 
-    assert holds["events/s after start-up against the usual SDK tap"]
-    loop = "time after start-up against the bare fetch loop, each page read"
-    assert not holds[f"{loop} at once"]
-    assert holds[f"{loop} by `response.content`"]
-    assert "| 2.00 times | **no** |" in targets_table(Figures(made_up_results()))
+    assert figures.times_as_fast(("near-long", "tap-4"), ("near", "usual")) == pytest.approx(200)
 
 
-def test_each_table_has_as_many_cells_in_every_row() -> None:
-    for table in TABLES.values():
-        rows = table(Figures(made_up_results())).splitlines()
-        assert len(rows) > 2
-        assert len({row.count("|") for row in rows}) == 1
+def test_a_target_is_reached_on_its_side_of_the_bound() -> None:
+    found = all_targets()
+
+    assert found["events/s after start-up against the usual SDK tap, 0 ms"].holds
+    assert found["time after start-up against the bare loop, 0 ms"].holds is False
+    assert "| 2.00 times | **no** |" in targets_table(Figures(invented_results()))
+
+
+def test_a_figure_without_a_bound_is_only_shown() -> None:
+    text = "events/s after start-up against the usual SDK tap, 0 ms, with the SDK's msgspec writer"
+
+    assert all_targets()[text].holds is None
+    assert f"| {text} |  | 100.0 times |  |" in targets_table(Figures(invented_results()))
+
+
+def test_requests_are_compared_with_those_of_a_sequential_run() -> None:
+    """Three pages allow 6.75 requests, 200 pages 253."""
+    found = {text: target for text, target in all_targets().items() if "1.25 n + 3" in text}
+
+    assert len(found) == 8
+    three = found["requests, 3 pages, n = 3, at most 1.25 n + 3"]
+    assert (three.bound, three.measured, three.holds) == (6.75, REQUESTS, False)
+    assert found["requests, ties, n = 200, at most 1.25 n + 3"].bound == 253
+
+
+def test_a_loss_is_silent_only_without_an_error() -> None:
+    found = {text: target for text, target in all_targets().items() if "out of order" in text}
+    silent, repeated, failed = found.values()
+
+    assert (silent.measured, silent.holds) == (1, False)
+    assert (repeated.measured, repeated.holds) == (0, True)
+    assert failed.measured == 1
+
+
+def test_lines_are_counted_by_folder(tmp_path: Path) -> None:
+    """The sandbox is not counted."""
+    for folder, lines in {"extraction": 3, "service": 4, "events": 10, "sandbox": 100}.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "module.py").write_text("x = 1\n" * lines)
+
+    assert count_lines(tmp_path) == {CORE: 7, WHOLE: 17}
+    assert count_lines()[WHOLE] > count_lines()[CORE] > 0
+
+
+def test_what_simplicity_costs_is_computed_from_both_versions() -> None:
+    table = simplicity_table(Figures(invented_results()))
+
+    assert "| 30.1 | 200.0 | +564% | at least 20 times |" in table
+    assert "| 2,340 | 1,700 | -27% |" in table
+    assert table.count("\n") == 8
+
+
+def test_a_page_with_few_repetitions_says_so() -> None:
+    assert note(replaced()) == ""
+    assert "from 3 repetitions, fewer than the default of 5" in note(replaced(repetitions=3))
+
+
+def test_a_page_of_a_trial_run_says_so() -> None:
+    figures = replaced(scale=0.05, repetitions=1)
+
+    assert "trial run: 5% of the events, 1 repetition." in note(figures)
+    assert "yes" not in targets_table(figures)
+    assert "%" not in simplicity_table(figures)
+
+
+@pytest.mark.parametrize("name", [name for name in PARTS if name != "note"])
+def test_a_table_has_as_many_cells_in_every_row(name: str) -> None:
+    rows = PARTS[name](Figures(invented_results())).splitlines()
+
+    assert len(rows) > 2
+    assert len({row.count("|") for row in rows}) == 1
 
 
 def test_tables_show_what_there_is_of_a_run_of_few_candidates() -> None:
     """For whoever tries one candidate out."""
-    results = made_up_results()
-    few = [each for each in results.samples if each.candidate in {"bare", "dlt"}]
-    figures = Figures(
-        Results("", {}, {}, 3, results.scenarios, results.checks, few),
-    )
+    samples = invented_results().samples
+    few = [each for each in samples if each.candidate in {"bare", "dlt"}]
+    figures = replaced(samples=few, displaced=[])
 
-    assert "bare fetch loop" in TABLES["near"](figures)
-    assert "usual SDK tap" not in "".join(table(figures) for table in TABLES.values())
+    assert "bare loop" in PARTS["near"](figures)
+    assert "usual SDK tap" not in "".join(part(figures) for part in PARTS.values())
 
 
-def test_charts_are_well_formed_and_know_light_and_dark() -> None:
-    for chart in charts(made_up_results()).values():
+def test_charts_are_well_formed_and_support_light_and_dark() -> None:
+    for chart in charts(invented_results()).values():
         svg = ElementTree.fromstring(chart)  # noqa: S314 - our own
         assert svg.tag == "{http://www.w3.org/2000/svg}svg"
         assert "prefers-color-scheme: dark" in chart
 
 
-def test_the_page_shows_the_results_that_are_there() -> None:
-    """`make bench` has been run, and nothing in the page was typed by hand since."""
+def test_the_page_shows_the_results() -> None:
+    """Nothing in its generated parts was typed by hand since `make bench`."""
     assert page(PAGE.read_text(), load()) == PAGE.read_text()
     assert {path.name: path.read_text() for path in CHARTS.iterdir()} == charts(load())
+
+
+def test_every_part_is_on_the_page() -> None:
+    text = PAGE.read_text()
+
+    assert [name for name in PARTS if f"<!-- made: {name} -->" not in text] == []
 
 
 def test_every_candidate_of_a_scenario_is_known() -> None:
@@ -117,14 +228,14 @@ def test_every_candidate_of_a_scenario_is_known() -> None:
     assert named == set(CANDIDATES)
 
 
-@pytest.mark.parametrize("name", ["bare", "plain", "tap-8", "sdk-lane", "usual"])
+@pytest.mark.parametrize("name", ["bare", "tap-8", "sdk-lane", "usual", "usual-msgspec"])
 def test_candidates_of_this_environment_deliver_every_event(
-    name: str, address: dict[str, str], tmp_path: Path
+    name: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The others are checked by `make bench`, which has their environments."""
+    """`make bench` checks the others, as it has their environments."""
     candidate = CANDIDATES[name]
     done = subprocess.run(
-        candidate.command(Job(address, tmp_path)), capture_output=True, check=True, cwd=tmp_path
+        candidate.command(Job(settings, tmp_path)), capture_output=True, check=True, cwd=tmp_path
     )
     assert candidate.output is not None
     found = counting.count(done.stdout.splitlines(), counting.FORMATS[candidate.output])
@@ -132,7 +243,57 @@ def test_candidates_of_this_environment_deliver_every_event(
     assert (found.records, found.distinct) == (EVENTS, EVENTS)
 
 
-def test_counting_tells_repeated_events_and_keeps_the_last_state() -> None:
+def test_the_usual_tap_has_the_sdks_writer_as_its_template_does() -> None:
+    """Only the second form has the msgspec writer."""
+    code = "import benchmarks.usual_tap as u; print(u.{}.message_writer_class.__name__)"
+    names = [
+        subprocess.run(
+            [sys.executable, "-c", code.format(tap)], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for tap in ("UsualTap", "UsualTapWithMsgspec")
+    ]
+
+    assert names == ["SimpleSingerWriter", "MsgSpecWriter"]
+
+
+@pytest.mark.parametrize("shape", ALL_SHAPES)
+def test_a_shape_has_so_many_events_before_the_end(shape: str) -> None:
+    found = list(times(shape, 3000, UNTIL))
+
+    assert len(found) == 3000
+    assert max(found) <= "2026-01-31T00:00:00.000Z"
+    assert found == list(times(shape, 3000, UNTIL))
+
+
+def test_shapes_differ_in_how_many_events_share_an_hour() -> None:
+    """Even data have few in any hour, a burst nearly all; ties share an instant."""
+    most = {
+        shape: max(Counter(time[:13] for time in times(shape, 3000, UNTIL)).values())
+        for shape in ALL_SHAPES
+    }
+
+    assert most["even"] < 30
+    assert most["one burst"] > 2000
+    assert len(set(times("ties", 3000, UNTIL))) < 60
+    assert max(times("ended a year ago", 3000, UNTIL)) < "2025-02-01"
+
+
+def test_displaced_cases_cover_every_shape_with_every_page_size() -> None:
+    assert {(case.shape, case.page_size) for case in cases(20)} == {
+        (shape, page_size) for shape in SHAPES for page_size in PAGE_SIZES
+    }
+    assert all(100 <= case.places < 1000 for case in cases(50))
+
+
+def test_a_run_against_a_displaced_event_is_counted() -> None:
+    """Whatever happens to the event, nothing is lost without an error."""
+    (run,) = run_displaced(1, UNTIL)
+
+    assert not run.is_silent_loss
+    assert run.repeated == 0
+
+
+def test_counting_finds_repeated_events_and_keeps_the_last_state() -> None:
     messages = [
         {"type": "RECORD", "stream": "s", "record": {"id": "a"}},
         {"type": "STATE", "value": {"n": 1}},
