@@ -100,7 +100,12 @@ def test_the_sdist_holds_what_a_fresh_clone_needs(dist: Path) -> None:
         names = {name.partition("/")[2] for name in archive.getnames()}
 
     assert {"LICENSE", "Makefile", "README.md", "meltano.yml", "requirements/dev.txt"} <= names
-    assert {".ci/run", "demo/demo.py", "output/.gitignore", "tests/test_packaging.py"} <= names
+    assert {
+        ".ci/run",
+        "demo/demo.py",
+        "output/.gitignore",
+        "tests/project/test_packaging.py",
+    } <= names
     assert not [name for name in names if name.startswith((".venv/", ".tools/", ".meltano/"))]
 
 
