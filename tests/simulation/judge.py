@@ -365,7 +365,8 @@ class Judge:
     def _pages_of_ties(self, run: PlayedRun) -> int:
         """Pages that the events of one instant fill: two windows that are cut there request them."""
         ties = Counter(expected.instant for expected in self._events).most_common(1)
-        return 2 * ((ties[0][1] if ties else 0) // run.planned.settings["page_size"])
+        page_size: int = run.planned.settings["page_size"]
+        return 2 * ((ties[0][1] if ties else 0) // page_size)
 
     def _selected(self, run: PlayedRun) -> int:
         """The events that one request for the whole range would select at the end of the run."""
