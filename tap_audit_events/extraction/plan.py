@@ -92,12 +92,12 @@ class Plan:
         Whoever takes it calls `accept` or `fail` with it.
 
         Args:
-            most_in_flight: how many requests in flight pay at present.
+            most_in_flight: how many pages, in flight or ready, pay at present.
         """
-        most = 1 if self._is_sequential else min(most_in_flight, self._concurrency)
-        if self.in_flight >= most:
+        most = 1 if self._is_sequential else self._concurrency
+        if self.in_flight >= most or self.in_flight + self.ready_pages >= most_in_flight:
             return None
-        reader = self._next_reader(is_parallel=most > 1)
+        reader = self._next_reader(is_parallel=min(most, most_in_flight) > 1)
         if reader is None:
             return None
         self.windows += not reader.is_requested

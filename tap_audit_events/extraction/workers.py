@@ -112,7 +112,7 @@ class Workers:
     def _next_request(self) -> Request | None:
         if self._is_over:
             return None
-        return self._plan.next_request(self._estimator.most_in_flight - self._plan.ready_pages)
+        return self._plan.next_request(self._estimator.most_in_flight)
 
     def _work(self, request: Request | None) -> None:
         inbox: _Inbox = SimpleQueue()

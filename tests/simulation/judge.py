@@ -363,7 +363,7 @@ class Judge:
         assert network.count <= most, f"{network.count} requests for {pages} pages"
 
     def _pages_of_ties(self, run: PlayedRun) -> int:
-        """Pages that the events of one instant fill: two windows that are cut there request them."""
+        """Pages of the events of one instant: two windows that are cut there request them."""
         ties = Counter(expected.instant for expected in self._events).most_common(1)
         page_size: int = run.planned.settings["page_size"]
         return 2 * ((ties[0][1] if ties else 0) // page_size)

@@ -317,7 +317,7 @@ class InlineWorkers(Workers):
     def _receive(self) -> bool:
         """Some requests start, and the response of one of them arrives."""
         while not self._in_flight or self._random.random() < 0.7:
-            request = self._plan.next_request(self._most_in_flight - self._plan.ready_pages)
+            request = self._plan.next_request(self._most_in_flight)
             if request is None:
                 break
             self._in_flight.append(request)
