@@ -87,7 +87,8 @@ def _backslashes(count: int) -> list[str]:
     """The forms of a run of backslashes: as a whole, because each may be half of an escape."""
     escaped = [rf"\\{{{times * count}}}" for times in (4, 2, 1)]
     with_nul = rf"(?:\\{{1,4}}?{_NUL}{{1,3}}){{{count - 1}}}\\{{1,4}}"
-    return [*(rf"(?:{form}){{{count}}}" for form in _codes("\\")), with_nul, *escaped]
+    codes = (rf"(?:{form}{_NUL}{{0,3}}){{{count}}}" for form in _codes("\\"))
+    return [*codes, with_nul, *escaped]
 
 
 def _character(character: str) -> list[str]:

@@ -14,10 +14,10 @@ from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.errors.redaction import contains_secret, redact, redact_json
+from tap_audit_events.errors.redaction import contains_secret, redact_json
 from tap_audit_events.events.exact_json import JsonText, encode
 
-_DIGESTS: Final = "ids"
+_WATERMARK, _DIGESTS = "watermark", "ids"
 
 _BUFFER_BYTES: Final = 1 << 16
 """Smaller than most pages, which are then written without a copy into the buffer."""
@@ -136,13 +136,15 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
-def redacted_state(value: Any) -> Any:
-    """A state with each secret in it masked, except in the digests of ids."""
+def redacted_state(value: Any, *, is_watermark: bool = False) -> Any:
+    """A state with a mask for each secret in it, but for the digests of ids in a watermark."""
     if isinstance(value, dict):
         return {
-            redact(name): inner if name == _DIGESTS else redacted_state(inner)
+            redact_json(name): inner
+            if is_watermark and name == _DIGESTS
+            else redacted_state(inner, is_watermark=is_watermark or name == _WATERMARK)
             for name, inner in value.items()
         }
     if isinstance(value, list):
-        return [redacted_state(inner) for inner in value]
+        return [redacted_state(inner, is_watermark=is_watermark) for inner in value]
     return redact_json(value)
