@@ -27,8 +27,8 @@ def check_state(state: Mapping[str, Any]) -> None:
 
 
 def state_warnings(state: Mapping[str, Any]) -> list[str]:
-    """A warning if a state has bookmarks, but none for the stream."""
-    if state and STREAM not in state.get("bookmarks", {}):
+    """A warning if a state has bookmarks, but none for the stream, or an empty one."""
+    if state and not state.get("bookmarks", {}).get(STREAM):
         return [f"The state has no bookmark for {STREAM}: all events are read"]
     return []
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
+
+from tap_audit_events import STREAM
+from tap_audit_events.errors.exceptions import sanitize
 
 Path: TypeAlias = tuple[str, ...]
 """The names that lead from the record to a field."""
@@ -42,3 +46,25 @@ def leave_out(record: dict[str, Any], paths: Iterable[Path]) -> None:
                 break
         else:
             inside.pop(name, None)
+
+
+def stream_map_problems(stream_maps: object) -> list[str]:
+    """What in ``stream_maps`` would silently bring no record: a misspelt or a removed stream."""
+    if not isinstance(stream_maps, dict):
+        return []
+    names = [name for name in stream_maps if not name.startswith("__")]
+    problems = [
+        f"stream_maps names the stream {sanitize(name, 60)}, which does not exist: the tap's only"
+        f" stream is {STREAM}"
+        for name in names
+        if not fnmatchcase(STREAM, name)
+    ]
+    matching = [stream_maps[name] for name in names if fnmatchcase(STREAM, name)]
+    is_removed = any(each in _REMOVED for each in matching if not isinstance(each, dict))
+    is_left_out = "__else__" in stream_maps and not matching
+    if is_removed or (is_left_out and stream_maps["__else__"] in _REMOVED):
+        problems.append(f"stream_maps removes {STREAM}: no record would be written")
+    return problems
+
+
+_REMOVED = (None, "__NULL__")

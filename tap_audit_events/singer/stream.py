@@ -13,6 +13,7 @@ from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INC
 from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
+from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
@@ -21,6 +22,7 @@ from tap_audit_events.reporting.summary import Report, bookmark_shown
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.sdk_stream import ExactStream
+from tap_audit_events.singer.start_warnings import start_warnings
 from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
 
 _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
@@ -98,6 +100,9 @@ class AuditEventsStream(ExactStream):
     def _pages(self) -> Generator[Delivery, None, None]:
         """Each page of this run's range, to be written; STATE follows if it is due."""
         watermark = self._read_watermark()
+        now = instant_of(self._runtime.now())
+        for warning in start_warnings(watermark, self._read_settings(), now):
+            self.logger.warning("%s", warning)
         reader = self._new_reader(watermark)
         self._delivery = reader.delivery
         if reader.window is None:

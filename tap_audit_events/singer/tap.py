@@ -43,6 +43,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.command_line import with_one_line_errors
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ class TapAuditEvents(Tap):
         register_secret(self.settings.access_token)
         for warning in token_warnings(self.settings):
             self.logger.warning("%s", warning)
+        if problems := stream_map_problems(self.config.get("stream_maps")):
+            raise SettingsError(problems, "AE-STREAM-MAPS")
         errors = JSONSchemaValidator(sdk_schema).iter_errors(self._config)
         if problems := [f"{_path(error)}: {sanitize(error.message)}" for error in errors]:
             raise SettingsError(problems)

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.conftest import Sync
@@ -34,6 +36,8 @@ def test_a_lookback_of_0_for_one_run_is_a_gap_for_late_events(service: Service, 
     second = sync(state=first.state, lookback_seconds=0).raise_for_exit_code()
     third = sync(state=second.state, lookback_seconds=300).raise_for_exit_code()
     assert (second.ids, third.ids) == ([], [])
+    (warning,) = third.warnings
+    assert warning.startswith("Late events are read only from 2024-05-06T08:09:59Z on")
 
 
 def test_an_earlier_start_date_changes_nothing(service: Service, sync: Sync) -> None:
@@ -51,6 +55,8 @@ def test_a_start_date_beyond_the_bookmark_leaves_a_gap(service: Service, sync: S
     service.add(events("08:30:00", "09:30:00"))
     second = sync(state=first.state, start_date="2024-05-06T09:00:00Z").raise_for_exit_code()
     assert second.ids == ["09:30:00"]
+    (warning,) = second.warnings
+    assert "events between 2024-05-06T08:00:00Z and 2024-05-06T09:00:00Z are not read" in warning
     assert sync(state=second.state).ids == []
 
 
@@ -93,3 +99,42 @@ def test_back_from_full_table_a_run_resumes_at_the_old_bookmark(
     assert full.ids == ["08:00:00", "09:00:00"]
     assert full.bookmark == first.bookmark
     assert sync(state=full.state).ids == ["09:00:00"]
+
+
+def test_a_bookmark_in_the_future_is_warned_about(service: Service, sync: Sync) -> None:
+    """Otherwise every run would read nothing and look fine."""
+    service.add(events("08:00:00"))
+    state = {"bookmarks": {"audit_events": {"replication_key_value": "2999-01-01T00:00:00Z"}}}
+    done = sync(state=state).raise_for_exit_code()
+    assert done.ids == []
+    assert any("2999-01-01T00:00:00Z lies in the future" in each for each in done.warnings)
+
+
+def test_an_empty_bookmark_is_warned_about(service: Service, sync: Sync) -> None:
+    """It makes the run read everything again."""
+    service.add(events("08:00:00"))
+    done = sync(state={"bookmarks": {"audit_events": {}}}).raise_for_exit_code()
+    assert done.ids == ["08:00:00"]
+    assert done.warnings == ["The state has no bookmark for audit_events: all events are read"]
+
+
+@pytest.mark.parametrize(
+    ("stream_maps", "problem"),
+    [
+        ({"audit_event": {"x": "id"}, "__else__": None}, "'audit_event', which does not exist"),
+        ({"__else__": None}, "removes audit_events"),
+        ({"__else__": "__NULL__"}, "removes audit_events"),
+        ({"audit_events": None}, "removes audit_events"),
+        ({"audit_*": "__NULL__"}, "removes audit_events"),
+    ],
+)
+def test_a_stream_map_that_would_bring_no_record_is_an_error(
+    stream_maps: dict[str, object], problem: str, service: Service, sync: Sync
+) -> None:
+    """Otherwise the bookmark would move past events that nobody received."""
+    service.add(events("08:00:00"))
+    done = sync(stream_maps=stream_maps)
+    assert done.exit_code == 1
+    assert all(line.startswith("AE-STREAM-MAPS: ") for line in done.errors)
+    assert any(problem in line for line in done.errors)
+    assert service.requests == []

@@ -1,0 +1,46 @@
+"""Warnings at the start of a run: events that neither this run nor later ones will bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.events.instants import Instant, brief, later
+from tap_audit_events.extraction.watermark import Watermark
+
+_WITHOUT_STATE = "To get them, run once without state into a target that updates by id."
+
+
+def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> Iterator[str]:
+    """What a bookmark and the settings leave out.
+
+    Args:
+        watermark: what earlier runs delivered.
+        settings: those of this run.
+        now: the time.
+    """
+    bookmark, start_date = watermark.bookmark, settings.start_date
+    if bookmark is None:
+        return
+    if watermark.is_ahead_of(now):
+        yield (
+            f"The bookmark {brief(bookmark)} lies in the future: nothing is read until then. Check"
+            " this machine's clock; to read again, set replication_key_value in the state back"
+        )
+    if start_date is not None and start_date > bookmark:
+        yield (
+            f"start_date lies after the bookmark: events between {brief(bookmark)} and"
+            f" {brief(start_date)} are not read, now or later. {_WITHOUT_STATE}"
+        )
+    elif watermark.short_reach_seconds is not None and _is_new_reach(watermark, start_date):
+        yield (
+            f"Late events are read only from {brief(watermark.ids_from)} on: earlier runs kept no"
+            " ids before that, and would repeat events. The whole lookback_seconds are covered"
+            " again once the bookmark has moved on"
+        )
+
+
+def _is_new_reach(watermark: Watermark, start_date: Instant | None) -> bool:
+    """Whether the ids, and not the start date, shorten the lookback by more than a second."""
+    shortest = later(watermark.lookback_start, seconds=1)
+    return watermark.ids_from > max(shortest, start_date or shortest)
