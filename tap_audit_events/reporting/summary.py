@@ -172,7 +172,7 @@ class Report:
         delivery = self._delivery
         cases = {
             "The service sends events out of order: the bookmark stays where it is until the"
-            " range is complete": not delivery.was_in_order,
+            " window is complete": not delivery.was_in_order,
             "The service sends events from outside of the requested range: they are left out": bool(
                 delivery.outside
             ),
