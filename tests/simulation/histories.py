@@ -86,7 +86,7 @@ class History:
 
     Attributes:
         settings: those of the last runs, which must complete everything.
-        displaced_places: how many places too late one event always comes, or None
+        displaced_places: how many places too late one event always comes, less than a page, or None
             if none does.
         most_in_flight: how many requests in flight pay, as the workers estimate it.
         uses_threads: whether real threads send the requests.
@@ -133,7 +133,8 @@ def draw(seed: int, *, uses_threads: bool = False) -> History:
     happenings = _happenings(rng, count, longest_lookback, is_large=is_large)
     displaced_places = None
     if rng.random() < (0.5 if is_large else 0.1):
-        displaced_places = rng.randint(1, 3 * settings["page_size"])
+        displaced_places = rng.randint(1, settings["page_size"])
+        settings |= {"page_size": displaced_places + rng.randint(1, 4)}
         runs = [_with_page_size(run, settings["page_size"]) for run in runs]
     return History(
         seed=seed,

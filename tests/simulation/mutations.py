@@ -359,11 +359,11 @@ def a_window_begun_again_is_lost(patch: Patch) -> None:
     patch.setattr(WindowReader, "begin_again", begin_again)
 
 
-def a_window_continues_from_its_newest_page(patch: Patch) -> None:
-    """An event that comes more than a page too late is lost if its window is given up."""
+def a_window_continues_from_its_newest_event(patch: Patch) -> None:
+    """An event that comes too late is lost if its window is given up."""
 
     def begin_again(self: WindowReader) -> WindowReader:
-        start = self._newest_page_start or self.window.start
+        start = self._progress.newest or self.window.start
         rest = WindowReader(Window(start, self.window.end, self.window.until))
         self.window = Window(self.window.start, self.window.end, start)
         self.is_read = True
@@ -442,7 +442,7 @@ OTHERS: list[Mutation] = [
     a_fault_ahead_is_passed_over,
     the_first_to_end_ends_all,
     a_window_begun_again_is_lost,
-    a_window_continues_from_its_newest_page,
+    a_window_continues_from_its_newest_event,
     windows_are_cut_without_a_budget,
     an_early_429_slows_the_whole_run,
     a_429_is_retried_at_once,

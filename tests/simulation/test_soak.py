@@ -42,4 +42,4 @@ def test_an_hour_of_trouble_leaves_nothing_behind(tmp_path: Path) -> None:
     assert after.threads <= before.threads
     assert after.files <= before.files + 1
     # Each token that there was stays masked; ids of the lookback and free lists of Python vary.
-    assert after.kilobytes <= before.kilobytes + 100 + 2 * soak.tokens
+    assert after.kilobytes <= before.kilobytes + 100 + 16 * soak.tokens  # a pattern for each
