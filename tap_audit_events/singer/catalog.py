@@ -52,14 +52,18 @@ def stream_map_problems(stream_maps: object) -> list[str]:
     """What in ``stream_maps`` would silently bring no record: a misspelt or a removed stream."""
     if not isinstance(stream_maps, dict):
         return []
-    names = [name for name in stream_maps if not name.startswith("__")]
+    sources = {
+        name: stream_map.get("__source__", name) if isinstance(stream_map, dict) else name
+        for name, stream_map in stream_maps.items()
+        if not name.startswith("__")
+    }
     problems = [
-        f"stream_maps names the stream {sanitize(name, 60)}, which does not exist: the tap's only"
-        f" stream is {STREAM}"
-        for name in names
-        if not fnmatchcase(STREAM, name)
+        f"stream_maps names the stream {sanitize(str(source), 60)}, which does not exist: the tap's"
+        f" only stream is {STREAM}"
+        for source in sources.values()
+        if not fnmatchcase(STREAM, str(source))
     ]
-    matching = [stream_maps[name] for name in names if fnmatchcase(STREAM, name)]
+    matching = [stream_maps[name] for name in sources if fnmatchcase(STREAM, name)]
     is_removed = any(each in _REMOVED for each in matching if not isinstance(each, dict))
     is_left_out = "__else__" in stream_maps and not matching
     if is_removed or (is_left_out and stream_maps["__else__"] in _REMOVED):

@@ -122,6 +122,7 @@ def test_an_empty_bookmark_is_warned_about(service: Service, sync: Sync) -> None
     ("stream_maps", "problem"),
     [
         ({"audit_event": {"x": "id"}, "__else__": None}, "'audit_event', which does not exist"),
+        ({"copy": {"__source__": "audit_event"}}, "'audit_event', which does not exist"),
         ({"__else__": None}, "removes audit_events"),
         ({"__else__": "__NULL__"}, "removes audit_events"),
         ({"audit_events": None}, "removes audit_events"),
@@ -138,3 +139,10 @@ def test_a_stream_map_that_would_bring_no_record_is_an_error(
     assert all(line.startswith("AE-STREAM-MAPS: ") for line in done.errors)
     assert any(problem in line for line in done.errors)
     assert service.requests == []
+
+
+def test_a_copy_of_the_stream_may_have_any_name(service: Service, sync: Sync) -> None:
+    """`__source__` names the stream that a stream map copies."""
+    service.add(events("08:00:00"))
+    done = sync(stream_maps={"copy": {"__source__": "audit_events"}}).raise_for_exit_code()
+    assert [m["stream"] for m in done.messages if m["type"] == "RECORD"].count("copy") == 1
