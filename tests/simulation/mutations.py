@@ -28,7 +28,7 @@ from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowR
 from tap_audit_events.service import client
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import Permit, RateLimiter
+from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.singer import state
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.stream import AuditEventsStream
@@ -394,16 +394,6 @@ def a_429_is_retried_at_once(patch: Patch) -> None:
     patch.setattr(RateLimiter, "rate_limited", lambda *_: None)
 
 
-def a_429_pauses_one_request_only(patch: Patch) -> None:
-    """Other requests are sent while one waits for its retry. Only threads can show this."""
-
-    def rate_limited(self: RateLimiter, permit: Permit, seconds: float) -> None:
-        del permit
-        self.pause(seconds)
-
-    patch.setattr(RateLimiter, "rate_limited", rate_limited)
-
-
 IMPORTANT: list[Mutation] = [
     no_lookback,
     no_memory,
@@ -447,5 +437,3 @@ OTHERS: list[Mutation] = [
     an_early_429_slows_the_whole_run,
     a_429_is_retried_at_once,
 ]
-
-WITH_THREADS: list[Mutation] = [a_429_pauses_one_request_only]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.histories import draw
-from tests.simulation.mutations import IMPORTANT, OTHERS, WITH_THREADS, Mutation
+from tests.simulation.mutations import IMPORTANT, OTHERS, Mutation
 from tests.simulation.play import play
 
 HISTORIES = 200
@@ -62,17 +62,6 @@ def test_a_broken_promise_is_noticed(mutate: Mutation, monkeypatch: pytest.Monke
     mutate(monkeypatch)
     with pytest.raises(AssertionError, match=r"^seed \d+: "):
         play_many(HISTORIES_FOR_A_MUTATION)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mutate", WITH_THREADS)
-def test_a_promise_broken_between_threads_is_noticed(
-    mutate: Mutation, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same with real threads."""
-    mutate(monkeypatch)
-    with pytest.raises(AssertionError, match=r"^seed \d+ with threads: "):
-        play_many(HISTORIES_FOR_A_MUTATION, uses_threads=True)
 
 
 def requests_of(seed: int) -> list[Any]:
