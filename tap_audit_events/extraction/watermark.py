@@ -30,7 +30,7 @@ LONGEST_MEMORY: Final = 100_000
 
 LONGEST_MEMORY_BEFORE: Final = 5_000
 """At least so many ids are held during a run, even if they are older than the lookback: a service
-may repeat a page, and a window that is split resumes from the start of its newest page."""
+may repeat a page, and a window that is given up is requested again from its start."""
 
 SHORTEST_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
