@@ -14,10 +14,10 @@ from tap_audit_events.events.instants import Instant, microseconds
 _DAY, _WEEK = 24, 168
 _HOUR: Final = 3_600_000_000
 
-_TRUSTED: Final = 2 * _HOUR
+_TRUSTED: Final = _HOUR // 4
 """An hour of the week that was seen for so long is estimated half by itself."""
 
-_REACH: Final = 1.5
+_REACH: Final = 0.5
 """The level of the newest ranges holds for this many times as many events."""
 
 _NEWEST_RANGES: Final = 5

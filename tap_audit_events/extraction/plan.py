@@ -14,9 +14,6 @@ from tap_audit_events.extraction.window_sizes import WindowSizes
 WINDOW_PAGES: Final = 8
 """Pages that a window is cut to at most, so that the first one is soon read to its end."""
 
-FIRST_WINDOWS, FIRST_PAGES = 2, 12
-"""The first windows are larger: they show how events lie, and few of them can be empty."""
-
 LAST_SHARE: Final = 0.8
 """A worker gets at most this share of its part of the pages that are left."""
 
@@ -212,8 +209,7 @@ class Plan:
         expected = self._sizes.pages_left(reader)
         open_pages = sum(_pages_left(each) for each in self._unread() if each.is_requested)
         share = LAST_SHARE * (expected + open_pages) / self._concurrency
-        most = FIRST_PAGES if self.windows <= FIRST_WINDOWS else WINDOW_PAGES
-        pages = min(most, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
+        pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
         reader.expected_pages = expected if is_small else pages

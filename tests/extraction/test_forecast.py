@@ -117,7 +117,7 @@ def test_more_than_usual_continues_for_a_while() -> None:
         for _ in range(5):
             learn(forecast, 100 * DAY, 101 * DAY, day)
     soon = 101 * DAY, 102 * DAY
-    assert expected(busy, *soon) > 2 * expected(quiet, *soon)
+    assert expected(busy, *soon) > 1.5 * expected(quiet, *soon)
     year = 101 * DAY, 466 * DAY
     assert expected(busy, *year) < 1.3 * expected(quiet, *year)
     assert busy.seconds_until(instant(101 * DAY), 24) < 0.5 * DAY
