@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, TypeAlias
 
 from tap_audit_events.events.instants import Instant
 
 DIGEST_BYTES: Final = 8
 """The ADR "The watermark in STATE" gives the probability that two ids have the same digest."""
+
+Known: TypeAlias = tuple[Instant, str | bytes]
+"""An event's instant, and its id; if an earlier run delivered it, the digest of its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,11 @@ class Group:
         """How many ids there are."""
         return len(self.digests) // DIGEST_BYTES
 
+    def split(self) -> list[bytes]:
+        """The digests, one by one."""
+        starts = range(0, len(self.digests), DIGEST_BYTES)
+        return [self.digests[start : start + DIGEST_BYTES] for start in starts]
+
 
 def digest_of(event_id: str) -> bytes:
     """The digest of one id, which may hold lone surrogates."""
@@ -41,39 +51,27 @@ def digests_of(ids: Iterable[str]) -> bytes:
     return b"".join(map(digest_of, ids))
 
 
-def split_digests(digests: bytes) -> list[bytes]:
-    """Joined digests, one by one."""
-    return [digests[start : start + DIGEST_BYTES] for start in range(0, len(digests), DIGEST_BYTES)]
+def grouped(known: Iterable[Known], *, bookmark: Instant, size: int) -> list[Group]:
+    """Ids in groups of at most `size`, more only if all are of one instant.
 
-
-def merge_groups(groups: Sequence[Group], *, bookmark: Instant, size: int) -> list[Group]:
-    """Merge neighbors into groups of at most `size` ids, more only if all have one instant.
-
-    A merged group expires with the newest instant in it, so `size` bounds how many ids are kept
-    longer than necessary. No group joins the bookmark's own instant with others: the ids of that
-    instant are kept however many they are.
+    A group expires with its newest instant, so `size` bounds how many ids are kept longer than
+    necessary. The bookmark's own instant is not grouped with others: its ids are kept however many
+    they are.
 
     Args:
-        groups: in ascending order of their instants.
-        bookmark: the instant that is not joined with others.
-        size: ids in a merged group at most. Larger groups stay as they are.
+        known: in ascending order of their instants.
+        bookmark: the instant that is not grouped with others.
+        size: ids in a group at most.
     """
-    merged: list[list[Group]] = []
-    count = 0
-    for group in groups:
-        if merged and _belong_together(merged[-1][-1], group, bookmark, count, size):
-            merged[-1].append(group)
-            count += group.count
-        else:
-            merged.append([group])
-            count = group.count
-    return [Group(same[-1].until, b"".join(group.digests for group in same)) for same in merged]
-
-
-def _belong_together(
-    group: Group, following: Group, bookmark: Instant, count: int, size: int
-) -> bool:
-    if group.until == following.until:
-        return True
-    same_side = following.until < bookmark or group.until > bookmark
-    return same_side and count + following.count <= size
+    groups: list[tuple[Instant, list[bytes]]] = []
+    for instant, same in groupby(known, key=itemgetter(0)):
+        digests = [each if isinstance(each, bytes) else digest_of(each) for _, each in same]
+        if groups:
+            until, before = groups[-1]
+            is_same_side = instant < bookmark or until > bookmark
+            if is_same_side and len(before) + len(digests) <= size:
+                before += digests
+                groups[-1] = instant, before
+                continue
+        groups.append((instant, digests))
+    return [Group(until, b"".join(digests)) for until, digests in groups]

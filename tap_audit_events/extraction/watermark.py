@@ -9,9 +9,9 @@ Three things always hold:
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from operator import itemgetter
 from typing import Final
 
 from tap_audit_events.events.instants import (
@@ -22,8 +22,7 @@ from tap_audit_events.events.instants import (
     seconds_between,
     whole_second,
 )
-from tap_audit_events.extraction.id_chunk import Chunk, Piece
-from tap_audit_events.extraction.id_groups import Group, digest_of, merge_groups, split_digests
+from tap_audit_events.extraction.id_groups import Group, Known, digest_of, grouped
 
 LONGEST_MEMORY: Final = 100_000
 """Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten."""
@@ -66,17 +65,18 @@ class Watermark:
         lookback_seconds: int = 0,
         longest_memory: int = LONGEST_MEMORY,
     ) -> None:
-        earlier = tuple(groups)
         self.bookmark = bookmark
         self._ids_from = ids_from
         self._lookback_seconds = max(lookback_seconds, SHORTEST_LOOKBACK_SECONDS)
         self._longest_memory = longest_memory
         self._forgotten_until: Instant | None = None
-        self._chunks = sorted(map(Chunk.of_group, earlier), key=_newest)
-        self._held = sum(map(len, self._chunks))
+        self._held: list[Known] = [
+            (group.until, digest) for group in groups for digest in group.split()
+        ]
+        self._held.sort(key=_instant_of)
         self._ids: set[str] = set()
-        self._earlier = {each for group in earlier for each in split_digests(group.digests)}
-        self._earlier_until = max((group.until for group in earlier), default=None)
+        self._earlier = {digest for _, digest in self._held}
+        self._earlier_until = self._held[-1][0] if self._held else None
 
     @property
     def lookback_start(self) -> Instant:
@@ -86,14 +86,13 @@ class Watermark:
     @property
     def ids_from(self) -> Instant:
         """The instant from which on all ids are held: the next run must not start before it."""
-        self._forget_surplus()
         return min(self._complete_from(), self.bookmark or EARLIEST)
 
     @property
     def forgot(self) -> bool:
         """Whether this run had to forget ids within the lookback before the bookmark."""
-        self._forget_surplus()
-        return self._forgotten_until is not None and self._forgotten_until >= self.lookback_start
+        forgotten = self._forgotten()
+        return forgotten is not None and forgotten >= self.lookback_start
 
     @property
     def short_reach_seconds(self) -> float | None:
@@ -111,9 +110,9 @@ class Watermark:
         """The ids that the next run may read again, in ascending order of the groups' instants."""
         if self.bookmark is None:
             return []
-        self._forget_surplus()
-        pieces = [piece.group() for piece in self._pieces()]
-        return merge_groups(pieces, bookmark=self.bookmark, size=self._group_size)
+        known = self._known_since(self._complete_from())
+        size = -(-min(len(self._held), self._longest_memory) // _GROUPS)
+        return grouped(known, bookmark=self.bookmark, size=size)
 
     def fresh(self, ids: Sequence[str], instants: Sequence[Instant]) -> Sequence[int]:
         """The positions of the events that were not delivered before, each id once, in order."""
@@ -148,88 +147,87 @@ class Watermark:
         """
         if not ids:
             return
-        chunk = Chunk.of_events(ids, instants)
-        moved = chunk.newest if moves_bookmark else EARLIEST
+        added = sorted(zip(instants, ids, strict=True), key=_instant_of)
+        (oldest, _), (newest, _) = added[0], added[-1]
+        moved = newest if moves_bookmark else EARLIEST
         self.bookmark = max(self.bookmark or moved, moved)
-        self._hold(chunk)
-        self._drop_old_chunks()
+        is_next = not self._held or self._held[-1][0] <= oldest
+        self._held += added
+        if not is_next:
+            self._held.sort(key=_instant_of)
+        self._ids.update(ids)
+        self._trim()
 
     def settle(self, until: Instant) -> None:
         """Move the bookmark to the newest event delivered up to an instant, and never back.
 
         To be called when every event before `until` has been delivered.
         """
-        newest = [chunk.newest_until(until) for chunk in self._chunks]
-        self.bookmark = max(filter(None, [*newest, self.bookmark]), default=None)
+        count = bisect_right(self._held, until, key=_instant_of)
+        if count:
+            newest = self._held[count - 1][0]
+            self.bookmark = max(self.bookmark or newest, newest)
 
     def _may_be_earlier(self, instant: Instant) -> bool:
         """Whether an earlier run may have delivered an event of this instant."""
         return self._earlier_until is not None and instant <= self._earlier_until
 
-    def _hold(self, chunk: Chunk) -> None:
-        self._ids.update(chunk.ids)
-        self._held += len(chunk)
-        if not self._chunks or not self._chunks[-1].extend(chunk):
-            insort(self._chunks, chunk, key=_newest)
-
-    def _drop_old_chunks(self) -> None:
-        """Bound what is held. `_forget_surplus` bounds exactly what goes into STATE."""
-        start, bookmark = self.lookback_start, self.bookmark or EARLIEST
-        index = 0
-        while index < len(self._chunks):
-            chunk = self._chunks[index]
-            in_lookback = chunk.newest >= start
-            enough = max(LONGEST_MEMORY_BEFORE, self._longest_memory if in_lookback else 0)
-            if self._held - len(chunk) < enough:
-                return
-            if chunk.spans(bookmark):
-                index += 1
-                continue
-            del self._chunks[index]
-            self._held -= len(chunk)
-            self._ids.difference_update(chunk.ids)
-            if in_lookback:
-                self._forget_until(chunk.newest)
-
-    def _forget_surplus(self) -> None:
-        """Forget the oldest ids beyond the memory. `_pieces` keeps those of the bookmark anyway."""
-        if self._held <= self._longest_memory:
+    def _trim(self) -> None:
+        """Drop the oldest ids beyond what is held during a run, but none of the bookmark's."""
+        start = self.lookback_start
+        in_lookback = len(self._held) - bisect_left(self._held, start, key=_instant_of)
+        surplus = len(self._held) - max(
+            LONGEST_MEMORY_BEFORE, min(in_lookback, self._longest_memory)
+        )
+        if surplus <= 0:
             return
-        pieces = self._pieces()
-        surplus = sum(piece.length for piece in pieces) - self._longest_memory
-        for piece in pieces:
-            if surplus <= 0:
-                return
-            surplus -= piece.length
-            self._forget_until(piece.until)
+        first, end = self._bookmarks_own()
+        dropped = self._held[: min(first, surplus)]
+        dropped += self._held[end : end + surplus - len(dropped)]
+        if not dropped:
+            return
+        del self._held[end : end + max(0, len(dropped) - first)]
+        del self._held[: min(first, len(dropped))]
+        self._ids.difference_update([event_id for _, event_id in dropped])
+        newest = dropped[-1][0]
+        if newest >= start:
+            self._forgotten_until = max(self._forgotten_until or newest, newest)
 
-    def _forget_until(self, instant: Instant) -> None:
-        self._forgotten_until = max(self._forgotten_until or instant, instant)
+    def _forgotten(self) -> Instant | None:
+        """The newest instant of which the next run will not know all ids, because of the memory.
+
+        If that is the bookmark's, its ids are known nevertheless.
+        """
+        known = self._known_since(self._start_of_memory(self._forgotten_until))
+        surplus = len(known) - self._longest_memory
+        return known[surplus - 1][0] if surplus > 0 else self._forgotten_until
 
     def _complete_from(self) -> Instant:
         """As `ids_from`, but after the bookmark if ids after it were forgotten."""
+        return self._start_of_memory(self._forgotten())
+
+    def _start_of_memory(self, forgotten_until: Instant | None) -> Instant:
         known_from = max(self.lookback_start, self._ids_from)
-        if self._forgotten_until is None:
+        if forgotten_until is None:
             return known_from
-        return max(known_from, _just_after(self._forgotten_until))
+        return max(known_from, _just_after(forgotten_until))
 
-    def _pieces(self) -> list[Piece]:
-        """The ids for the next run, oldest first."""
-        start, bookmark = self._complete_from(), self.bookmark or EARLIEST
-        pieces = [
-            piece
-            for chunk in self._chunks
-            if chunk.newest >= min(start, bookmark)
-            for piece in chunk.pieces(start, bookmark, self._group_size)
-        ]
-        return sorted(pieces, key=attrgetter("until"))
+    def _known_since(self, start: Instant) -> list[Known]:
+        """The ids from an instant on, and those of the bookmark's instant."""
+        position = bisect_left(self._held, start, key=_instant_of)
+        first, end = self._bookmarks_own()
+        return self._held[first : min(end, position)] + self._held[position:]
 
-    @property
-    def _group_size(self) -> int:
-        return -(-min(self._held, self._longest_memory) // _GROUPS)
+    def _bookmarks_own(self) -> tuple[int, int]:
+        """The position of the first id of the bookmark's instant, and that after the last."""
+        bookmark = self.bookmark or EARLIEST
+        return (
+            bisect_left(self._held, bookmark, key=_instant_of),
+            bisect_right(self._held, bookmark, key=_instant_of),
+        )
 
 
-_newest = attrgetter("newest")
+_instant_of = itemgetter(0)
 
 
 def _just_after(instant: Instant) -> Instant:

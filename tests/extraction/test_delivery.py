@@ -1,5 +1,6 @@
 """Pages in, records out: complete and once, for any pages, runs and repeats by the service."""
 
+import gc
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -219,11 +220,13 @@ def steps(work: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
+    gc.disable()  # hypothesis is called by the garbage collector
     sys.settrace(trace)
     try:
         work()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 

@@ -16,7 +16,7 @@ from tap_audit_events.events.instants import (
     whole_second,
 )
 from tap_audit_events.events.window import run_window
-from tap_audit_events.extraction.id_groups import Group, digest_of, digests_of, split_digests
+from tap_audit_events.extraction.id_groups import Group, digest_of, digests_of
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
 
@@ -56,7 +56,7 @@ def deliver(
 
 def digests_in(watermark: Watermark) -> list[bytes]:
     """The digests that go into STATE."""
-    return [each for group in watermark.groups for each in split_digests(group.digests)]
+    return [each for group in watermark.groups for each in group.split()]
 
 
 def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:
@@ -134,7 +134,7 @@ def test_expired_ids_are_dropped_and_those_of_the_running_second_never() -> None
     """Without a lookback the ids since the whole second before the bookmark are held."""
     watermark = Watermark(lookback_seconds=0)
     deliver(watermark, [("a", at(0)), ("b", at(9)), ("c", at(10)), ("d", at(25))])
-    assert digests_in(watermark) == split_digests(digests_of(["c", "d"]))
+    assert digests_in(watermark) == [digest_of(each) for each in ["c", "d"]]
     assert watermark.ids_from == at(10)
 
 
@@ -165,18 +165,9 @@ def test_memory_in_a_run_is_bounded() -> None:
     watermark = Watermark(lookback_seconds=10**6, longest_memory=7_000)
     for page in range(30):
         deliver(watermark, [(f"{page}-{i}", at(10 * page + i // 100)) for i in range(1000)])
-        assert watermark._held == len(watermark._ids) <= 8_000
+        assert len(watermark._held) == len(watermark._ids) <= 8_000
     assert len(digests_in(watermark)) <= 7_000
     assert watermark.ids_from > at(220)
-
-
-def test_small_pages_are_held_together() -> None:
-    """Thousands of pages of one event each do not cost thousands of chunks."""
-    watermark = Watermark(lookback_seconds=10**6)
-    for page in range(2500):
-        deliver(watermark, [(f"{page}", at(page))])
-    assert len(watermark._chunks) == 3
-    assert len(digests_in(watermark)) == 2500
 
 
 def test_a_page_that_is_dropped_at_the_start_of_the_lookback_counts_as_forgotten() -> None:
@@ -211,7 +202,7 @@ def test_beyond_the_memory_the_oldest_are_forgotten_and_not_read_again() -> None
     deliver(watermark, [("a", at(0)), ("b", at(1)), ("c", at(2))])
     assert (watermark.forgot, watermark.short_reach_seconds) == (False, None)
     deliver(watermark, [("d", at(3)), ("e", at(4))])
-    assert digests_in(watermark) == split_digests(digests_of("cde"))
+    assert digests_in(watermark) == [digest_of(each) for each in "cde"]
     assert at(1) < watermark.ids_from < at(2)
     assert watermark.forgot
     assert watermark.short_reach_seconds == pytest.approx(0.3, abs=1e-5)
@@ -221,7 +212,7 @@ def test_an_instant_is_forgotten_as_a_whole() -> None:
     """If one id of an instant is forgotten, the next run must not read that instant."""
     watermark = Watermark(lookback_seconds=60, longest_memory=3)
     deliver(watermark, [("a", at(0)), ("b", at(1)), ("c", at(1)), ("d", at(2)), ("e", at(3))])
-    assert digests_in(watermark) == split_digests(digests_of("de"))
+    assert digests_in(watermark) == [digest_of(each) for each in "de"]
     assert at(1) < watermark.ids_from <= at(2)
 
 
@@ -244,7 +235,7 @@ def test_ids_of_the_bookmarks_instant_are_kept_over_many_pages() -> None:
     for page in range(9, 20):
         events = [(f"{page}-{n}", at(10 * page)) for n in range(1000)]
         deliver(watermark, events, moves_bookmark=False)
-    assert watermark._held <= 9000 + 1000
+    assert len(watermark._held) <= 9000 + 1000
     assert watermark.groups[0] == Group(at(5), watermark.groups[0].digests)
     assert watermark.groups[0].count == 9000
     assert watermark.ids_from == at(5)
@@ -256,7 +247,7 @@ def test_ids_from_does_not_rise_above_a_bookmark_that_had_to_stay() -> None:
     page = [(f"id-{n}", at(20 + n)) for n in reversed(range(6))]
     deliver(watermark, page, moves_bookmark=False)
     assert (watermark.bookmark, watermark.ids_from) == (at(10), at(10))
-    assert digests_in(watermark) == split_digests(digests_of(["id-3", "id-4", "id-5"]))
+    assert digests_in(watermark) == [digest_of(each) for each in ["id-3", "id-4", "id-5"]]
     watermark.settle(LATEST)
     assert watermark.bookmark == at(25)
     assert at(22) < watermark.ids_from < at(23)

@@ -69,14 +69,12 @@ class Caps:
         memory: ids kept in STATE.
         memory_before: ids held during a run.
         groups: groups of ids in STATE, about.
-        chunk: ids of a chunk.
         pages_held: pages requested and not taken, for each request in flight.
     """
 
     memory: int
     memory_before: int
     groups: int
-    chunk: int
     pages_held: int
 
 
@@ -212,17 +210,15 @@ def _with_page_size(run: PlannedRun, page_size: int) -> PlannedRun:
 def _caps(rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]) -> Caps:
     """Small bounds, in about the proportions of the real ones.
 
-    The memory holds a few pages and chunks, and a run holds two pages and the fullest second.
+    The memory holds a few pages, and a run holds two pages and the fullest second.
     """
     seconds = [each.event["occurredAt"][:19] for each in happenings]
     fullest = max(map(seconds.count, set(seconds)), default=0)
     page_size = max(min(run.settings["page_size"], len(seconds)) for run in runs)
-    chunk = rng.choice([2, 5])
     return Caps(
-        memory=max(rng.randint(5, 50), 3 * (chunk + page_size)),
+        memory=max(rng.randint(5, 50), 3 * (2 + page_size)),
         memory_before=3 * page_size + 2 * fullest,
         groups=rng.choice([4, 256]),
-        chunk=chunk,
         pages_held=rng.choice([1, 2, 12]),
     )
 

@@ -307,7 +307,7 @@ class Judge:
         if bookmark is None:
             return
         assert ids_from <= bookmark, "the next run would start after the bookmark"
-        caps = self._history.caps or Caps(100_000, 5000, 256, 1000, 12)
+        caps = self._history.caps or Caps(100_000, 5000, 256, 12)
         covered = [self._by_id[event_id].instant for event_id in acknowledged.covered]
         counts = Counter(covered)
         most = caps.memory + counts[bookmark]

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
-from tap_audit_events.extraction import id_chunk, plan, watermark
+from tap_audit_events.extraction import plan, watermark
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Workers
@@ -71,7 +71,6 @@ def _small_caps(caps: Caps | None) -> Iterator[None]:
             (stream, "from_bookmark", from_bookmark),
             (watermark, "LONGEST_MEMORY_BEFORE", caps.memory_before),
             (watermark, "_GROUPS", caps.groups),
-            (id_chunk, "_FULL", caps.chunk),
             (plan, "PAGES_HELD", caps.pages_held),
         ):
             stack.enter_context(patch.object(owner, name, value))

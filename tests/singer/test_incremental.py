@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tap_audit_events.extraction.id_groups import digest_of, split_digests
+from tap_audit_events.extraction.id_groups import digest_of
 from tap_audit_events.extraction.watermark_json import from_json
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
@@ -31,7 +31,7 @@ def covered(done: Run, *earlier: str) -> None:
             bookmark = message["value"]["bookmarks"].get("audit_events", {})
             for held in bookmark.get("watermark", []):
                 for group in from_json(held, lookback_seconds=10**6).groups:
-                    assert set(split_digests(group.digests)) <= set(map(digest_of, written))
+                    assert set(group.split()) <= set(map(digest_of, written))
 
 
 def test_state_follows_each_page_and_is_last(service: Service, sync: Sync) -> None:
