@@ -44,15 +44,19 @@ def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) 
         return service_error("AE-REDIRECT", details=f"status {status} to {location}")
     if status == HTTPStatus.BAD_REQUEST and has_cursor:
         return service_error("AE-CURSOR-REFUSED", details=message)
-    if status == HTTPStatus.REQUEST_TIMEOUT:
-        return service_error("AE-TIMEOUT", details=message)
-    code = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
-    error = service_error(code if code in _STATUSES else "AE-STATUS", details=message)
+    error = service_error(_code_of_status(status), details=message)
     if isinstance(error, RetryableError):
         now = http_date(response.headers.get("Date")) or datetime.now(UTC)
         header = response.headers.get("Retry-After")
         error.retry_after_seconds = retry_after_seconds(header, now=now)
     return error
+
+
+def _code_of_status(status: int) -> str:
+    if status == HTTPStatus.REQUEST_TIMEOUT:
+        return "AE-TIMEOUT"
+    code = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
+    return code if code in _STATUSES else "AE-STATUS"
 
 
 def _message(body: bytes) -> str:

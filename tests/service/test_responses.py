@@ -1,0 +1,175 @@
+"""What a response that is not a page means, by its status, its headers and its body."""
+
+import json
+import ssl
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+import requests
+from requests import exceptions
+from urllib3.exceptions import DecodeError, InvalidHeader, MaxRetryError, ProtocolError
+from urllib3.exceptions import ReadTimeoutError as ReadTimeout
+
+from tap_audit_events.errors.exceptions import CursorRefusedError, RefusedError, RetryableError
+from tap_audit_events.service.responses import network_error, status_error
+
+NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
+BODY = json.dumps({"errCode": "no", "msg": "not\nnow", "vars": {"n": 1}}).encode()
+RETRIED = (408, 429, 500, 501, 502, 503, 504, 507, 520, 599)
+
+
+def a_response(status: int, headers: Mapping[str, str] | None = None) -> requests.Response:
+    response = requests.Response()
+    response.status_code = status
+    response.headers.update(headers or {})
+    return response
+
+
+@pytest.mark.parametrize("status", [*range(300, 309), 399])
+@pytest.mark.parametrize("has_cursor", [True, False])
+def test_every_redirect_is_refused(status: int, has_cursor: bool) -> None:
+    """The token must not follow it, so it is not retried; the error names the target."""
+    response = a_response(status, {"Location": "https://a.example/\n", "Retry-After": "1"})
+    error = status_error(response, BODY, has_cursor=has_cursor)
+    assert (type(error), error.code) == (RefusedError, "AE-REDIRECT")
+    assert error.details == rf"status {status} to 'https://a.example/\n'"
+
+
+def test_a_redirect_may_name_no_target() -> None:
+    assert status_error(a_response(304), b"", has_cursor=False).details == "status 304 to ''"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        *((status, f"AE-{status}") for status in (400, 401, 403, 404, 429, 500)),
+        *((status, "AE-500") for status in RETRIED[3:]),
+        (408, "AE-TIMEOUT"),
+        *((status, "AE-STATUS") for status in (100, 201, 204, 206, 299, 402, 405, 410, 418, 499)),
+    ],
+)
+def test_each_status_has_its_code(status: int, code: str) -> None:
+    """A temporary failure is retried, and nothing else."""
+    error = status_error(a_response(status), BODY, has_cursor=False)
+    assert error.code == code
+    assert isinstance(error, RetryableError) == (status in RETRIED)
+    assert error.details.startswith(rf"status {status}, errCode 'no', msg 'not\nnow', vars '{{")
+
+
+def test_only_a_request_with_a_cursor_can_have_its_cursor_refused() -> None:
+    """The window is then restarted; any other 400 is an error of the request."""
+    with_cursor = status_error(a_response(400), BODY, has_cursor=True)
+    assert (type(with_cursor), with_cursor.code) == (CursorRefusedError, "AE-CURSOR-REFUSED")
+    assert with_cursor.details.startswith("status 400, errCode 'no'")
+    for status in (401, 403, 404, 422):
+        error = status_error(a_response(status), BODY, has_cursor=True)
+        assert not isinstance(error, CursorRefusedError)
+
+
+@pytest.mark.parametrize("status", RETRIED)
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": "901"}, 901.0),
+        ({"Retry-After": format_datetime(NOW + timedelta(seconds=9), usegmt=True)}, 9.0),
+        ({"Retry-After": format_datetime(NOW - timedelta(seconds=9), usegmt=True)}, 0.0),
+        ({"Retry-After": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_whatever_the_status(
+    status: int, headers: dict[str, str], seconds: float | None
+) -> None:
+    """Not only with 429; a date is relative to the service's own clock."""
+    date = {"Date": format_datetime(NOW, usegmt=True)}
+    error = status_error(a_response(status, headers | date), BODY, has_cursor=False)
+    assert isinstance(error, RetryableError)
+    assert error.retry_after_seconds == seconds
+
+
+def test_without_a_date_the_clock_of_this_machine_counts() -> None:
+    at = datetime.now(UTC) + timedelta(seconds=600)
+    header = {"Retry-After": format_datetime(at, usegmt=True)}
+    error = status_error(a_response(503, header), b"", has_cursor=False)
+    assert isinstance(error, RetryableError)
+    assert 500 < (error.retry_after_seconds or 0) <= 600
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b"<html>\n", r"body '<html>\n'"),
+        (b"", "body ''"),
+        (b"caf\xe9", r"body 'caf\\xe9'"),
+        (b"[]", "body '[]'"),
+        (b'"text"', "body '\"text\"'"),
+        (b'{"errCode": 1, "msg": null}', 'body \'{"errCode": 1, "msg": null}\''),
+        (b'{"errCode": 1, "msg": null, "vars": []}', "errCode '1', msg 'null', vars '[]'"),
+        (b"[" * 100_000, "body '" + "[" * 300),
+    ],
+)
+def test_the_service_is_quoted_as_far_as_it_can_be_read(body: bytes, shown: str) -> None:
+    """As errCode, msg and vars, or the start of what came instead of them."""
+    details = status_error(a_response(503), body, has_cursor=False).details
+    assert details.startswith(f"status 503, {shown}")
+    assert len(details) < 1000
+
+
+def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
+    """An exception as `requests` and what it stands on nest them."""
+    for wrapper in wrappers:
+        cause = wrapper(cause)
+    return cause
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "details"),
+    [
+        (exceptions.ConnectTimeout("slow"), "AE-TIMEOUT", "ConnectTimeout: 'slow'"),
+        (exceptions.ReadTimeout("slow"), "AE-TIMEOUT", "ReadTimeout: 'slow'"),
+        (ReadTimeout(None, "/", "slow"), "AE-TIMEOUT", "ReadTimeoutError: 'slow'"),  # type: ignore[arg-type]
+        (TimeoutError("slow"), "AE-TIMEOUT", "TimeoutError: 'slow'"),
+        (
+            wrapped(TimeoutError("slow"), ProtocolError, exceptions.ConnectionError),
+            "AE-TIMEOUT",
+            "TimeoutError: 'slow'",
+        ),
+        (ProtocolError("cut"), "AE-CUT", "ProtocolError: 'cut'"),
+        (DecodeError("no gzip"), "AE-CUT", "DecodeError: 'no gzip'"),
+        (
+            wrapped(InvalidHeader("two lengths"), exceptions.ConnectionError),
+            "AE-CUT",
+            "InvalidHeader: 'two lengths'",
+        ),
+        (
+            wrapped(ssl.SSLCertVerificationError("unknown"), exceptions.SSLError),
+            "AE-CERTIFICATE",
+            "SSLCertVerificationError: ",
+        ),
+        (OSError("no such bundle"), "AE-CERTIFICATE", "OSError: 'no such bundle'"),
+        (
+            wrapped(ConnectionResetError("reset"), ProtocolError, exceptions.ConnectionError),
+            "AE-CONNECTION",
+            "ConnectionResetError: 'reset'",
+        ),
+        (ConnectionResetError("reset"), "AE-CONNECTION", "ConnectionResetError: 'reset'"),
+        (
+            exceptions.ConnectionError(MaxRetryError(None, "/", ValueError("inner"))),  # type: ignore[arg-type]
+            "AE-CONNECTION",
+            "ValueError: 'inner'",
+        ),
+        (exceptions.InvalidURL("odd"), "AE-ADDRESS", "InvalidURL: 'odd'"),
+        (UnicodeError("odd"), "AE-ADDRESS", "UnicodeError: 'odd'"),
+    ],
+)
+def test_each_failure_of_the_network_has_its_code(
+    error: Exception, code: str, details: str
+) -> None:
+    """The innermost exception says what happened."""
+    found = network_error(error)
+    assert found.code == code
+    assert found.details.startswith(details)
