@@ -192,6 +192,23 @@ def test_late_events_are_counted_with_the_latest() -> None:
     assert (delivery.delivered, delivery.late, delivery.latest_seconds) == (4, 2, 7.5)
 
 
+def test_the_latest_of_all_pages_counts() -> None:
+    """Wherever it comes: early or late in the run, first or last in its page."""
+    delivery = Delivery(Watermark(at(200), [], lookback_seconds=600))
+    found = []
+    for page in ([150, 190], [], [20, 120, 180], [199], [200, 300], [60, 10]):
+        delivered(delivery, a_page([(f"{time}", at(time)) for time in page]))
+        found.append((delivery.late, delivery.latest_seconds))
+    assert found == [(2, 5.0), (2, 5.0), (5, 18.0), (6, 18.0), (6, 18.0), (8, 19.0)]
+
+
+def test_without_a_bookmark_nothing_is_late() -> None:
+    delivery = Delivery(Watermark(lookback_seconds=60))
+    for time in (100, 50):
+        delivered(delivery, a_page([(f"{time}", at(time))]))
+    assert (delivery.late, delivery.latest_seconds) == (0, 0.0)
+
+
 def test_what_lies_outside_of_the_window_is_left_out_and_counted() -> None:
     """A service that ignores a bound changes nothing."""
     delivery = Delivery(Watermark())

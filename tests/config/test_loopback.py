@@ -1,0 +1,48 @@
+"""Plain http is for this machine alone: anybody else's machine would read the token."""
+
+import pytest
+
+from tap_audit_events.config.validators import base_url
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "localhost", "LocalHost", "127.0.0.1", "127.0.0.2", "127.255.255.255", "[::1]",
+        "[0:0:0:0:0:0:0:1]",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("rest", ["", ":8080", "/prefix", ":8080/prefix/"])
+def test_loopback_hosts_may_use_plain_http(host: str, rest: str) -> None:
+    """By their whole name or number, with any port and path."""
+    assert base_url(f"http://{host}{rest}") == f"http://{host}{rest}".rstrip("/")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        # names that begin, end or are spelt like a loopback host
+        "localhost.example.com", "localhost.", "localhosts", "localhost-a", "a.localhost",
+        "notlocalhost", "localhost.localdomain", "localhost4", "ip6-localhost", "loopback",
+        "127.0.0.1.example.com", "127.0.0.1.", "127.0.0.1-a", "127-0-0-1.example.com",
+        "a.127.0.0.1", "example.com",
+        # numbers that some resolvers take for loopback, and numbers of other machines
+        "0x7f.1", "0x7f.0.0.1", "0x7f000001", "127.1", "127.0.1", "2130706433", "017700000001",
+        "0177.0.0.1", "127.0.0.01", "127.0.0.256", "0", "0.0.0.1", "10.0.0.1", "128.0.0.1",
+        "126.255.255.255", "192.168.0.1", "169.254.0.1",
+        "[::]", "[::2]", "[::ffff:10.0.0.1]", "[fe80::1%25lo]", "[2001:db8::1]",
+        # another host after what looks like one
+        "[::1].example.com", "[::1]example.com", "example.com[::1]", "127.0.0.1@evil.example",
+        "localhost@evil.example", "localhost:1@evil.example", "localhost:pw@evil.example",
+        "evil.example#@localhost", "evil.example?@localhost", "evil.example\\@localhost",
+        "evil.example/@localhost", "localhost%2eevil.example", "localhost%00.evil.example",
+        "localhost,evil.example", "localhost;evil.example", "localhost .evil.example",
+        "localhost\t.evil.example", "loc\u0430lhost", "\uff4cocalhost", "127\u30020\u30020\u30021",
+    ],
+)  # fmt: skip
+def test_look_alikes_may_not(host: str) -> None:
+    """Whatever a library would make of them."""
+    with pytest.raises(ValueError, match=r"^(must|has|is not)\b"):
+        base_url(f"http://{host}")
+    with pytest.raises(ValueError, match=r"^(must|has|is not)\b"):
+        base_url(f"http://{host}:8080/v1")

@@ -1,0 +1,171 @@
+"""The token goes to one origin, and a token that was rotated is secret from the start."""
+
+from pathlib import Path
+
+import pytest
+from requests import PreparedRequest, Request, Response
+
+from tap_audit_events.errors import redaction
+from tap_audit_events.errors.exceptions import RefusedError
+from tap_audit_events.errors.redaction import MASK, contains_secret, redact
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tests.service.scripted import LoggedLines
+
+BASE_URL = "https://api.example.com/prefix"
+
+
+@pytest.fixture(autouse=True)
+def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_secrets", [])
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text("acme_pat_first")
+    return path
+
+
+@pytest.fixture
+def logger() -> LoggedLines:
+    return LoggedLines()
+
+
+@pytest.fixture
+def by_file(token_file: Path, logger: LoggedLines) -> AccessTokenAuthenticator:
+    return AccessTokenAuthenticator(
+        token="acme_pat_first", base_url=BASE_URL, token_file=str(token_file), logger=logger
+    )
+
+
+def a_request(url: str = f"{BASE_URL}/v1/x") -> PreparedRequest:
+    return Request("GET", url).prepare()
+
+
+def header_of(authenticator: AccessTokenAuthenticator) -> str:
+    value: str = authenticator(a_request()).headers["Authorization"]
+    return value
+
+
+def refused(authenticator: AccessTokenAuthenticator) -> Response:
+    """A response to a request with the token of now."""
+    response = Response()
+    response.request = authenticator(a_request())
+    return response
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [
+        (BASE_URL, f"{BASE_URL}/v1/x"),
+        (BASE_URL, "https://api.example.com/elsewhere"),
+        (BASE_URL, "https://api.example.com:443/x"),
+        (BASE_URL, "https://API.example.com/x"),
+        ("https://api.example.com:443", "https://api.example.com/x"),
+        ("http://localhost", "http://localhost:80/x"),
+        ("http://localhost:80", "http://localhost/x"),
+        ("http://localhost:8080", "http://localhost:8080/x"),
+    ],
+)
+def test_the_origin_of_the_base_url_receives_the_token(base_url: str, url: str) -> None:
+    """The same scheme, host and port, however they are written."""
+    authenticator = AccessTokenAuthenticator(
+        token="acme_pat_first", base_url=base_url, token_file=None, logger=LoggedLines()
+    )
+    request = authenticator(a_request(url))
+    assert request.headers["Authorization"] == "Bearer acme_pat_first"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://api.example.com/prefix/v1/x",
+        "http://api.example.com:443/prefix/v1/x",
+        "https://api.example.com:8443/prefix/v1/x",
+        "https://api.example.com:80/prefix/v1/x",
+        "https://api.example.com.evil.example/prefix/v1/x",
+        "https://evil.example/https://api.example.com/prefix/",
+        "https://example.com/prefix/v1/x",
+        "https://api.example.com@evil.example/prefix/",
+    ],
+)
+def test_no_other_origin_does(url: str, by_file: AccessTokenAuthenticator) -> None:
+    """The request is refused before it is sent."""
+    request = a_request(url)
+    with pytest.raises(RefusedError, match="AE-REDIRECT"):
+        by_file(request)
+    assert "Authorization" not in request.headers
+
+
+def test_a_request_without_a_url_is_refused(by_file: AccessTokenAuthenticator) -> None:
+    with pytest.raises(RefusedError, match="AE-REDIRECT"):
+        by_file(PreparedRequest())
+
+
+@pytest.mark.parametrize("token", ["acme_pat_second", "acme_pat_first2", "other-token"])
+def test_a_rotated_token_is_secret_as_soon_as_it_is_read(
+    token: str, token_file: Path, by_file: AccessTokenAuthenticator, logger: LoggedLines
+) -> None:
+    """In logs, in STATE and in SCHEMA: before the first request carries it."""
+    response = refused(by_file)
+    token_file.write_text(f"{token}\n")
+    assert by_file.has_new_token(response)
+    assert contains_secret(f"is {token}")
+    assert redact(f"is {token}.") == f"is {MASK}."
+    assert header_of(by_file) == f"Bearer {token}"
+    assert logger.lines == ["access_token_file holds a new token: the run continues with it"]
+
+
+def test_each_of_several_rotated_tokens_stays_secret(
+    token_file: Path, by_file: AccessTokenAuthenticator, logger: LoggedLines
+) -> None:
+    tokens = ["acme_pat_second", "acme_pat_third", "acme_pat_fourth"]
+    for token in tokens:
+        response = refused(by_file)
+        token_file.write_text(token)
+        assert by_file.has_new_token(response)
+        assert header_of(by_file) == f"Bearer {token}"
+    assert redact(" ".join(tokens)) == " ".join([MASK] * 3)
+    assert len(logger.lines) == 3
+
+
+def test_a_token_that_another_thread_has_read_is_new_too(
+    token_file: Path, by_file: AccessTokenAuthenticator, logger: LoggedLines
+) -> None:
+    """Requests that were refused together read the file once."""
+    responses = [refused(by_file) for _ in range(3)]
+    token_file.write_text("acme_pat_second")
+    assert by_file.has_new_token(responses[0])
+    token_file.unlink()
+    assert [by_file.has_new_token(response) for response in responses] == [True] * 3
+    assert not by_file.has_new_token(refused(by_file))
+    assert len(logger.lines) == 2  # the new token, and that the file is gone
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [("acme_pat_first", None), ("acme_pat_first\n", None), ("", "is empty"), ("a b", "one word")],
+)
+def test_a_file_without_a_new_token_changes_nothing(
+    content: str,
+    problem: str | None,
+    token_file: Path,
+    by_file: AccessTokenAuthenticator,
+    logger: LoggedLines,
+) -> None:
+    """If it cannot be used, a line says why."""
+    response = refused(by_file)
+    token_file.write_text(content)
+    assert not by_file.has_new_token(response)
+    assert header_of(by_file) == "Bearer acme_pat_first"
+    assert len(logger.lines) == (problem is not None)
+    for line in logger.lines:
+        assert line.startswith("access_token_file ")
+        assert str(problem) in line
+
+
+def test_a_token_by_value_never_changes() -> None:
+    authenticator = AccessTokenAuthenticator(
+        token="acme_pat_first", base_url=BASE_URL, token_file=None, logger=LoggedLines()
+    )
+    assert authenticator.has_new_token(refused(authenticator)) is False

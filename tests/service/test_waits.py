@@ -1,0 +1,111 @@
+"""Which requests a wait holds: a 429 all of them, any other failure the one that failed."""
+
+import json
+
+import pytest
+
+from tap_audit_events.errors.exceptions import ServiceError
+from tap_audit_events.service.rate_limiter import Permit
+from tests.service.scripted import ClientOfService, Peer, Script, client_of, scripted_service
+
+
+class Waits:
+    """Records the waits of a client instead of waiting."""
+
+    def __init__(self, client: ClientOfService, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.of_all: list[float] = []
+        self.of_one: list[float] = []
+        self.in_flight: list[int] = []
+        self._limiter = client.limiter
+        monkeypatch.setattr(client.limiter, "rate_limited", self._rate_limited)
+        monkeypatch.setattr(client.limiter, "pause", self._pause)
+
+    def _rate_limited(self, permit: Permit, seconds: float) -> None:
+        assert not permit.succeeded
+        self.of_all.append(seconds)
+        self.in_flight.append(self._limiter._rate.in_flight)
+
+    def _pause(self, seconds: float) -> None:
+        self.of_one.append(seconds)
+        self.in_flight.append(self._limiter._rate.in_flight)
+
+
+def fails(status: int, *headers: str, times: int = 1) -> Script:
+    """Responds to so many requests with a status, then with a page."""
+
+    def serve(peer: Peer) -> None:
+        for _ in range(times):
+            peer.hear()
+            lines = [f"HTTP/1.1 {status} No", "Content-Length: 0", *headers, "", ""]
+            peer.send("\r\n".join(lines).encode())
+        while peer.hear():
+            peer.respond(json.dumps({"auditEvents": []}).encode())
+
+    return serve
+
+
+@pytest.mark.parametrize("seconds", [100.0, 250.5, 900.0])
+def test_a_429_holds_all_requests(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limiter is told while the permit is held, so that no other request comes between."""
+    with scripted_service(fails(429, f"Retry-After: {seconds:g}", times=2)) as service:
+        client = client_of(service, max_retries=2)
+        waits = Waits(client, monkeypatch)
+        assert client.fetch() == []
+    assert (waits.of_all, waits.of_one) == ([seconds] * 2, [])
+    assert waits.in_flight == [1, 1]
+    assert client.limiter._rate.in_flight == 0
+
+
+@pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 599])
+@pytest.mark.parametrize("seconds", [100.0, 250.5, 900.0])
+def test_any_other_failure_holds_its_own_request(
+    status: int, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For as long as Retry-After says, whatever the status; meanwhile it holds no permit."""
+    with scripted_service(fails(status, f"Retry-After: {seconds:g}", times=2)) as service:
+        client = client_of(service, max_retries=2)
+        waits = Waits(client, monkeypatch)
+        assert client.fetch() == []
+    assert (waits.of_all, waits.of_one) == ([], [seconds] * 2)
+    assert waits.in_flight == [0, 0]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_without_retry_after_the_backoff_counts(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first wait is at most a second, the second at most two, and so on."""
+    with scripted_service(fails(status, times=4)) as service:
+        client = client_of(service, max_retries=4)
+        waits = Waits(client, monkeypatch)
+        client.fetch()
+    found = waits.of_all or waits.of_one
+    assert [each <= longest for each, longest in zip(found, (1, 2, 4, 8), strict=True)] == [
+        True
+    ] * 4
+
+
+@pytest.mark.parametrize("status", [429, 503, 408])
+def test_a_wait_beyond_a_quarter_of_an_hour_ends_the_run(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted_service(fails(status, "Retry-After: 901")) as service:
+        client = client_of(service, max_retries=2)
+        waits = Waits(client, monkeypatch)
+        with pytest.raises(ServiceError, match="AE-RETRY-AFTER"):
+            client.fetch()
+    assert waits.of_all == waits.of_one == []
+
+
+@pytest.mark.parametrize("cursor", [None, "c1", "a b&c=d+é"])
+def test_a_retry_requests_the_same_page(
+    cursor: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same cursor in the same window, whatever was in between."""
+    with scripted_service(fails(503, times=3)) as service:
+        client = client_of(service, max_retries=3)
+        Waits(client, monkeypatch)
+        client.fetch(cursor)
+    assert len(service.heard) == 4
+    assert len(set(service.heard)) == 1
+    assert ("cursor=" in service.heard[0]) == (cursor is not None)
