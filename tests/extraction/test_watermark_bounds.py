@@ -1,0 +1,71 @@
+"""Which ids the watermark holds, to the instant and to the number."""
+
+import pytest
+
+from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE, Watermark
+from tests.extraction.test_watermark import at, deliver, digests_in
+
+BOOKMARK = 1000
+LOOKBACK = 60
+
+
+def delivered_at(times: dict[int, int], longest_memory: int = 10**6) -> Watermark:
+    """A watermark after so many events at each time, then one at the bookmark."""
+    watermark = Watermark(lookback_seconds=LOOKBACK, longest_memory=longest_memory)
+    for time, count in times.items():
+        deliver(watermark, [(f"{time}-{n}", at(time)) for n in range(count)])
+    deliver(watermark, [("newest", at(BOOKMARK))])
+    return watermark
+
+
+@pytest.mark.parametrize(
+    ("time", "is_in_lookback"), [(399, False), (400, True), (401, True), (999, True)]
+)
+def test_the_lookback_begins_with_its_first_instant(time: int, is_in_lookback: bool) -> None:
+    """As much of it is held as the memory allows; only of what is before it a few thousand."""
+    watermark = delivered_at({time: 6000})
+    assert len(watermark._held) == (6001 if is_in_lookback else LONGEST_MEMORY_BEFORE)
+    assert len(digests_in(watermark)) == (6001 if is_in_lookback else 1)
+    assert len(deliver(watermark, [(f"{time}-0", at(time))])) == (not is_in_lookback)
+    assert not watermark.forgot
+    assert watermark.ids_from == at(400)
+    assert watermark.short_reach_seconds is None
+
+
+@pytest.mark.parametrize(("memory", "forgot"), [(6000, True), (6001, False), (6002, False)])
+def test_the_memory_holds_exactly_as_many_ids_as_it_says(memory: int, forgot: bool) -> None:
+    """One more, and the oldest instant is forgotten; the next run starts after it."""
+    watermark = delivered_at({400: 1000, 500: 5000}, memory)
+    assert watermark.forgot == forgot
+    assert len(digests_in(watermark)) == (5001 if forgot else 6001)
+    assert (at(400) < watermark.ids_from < at(401)) == forgot
+    assert (watermark.ids_from == at(400)) != forgot
+    reach = watermark.short_reach_seconds
+    assert reach is None if not forgot else reach == pytest.approx(60, abs=1e-3)
+
+
+@pytest.mark.parametrize("until", [398, 399, 400, 401, 402])
+def test_a_group_of_ids_expires_with_its_own_instant(until: int) -> None:
+    """An id leaves STATE when its group's instant leaves the lookback, whatever others do."""
+    groups = [Group(at(until), digests_of(["a", "b"])), Group(at(900), digests_of(["c"]))]
+    watermark = Watermark(at(950), groups, ids_from=at(0), lookback_seconds=LOOKBACK)
+    deliver(watermark, [("newest", at(BOOKMARK))])
+    kept = [group.until for group in watermark.groups]
+    assert kept == [at(until)] * (until >= 400) + [at(900), at(BOOKMARK)]
+    again = Watermark(at(BOOKMARK), watermark.groups, lookback_seconds=LOOKBACK)
+    page = [("a", at(until)), ("b", at(until - 1)), ("c", at(890)), ("newest", at(BOOKMARK))]
+    assert deliver(again, page) == ([] if until >= 400 else ["a", "b"])
+
+
+def test_an_id_of_a_group_is_known_up_to_the_groups_instant() -> None:
+    """Later than that, an event with the same id is another run's."""
+    for time, is_known in ((899, True), (900, True), (901, False)):
+        watermark = Watermark(at(950), [Group(at(900), digests_of(["a"]))], lookback_seconds=60)
+        assert deliver(watermark, [("a", at(time))]) == ([] if is_known else ["a"])
+
+
+@pytest.mark.parametrize(("now", "is_ahead"), [(999, True), (1000, False), (1001, False)])
+def test_a_bookmark_is_ahead_of_every_earlier_instant(now: int, is_ahead: bool) -> None:
+    assert Watermark(at(BOOKMARK)).is_ahead_of(at(now)) == is_ahead
+    assert not Watermark().is_ahead_of(at(now))
