@@ -1,6 +1,7 @@
 """Which requests a wait holds: a 429 all of them, any other failure the one that failed."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -109,3 +110,23 @@ def test_a_retry_requests_the_same_page(
     assert len(service.heard) == 4
     assert len(set(service.heard)) == 1
     assert ("cursor=" in service.heard[0]) == (cursor is not None)
+
+
+@pytest.mark.parametrize("cursor", [None, "c1"])
+def test_a_newer_token_requests_the_same_page_without_a_wait(
+    cursor: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is sent again within the same permit, and counts as a retry."""
+    path = tmp_path / "token"
+    path.write_text("acme_pat_scripted")
+    path.chmod(0o600)
+    with scripted_service(fails(401)) as service:
+        by_file = {"access_token": None, "access_token_file": str(path)}
+        client = client_of(service, **by_file, max_retries=0)
+        waits = Waits(client, monkeypatch)
+        path.write_text("acme_pat_rotated")
+        client.fetch(cursor)
+    assert len(service.heard) == 2
+    assert len(set(service.heard)) == 1
+    assert (client.limiter.requests, client.limiter.retries) == (2, 1)
+    assert waits.of_all == waits.of_one == []
