@@ -29,7 +29,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long soak fuzz bench check fix docs test-matrix audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (def
 
 fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MINUTES (default 5); FUZZ_ARGS='--only pages --keep'
 	@.tools/fuzz/bin/python -m tests.fuzzing --minutes $(MINUTES) $(FUZZ_ARGS)
+
+mutate: .tools/mutate/.installed ## Try which small changes to the code no test notices; MUTATE_ARGS='events extraction.plan'
+	@.tools/mutate/bin/python -m tests.mutation $(MUTATE_ARGS)
 
 bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
@@ -93,10 +96,11 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
+	$(COMPILE) --output-file requirements/mutate.txt --extra sandbox --group test pyproject.toml requirements/mutate.in >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
 
 clean: ## Remove everything that was installed or generated here
-	rm -rf .venv .tools .meltano .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/output
+	rm -rf .venv .tools .meltano mutants .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist demo/output
 	find output -type f ! -name .gitignore -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -127,7 +131,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 
 # Each environment is created again for another Python, and updated if its pins change.
 .venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
-.tools/bench-dlt/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+.tools/bench-dlt/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/mutate/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
 
@@ -162,10 +166,15 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@$(EDITABLE) --python .tools/bench/bin/python
 	@touch $@
 
-# The package itself is imported from this folder.
+# For these two, the package itself is imported from this folder.
 .tools/fuzz/.installed: .tools/fuzz/pyvenv.cfg requirements/fuzz.txt
 	@echo "Setting up the fuzzer in .tools/fuzz"
 	@$(SYNC) --python .tools/fuzz/bin/python requirements/fuzz.txt
+	@touch $@
+
+.tools/mutate/.installed: .tools/mutate/pyvenv.cfg requirements/mutate.txt
+	@echo "Setting up the mutation tester in .tools/mutate"
+	@$(SYNC) --python .tools/mutate/bin/python requirements/mutate.txt
 	@touch $@
 
 .tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt

@@ -1,9 +1,10 @@
 """The range of a run, and what is asked for it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.events.instants import Instant, later, parse_instant, whole_second
+from tap_audit_events.events.instants import Instant, later, parse_instant, text_of, whole_second
 from tap_audit_events.events.window import Window, run_window
 from tests.extraction.test_watermark import at
 
@@ -65,3 +66,44 @@ def test_a_window_from_the_oldest_event_asks_no_start() -> None:
     window = Window(None, at(0))
     assert window.start_time is None
     assert str(window) == "the oldest event to 2026-01-01T00:00:00Z"
+
+
+def test_an_instant_belongs_to_one_of_two_neighbors() -> None:
+    """`until` is the first instant that belongs to the next window, whatever `end` is."""
+    window, following = Window(at(100), at(900), until=at(205)), Window(at(205), at(900))
+    times = (99, 100, 101, 204, 205, 206, 899, 900, 901)
+    belongs = [(window.holds(at(time)), following.holds(at(time))) for time in times]
+    before, first, second, after = (False, False), (True, False), (False, True), (False, False)
+    assert belongs == [before, first, first, first, second, second, second, second, after]
+
+
+@pytest.mark.parametrize(
+    ("window", "covered"),
+    [
+        (Window(at(103), at(198)), (100, 200)),
+        (Window(at(100), at(200)), (100, 200)),
+        (Window(at(103), at(900), until=at(198)), (100, 200)),
+        (Window(None, at(198)), (-(10**6), 200)),
+        (Window(None, at(900), until=at(200)), (-(10**6), 200)),
+    ],
+)
+def test_a_request_covers_whole_seconds(window: Window, covered: tuple[int, int]) -> None:
+    """What a response may hold is the range that was requested, bounds included."""
+    first, last = covered
+    times = (first - 1, first, first + 1, last - 1, last, last + 1)
+    inside = [window.requests(at(time)) for time in times]
+    assert inside == [window.start is None, True, True, True, True, False]
+    assert window.end_time == text_of(at(last))
+
+
+@pytest.mark.parametrize(
+    ("window", "shown"),
+    [
+        (Window(at(3), at(50)), "2026-01-01T00:00:00.3Z to 2026-01-01T00:00:05Z"),
+        (Window(at(3), at(50), at(40)), "2026-01-01T00:00:00.3Z to 2026-01-01T00:00:04Z"),
+        (Window(None, at(50), at(40)), "the oldest event to 2026-01-01T00:00:04Z"),
+    ],
+)
+def test_a_window_is_shown_with_its_bounds(window: Window, shown: str) -> None:
+    """In errors and in the log."""
+    assert str(window) == shown

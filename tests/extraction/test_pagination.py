@@ -65,7 +65,7 @@ def test_only_a_page_without_a_cursor_is_the_last(sizes: list[int]) -> None:
     ids = [[f"{number}-{each}" for each in range(size)] for number, size in enumerate(sizes)]
     pages = [a_page(each, f"{number}") for number, each in enumerate(ids)]
     paginator = Paginator()
-    assert paginator.cursor is None
+    assert (paginator.cursor, paginator.is_finished) == (None, False)
     assert follow(iter([*pages, a_page([], None)]), 1000, paginator) == len(sizes) + 1
     assert paginator.is_finished
     assert paginator.cursor is None
@@ -106,6 +106,43 @@ def test_a_long_cycle_of_cursors_is_noticed(length: int, before: int) -> None:
     assert number > length
 
 
+@pytest.mark.parametrize(("again", "is_noticed"), [(0, False), (1, True), (2, True), (1000, True)])
+def test_exactly_the_newest_cursors_are_remembered(again: int, is_noticed: bool) -> None:
+    """After 1,001 cursors, the first may come again; the error quotes the one that did."""
+    paginator = Paginator()
+    for number in range(RECENT_CURSORS + 1):
+        paginator.advance(a_page([f"{number}"], f"cursor {number}"))
+    page = a_page(["new"], f"cursor {again}")
+    if not is_noticed:
+        paginator.advance(page)
+        return
+    with pytest.raises(ContractError, match=f"AE-CURSOR-REPEATED: .*nextCursor 'cursor {again}'"):
+        paginator.advance(page)
+
+
+@pytest.mark.parametrize(("length", "noticed_at"), [(1001, 2025), (1500, 3548), (5000, 13192)])
+def test_a_cycle_is_noticed_by_a_cursor_that_is_kept_longer(length: int, noticed_at: int) -> None:
+    """The cursors of pages 1, 2, 4, 8 and so on are each kept until the next of them."""
+    cursors = cycle(map(str, range(length)))
+    pages = (a_page([f"{number}"], next(cursors)) for number in count())
+    assert pages_until_error(pages, 4 * length) == ("AE-CURSOR-REPEATED", noticed_at)
+
+
+@pytest.mark.parametrize(("length", "noticed_at"), [(6, 38), (7, 39), (100, 612)])
+def test_a_page_from_long_ago_may_come_three_times(length: int, noticed_at: int) -> None:
+    """The pages 1, 2, 4, 8 and so on are each kept until the next; the fourth return ends it."""
+    same = [[f"{number}"] for number in range(length)]
+    assert pages_until_error(repeated(same), 10 * length) == ("AE-NO-PROGRESS", noticed_at)
+
+
+def test_the_errors_say_how_many_pages_came() -> None:
+    """In a row without events, or in all without news."""
+    with pytest.raises(ContractError, match=r"AE-EMPTY-PAGES: .*\(1001 in a row\)"):
+        follow((a_page([], f"{number}") for number in count()), 2000)
+    with pytest.raises(ContractError, match=r"AE-NO-PROGRESS: .*\(after 32 pages\)"):
+        follow(repeated([["1"]]), 100)
+
+
 def test_after_a_restart_the_same_cursors_may_come() -> None:
     """The window is then requested without a cursor."""
     paginator = Paginator()
@@ -123,8 +160,8 @@ def test_after_a_restart_the_same_cursors_may_come() -> None:
 
 def test_a_thousand_empty_pages_are_read() -> None:
     """A service that filters after it has read its index may send many."""
-    empty = (a_page([], f"empty {number}") for number in range(MOST_EMPTY_PAGES))
-    pages = [*empty, a_page(["1"], "after"), *empty, a_page([], None)]
+    empty = [a_page([], f"empty {number}") for number in range(2 * MOST_EMPTY_PAGES)]
+    pages = [*empty[:1000], a_page(["1"], "after"), *empty[1000:], a_page([], None)]
     assert MOST_EMPTY_PAGES == 1000
     assert follow(iter(pages), 5000) == len(pages)
 

@@ -1,0 +1,42 @@
+"""Mutation testing: which small mistakes in the code no test would notice."""
+
+from typing import Final
+
+MODULES: Final = "MUTATION_MODULES"
+"""The environment variable that names the modules in question, separated by spaces."""
+
+_PAGES = ("events/test_page",)
+_INSTANTS = ("events/test_instants", "events/test_window")
+_SOCKETS = ("service/test_body", "service/test_client", "service/test_connection")
+
+TESTS_OF: Final = {
+    "errors.redaction": ("errors/test_masking",),
+    "events.exact_json": _PAGES,
+    "events.instants": _INSTANTS,
+    "events.page": _PAGES,
+    "events.text_repair": _PAGES,
+    "events.window": _INSTANTS,
+    "extraction.concurrency": ("extraction/test_concurrency",),
+    "extraction.delivery": ("extraction/test_delivery",),
+    "extraction.forecast": ("extraction/test_forecast", "extraction/test_plan"),
+    "extraction.id_groups": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
+    "extraction.pagination": ("extraction/test_pagination",),
+    "extraction.plan": ("extraction/test_plan", "extraction/test_plan_faults"),
+    "extraction.request_budget": ("extraction/test_request_budget",),
+    "extraction.shutdown": ("extraction/test_workers",),
+    "extraction.watermark": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
+    "extraction.watermark_json": ("extraction/test_watermark_json",),
+    "extraction.window_reader": ("extraction/test_window_reader",),
+    "extraction.window_sizes": ("extraction/test_forecast", "extraction/test_plan"),
+    "extraction.workers": ("extraction/test_workers",),
+    "service.adaptive_rate": ("service/test_adaptive_rate",),
+    "service.authenticator": ("service/test_authenticator",),
+    "service.body": _SOCKETS,
+    "service.client": ("service/test_waits", *_SOCKETS),
+    "service.connection": _SOCKETS,
+    "service.rate_limiter": ("service/test_rate_limiter",),
+    "service.responses": ("service/test_responses",),
+    "service.retries": ("service/test_retries",),
+    "service.retry_after": ("service/test_retry_after",),
+}
+"""The modules that are mutated, with the files of their unit tests: none that starts processes."""

@@ -1,0 +1,138 @@
+"""Mutation testing: ``python -m tests.mutation extraction.watermark events``.
+
+Makes small changes to the code, one at a time, and runs the tests of the changed module. A change
+that no test notices survives; the exit code is 1 if one does that `equivalent.toml` does not list.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mutmut.mutation.data import SourceFileMutationData
+from mutmut.mutation.diff_apply import get_diff_for_mutant
+from mutmut.stats import status_by_exit_code
+from mutmut.utils.file_utils import walk_mutatable_files
+
+from tests.mutation import MODULES, TESTS_OF
+
+PACKAGE = "tap_audit_events"
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+KILLED = frozenset({"killed", "timeout", "segfault"})
+
+
+class Survivor(NamedTuple):
+    """A change that no test notices.
+
+    Attributes:
+        name: as mutmut knows it.
+        function: its module and function, such as ``events.window.Window.holds``.
+        before: the changed lines as they were, without indentation.
+        after: the changed lines as they are.
+    """
+
+    name: str
+    function: str
+    before: str
+    after: str
+
+
+def main() -> None:
+    """Test the mutants of some modules; the exit code is 1 if one survives and is not listed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
+    parser.add_argument(
+        "names", nargs="*", help="folders or modules, such as events.window; default all"
+    )
+    parser.add_argument("--report", action="store_true", help="only show the results of before")
+    arguments = parser.parse_args()
+    modules = [each for each in TESTS_OF if is_wanted(each, arguments.names)]
+    if not arguments.report:
+        patterns = [f"{PACKAGE}.{module}.*" for module in modules]
+        subprocess.run(
+            [sys.executable, "-m", "mutmut", "run", "--max-children", "1", *patterns],
+            env={**os.environ, MODULES: " ".join(modules)},
+            check=True,
+        )
+    if unexplained := report(tuple(f"{PACKAGE}.{module}." for module in modules)):
+        sys.exit(f"{unexplained} mutants survive that {EQUIVALENT.name} does not list.")
+
+
+def is_wanted(module: str, names: Sequence[str]) -> bool:
+    """Whether a module is named, or its folder, or nothing."""
+    return not names or module in names or module.partition(".")[0] in names
+
+
+def report(wanted: tuple[str, ...]) -> int:
+    """Print the survivors that are not listed, and the score of each folder; return how many."""
+    killed, listed, unexplained = Counter[str](), Counter[str](), Counter[str]()
+    known = listed_survivors()
+    for path in sorted(walk_mutatable_files()):
+        data = SourceFileMutationData(path=path)
+        data.load()
+        names = [name for name in data.exit_code_by_key if name.startswith(wanted)]
+        folder = ".".join(path.with_suffix("").parts[1:2])
+        killed[folder] += sum(status(data, name) in KILLED for name in names)
+        for survivor in survivors(data, names):
+            is_listed = is_in(survivor, known)
+            (listed if is_listed else unexplained)[folder] += 1
+            if not is_listed:
+                print(f"{survivor.name}: {status(data, survivor.name)}")
+                print(f"  {survivor.function}\n  - {survivor.before}\n  + {survivor.after}")
+    for folder in sorted(killed):
+        total = killed[folder] + listed[folder] + unexplained[folder]
+        if total:
+            print(
+                f"{folder}: {killed[folder]} of {total} mutants killed;"
+                f" {listed[folder]} listed as equivalent, {unexplained[folder]} not listed"
+            )
+    return unexplained.total()
+
+
+def status(data: SourceFileMutationData, name: str) -> str:
+    """What became of a mutant."""
+    return str(status_by_exit_code[data.exit_code_by_key[name]])
+
+
+def survivors(data: SourceFileMutationData, names: Iterable[str]) -> Iterator[Survivor]:
+    """The mutants that were not killed."""
+    for name in names:
+        if status(data, name) in KILLED:
+            continue
+        lines = str(get_diff_for_mutant(name, path=data.path)).splitlines()[3:]
+        before = [line[1:].strip() for line in lines if line.startswith("-")]
+        after = [line[1:].strip() for line in lines if line.startswith("+")]
+        yield Survivor(name, function_of(name), " ".join(before), " ".join(after))
+
+
+def function_of(name: str) -> str:
+    """The function of a mutant: ``a.b.xǁCǁd__mutmut_1`` is in ``b.C.d``."""
+    module, _, function = name.rpartition("__mutmut_")[0].rpartition(".")
+    path = function.removeprefix("xǁ").removeprefix("x_").replace("ǁ", ".")
+    return f"{module.removeprefix(f'{PACKAGE}.')}.{path}"
+
+
+def listed_survivors() -> list[dict[str, object]]:
+    """The entries of `equivalent.toml`; each has to say why."""
+    entries: list[dict[str, object]] = tomllib.loads(EQUIVALENT.read_text())["mutants"]
+    for entry in entries:
+        if not {"function", "before", "why"} <= entry.keys():
+            sys.exit(f"{EQUIVALENT.name}: an entry needs function, before and why: {entry}")
+    return entries
+
+
+def is_in(survivor: Survivor, known: Iterable[dict[str, object]]) -> bool:
+    """Whether an entry lists it; an entry without `after` allows any change of its lines."""
+    return any(
+        (entry["function"], entry["before"]) == (survivor.function, survivor.before)
+        and survivor.after in (entry.get("after") or [survivor.after])  # type: ignore[operator]
+        for entry in known
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Pytest's settings for mutation testing: only tests of the mutated module, with few examples.
+
+A property is tried with the same examples each time, or its result would be chance.
+"""
+
+import os
+from typing import Final
+
+import pytest
+from hypothesis import settings
+
+from tests.mutation import MODULES, TESTS_OF
+
+SECONDS_OF_A_MUTANT: Final = 30
+SECONDS: Final = 300
+"""A test that runs longer fails; a change may make a loop endless."""
+
+settings.register_profile("mutation", derandomize=True, deadline=None, max_examples=30)
+settings.load_profile("mutation")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Replace what mutmut would run by the test files of the modules in question."""
+    _, _, mutant = os.environ.get("MUTANT_UNDER_TEST", "").partition("tap_audit_events.")
+    config.option.timeout = SECONDS_OF_A_MUTANT if mutant else SECONDS
+    modules = [".".join(mutant.split(".")[:2])] if mutant else os.environ[MODULES].split()
+    files = [file for module in modules for file in TESTS_OF[module]]
+    config.args[:] = [f"tests/{file}.py" for file in dict.fromkeys(files)]
