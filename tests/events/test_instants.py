@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 from tap_audit_events.events.instants import (
     EARLIEST,
     LATEST,
+    brief,
     instant_of,
     later,
+    microseconds,
     next_whole_second,
     parse_instant,
+    seconds_between,
     text_of,
     utc_instants,
     utc_text,
@@ -156,3 +159,55 @@ def test_a_datetime_becomes_its_instant() -> None:
     """The clock's reading is an instant of its own zone."""
     moment = datetime(2026, 1, 2, 3, 4, 5, 60000, tzinfo=timezone(timedelta(hours=2)))
     assert text_of(instant_of(moment)) == "2026-01-02T01:04:05.06Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("0001-01-01T00:00:00Z", 0),
+        ("0001-01-01T00:00:01Z", 10**6),
+        ("0001-01-01T00:00:00.1Z", 10**5),
+        ("0001-01-01T00:00:00.000001Z", 1),
+        ("0001-01-01T00:00:00.0000019Z", 1),
+        ("0001-01-08T01:00:00.25Z", (7 * 86400 + 3600) * 10**6 + 250_000),
+        ("1970-01-01T00:00:00.123456789Z", 719_162 * 86400 * 10**6 + 123_456),
+    ],
+)
+def test_microseconds_are_counted_from_the_year_1(text: str, count: int) -> None:
+    """Digits beyond them are cut off."""
+    assert microseconds(parse_instant(text)) == count
+
+
+@pytest.mark.parametrize(
+    ("earlier", "until", "seconds"),
+    [
+        ("2026-01-31T00:00:00Z", "2026-01-31T00:00:00Z", 0.0),
+        ("2026-01-31T00:00:00Z", "2026-02-01T00:00:01.5Z", 86401.5),
+        ("2026-01-31T00:00:00.5Z", "2026-01-31T00:00:00Z", -0.5),
+        ("2026-01-31T00:00:00.000001Z", "2026-01-31T00:00:00.000004Z", 3e-6),
+        ("0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", 315_537_897_599.0),
+    ],
+)
+def test_seconds_between_two_instants(earlier: str, until: str, seconds: float) -> None:
+    assert seconds_between(parse_instant(earlier), parse_instant(until)) == seconds
+
+
+def test_for_people_a_long_fraction_is_cut() -> None:
+    assert brief(parse_instant("2026-01-31T00:00:00Z")) == "2026-01-31T00:00:00Z"
+    digits = "123456789012345"
+    shown = brief(parse_instant(f"2026-01-31T00:00:00.{digits}Z"))
+    assert shown == f"2026-01-31T00:00:00.{digits[:12]}Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "up"),
+    [
+        ("2026-01-31T23:59:59Z", "2026-01-31T23:59:59"),
+        ("2026-01-31T23:59:59.000000000001Z", "2026-02-01T00:00:00"),
+        ("9999-12-31T23:59:59.5Z", LATEST),
+        ("0001-01-01T00:00:00.5Z", "0001-01-01T00:00:01"),
+    ],
+)
+def test_the_next_whole_second(text: str, up: str) -> None:
+    """The instant itself if it is whole; time ends with the year 9999."""
+    assert next_whole_second(parse_instant(text)) == up

@@ -11,7 +11,7 @@ _SOCKETS = ("service/test_body", "service/test_client", "service/test_connection
 
 TESTS_OF: Final = {
     "errors.redaction": ("errors/test_masking",),
-    "events.exact_json": _PAGES,
+    "events.exact_json": ("events/test_exact_json",),
     "events.instants": _INSTANTS,
     "events.page": _PAGES,
     "events.text_repair": _PAGES,

@@ -15,7 +15,7 @@ SECONDS_OF_A_MUTANT: Final = 30
 SECONDS: Final = 300
 """A test that runs longer fails; a change may make a loop endless."""
 
-settings.register_profile("mutation", derandomize=True, deadline=None, max_examples=30)
+settings.register_profile("mutation", derandomize=True, deadline=None, max_examples=12)
 settings.load_profile("mutation")
 
 

@@ -1,0 +1,81 @@
+"""JSON to Python and back: every digit of every number stays."""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.events.exact_json import HugeNumber, encode, read_record
+
+NINES, LONG = "9" * 4000, "9" * 4400
+HUGE = "1e999999999999999999999"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0),
+        ("-12", -12),
+        ("18446744073709551616", 2**64),
+        (NINES, int(NINES)),
+        (f"-{NINES[1:]}", -int(NINES[1:])),
+        (LONG, Decimal(LONG)),
+        (f"-{LONG}", Decimal(f"-{LONG}")),
+        ("0.10", Decimal("0.10")),
+        ("-1.50e-7", Decimal("-1.50E-7")),
+        ("1E+400", Decimal("1E+400")),
+        ("0.1000000000000000055511151231257827", Decimal("0.1000000000000000055511151231257827")),
+        (HUGE, HugeNumber(HUGE)),
+        (f"-{HUGE}", HugeNumber(f"-{HUGE}")),
+        ('"1.0"', "1.0"),
+        ("true", True),
+        ("null", None),
+    ],
+)
+@pytest.mark.parametrize("other", ["0", HUGE, LONG])
+def test_a_number_is_what_holds_all_its_digits(text: str, value: Any, other: str) -> None:
+    """Whatever else is in the event, and wherever in it the number stands."""
+    record = read_record(f'{{"a": {text}, "b": [{{"c": {text}}}], "other": {other}}}'.encode())
+    for found in (record["a"], record["b"][0]["c"]):
+        assert (type(found), str(found)) == (type(value), str(value))
+        assert found == value
+
+
+@pytest.mark.parametrize("text", ["0.10", "-12", NINES, LONG, "1E+400", HUGE, f"-{HUGE}"])
+def test_a_number_leaves_as_it_came(text: str) -> None:
+    body = f'{{"a":{text},"b":["é",{text}]}}'.encode()
+    assert encode(read_record(body)) == body
+    assert encode(read_record(msgspec.Raw(body))) == body
+
+
+def test_huge_numbers_are_equal_if_their_digits_are() -> None:
+    """A new name in an event is noticed by comparison, so they are hashable too."""
+    one, same, other = HugeNumber(HUGE), HugeNumber(HUGE), HugeNumber(f"{HUGE}0")
+    assert one == same
+    assert len({one, same, other}) == 2
+    assert one != other
+    assert one != HUGE
+    assert str(one) == HUGE
+
+
+def test_next_to_a_number_that_is_too_long_an_integer_stays_one_up_to_4000_digits() -> None:
+    """Python converts no more without a limit being lifted."""
+    record = read_record(f'{{"a": {NINES}, "b": {NINES}9, "c": {LONG}}}'.encode())
+    assert [type(value) for value in record.values()] == [int, Decimal, Decimal]
+    assert record["b"] == Decimal(f"{NINES}9")
+
+
+def test_what_is_not_json_is_not_written() -> None:
+    with pytest.raises(NotImplementedError, match="complex has no JSON form"):
+        encode({"a": 1j})
+
+
+@pytest.mark.parametrize("other", ["", f', "b": {LONG}'])
+def test_a_record_that_is_nested_too_deeply_is_an_error(other: str) -> None:
+    """It shows how the event begins."""
+    text = f'{{"id": "x"{other}, "a": {"[" * 50_000}{"]" * 50_000}}}'.encode()
+    with pytest.raises(ContractError, match="AE-NESTING") as raised:
+        read_record(text)
+    assert raised.value.details.startswith('\'{"id": "x"')
