@@ -23,6 +23,7 @@ from tap_audit_events.events.instants import (
     whole_second,
 )
 
+MIDNIGHT = "2026-01-31T00:00:00"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 moments = st.datetimes(
     min_value=datetime(2, 1, 1),  # noqa: DTZ001 - the strategy adds the zone
@@ -148,6 +149,27 @@ def test_what_is_no_instant_is_refused(text: str) -> None:
         utc_text(text)
     for texts in ([text], [text, text_of(EARLIEST)], [text_of(EARLIEST), text]):
         assert utc_instants(texts) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "instants"),
+    [
+        (["2026-01-31T23:59:59Z"], ["2026-01-31T23:59:59"]),
+        (["2026-01-31T00:00:00Z", f"{LATEST}Z"], [MIDNIGHT, LATEST]),
+        (["2026-01-31T00:00:00.5Z", "2026-01-31T00:00:00.50Z"], ["2026-01-31T00:00:00.5"] * 2),
+        (["2026-01-31T00:00:00.000Z", "2026-01-31T00:10:10Z"], [MIDNIGHT, "2026-01-31T00:10:10"]),
+        (["2026-01-31T00:00:00.100200Z"] * 3, ["2026-01-31T00:00:00.1002"] * 3),
+        (["2026-01-31T00:00:00.0000000001Z"], ["2026-01-31T00:00:00.0000000001"]),
+        (["2026-01-31T00:00:00Z", "2026-01-31T00:00:00+00:00"], None),
+        (["2026-01-31T00:00:00Z", "2026-01-31T24:00:00Z"], None),
+        (["2026-01-31T00:00:00z"], None),
+        (["2026-01-31T00:00:60Z"], None),
+    ],
+)  # fmt: skip
+def test_many_instants_at_once(texts: list[str], instants: list[str] | None) -> None:
+    """The same as one by one, if all are in UTC form."""
+    assert utc_instants(texts) == instants
+    assert instants is None or instants == [parse_instant(text) for text in texts]
 
 
 def test_no_times_have_no_instants() -> None:

@@ -202,6 +202,18 @@ def test_the_latest_of_all_pages_counts() -> None:
     assert found == [(2, 5.0), (2, 5.0), (5, 18.0), (6, 18.0), (6, 18.0), (8, 19.0)]
 
 
+def test_what_was_written_is_counted_once() -> None:
+    """However often it is committed."""
+    delivery = Delivery(Watermark())
+    page = a_page([("a", at(1)), ("b", at(2))])
+    delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=False))
+    for _ in range(2):
+        delivery.all_written()
+        delivery.commit()
+        delivery.commit()
+    assert delivery.delivered == 2
+
+
 def test_without_a_bookmark_nothing_is_late() -> None:
     delivery = Delivery(Watermark(lookback_seconds=60))
     for time in (100, 50):

@@ -77,6 +77,9 @@ def test_what_is_requested_again_was_wasted() -> None:
     for _ in range(9):
         budget.count(a_reader(), FULL)
     assert most_windows(budget) == 4
+    for _ in range(11):
+        budget.count(a_reader(), FULL)
+    assert most_windows(budget) == 4 + 2
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,10 @@ TESTS_OF: Final = {
     "extraction.shutdown": ("extraction/test_workers",),
     "extraction.watermark": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
     "extraction.watermark_json": ("extraction/test_watermark_json",),
-    "extraction.window_reader": ("extraction/test_window_reader",),
+    "extraction.window_reader": (
+        "extraction/test_window_restarts",
+        "extraction/test_window_reader",
+    ),
     "extraction.window_sizes": ("extraction/test_forecast", "extraction/test_plan"),
     "extraction.workers": ("extraction/test_workers",),
     "service.adaptive_rate": ("service/test_adaptive_rate",),
