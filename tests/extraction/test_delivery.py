@@ -214,6 +214,43 @@ def test_what_was_written_is_counted_once() -> None:
     assert delivery.delivered == 2
 
 
+def test_what_all_pages_were_like_is_known() -> None:
+    """One page out of order, or with an empty cursor, is enough, whatever follows."""
+    delivery = Delivery(Watermark())
+    found = []
+    for in_order, has_empty_cursor in [(True, False), (True, True), (True, False), (False, False)]:
+        page = Page(has_empty_cursor=has_empty_cursor)
+        delivery.start(ReadPage(EVERYTHING, page, in_order, completes_window=False))
+        found.append((delivery.was_in_order, delivery.had_empty_cursor))
+    delivery.start(ReadPage(EVERYTHING, Page(), in_order=True, completes_window=False))
+    found.append((delivery.was_in_order, delivery.had_empty_cursor))
+    assert found == [(True, False), (True, True), (True, True), (False, True), (False, True)]
+
+
+def test_before_the_first_page_there_is_nothing() -> None:
+    delivery = Delivery(Watermark())
+    assert (delivery.was_in_order, delivery.had_empty_cursor) == (True, False)
+    assert delivery.first_instant is None
+    assert not list(delivery.texts())
+    assert not list(delivery.records())
+    delivery.commit()
+    delivery.finish()
+    assert (delivery.delivered, delivery.repeats, delivery.outside, delivery.late) == (0, 0, 0, 0)
+
+
+def test_each_record_counts_when_the_next_is_requested() -> None:
+    """Also if what was written is committed after each."""
+    delivery = Delivery(Watermark())
+    page = a_page([(f"{time}", at(time)) for time in range(5)])
+    delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=False))
+    counts = []
+    for _ in delivery.records():
+        delivery.commit()
+        counts.append(delivery.delivered)
+    delivery.finish()
+    assert (counts, delivery.delivered) == ([0, 1, 2, 3, 4], 5)
+
+
 def test_without_a_bookmark_nothing_is_late() -> None:
     delivery = Delivery(Watermark(lookback_seconds=60))
     for time in (100, 50):

@@ -101,6 +101,23 @@ def test_a_full_memory_is_about_a_megabyte() -> None:
     assert len(json.dumps(written)) <= 1_100_000
 
 
+def test_groups_of_one_instant_are_read() -> None:
+    """They follow each other in any order."""
+    digests = ["QPieOVtmQi8", "hHLC402FT3U"]
+    value = with_ids(*[[GOLDEN["bookmark"], each] for each in digests])
+    assert sum(group.count for group in read(value).groups) == 2
+
+
+@pytest.mark.parametrize("value", [{}, GOLDEN])
+def test_lookback_and_memory_are_those_of_this_run(value: dict[str, Any]) -> None:
+    """Whatever was written, and even if nothing was."""
+    watermark = from_json(value, lookback_seconds=60, longest_memory=5)
+    deliver(watermark, [(f"{time}", at(time)) for time in range(1000, 1010)])
+    assert watermark.lookback_start == at(400)
+    assert sum(group.count for group in watermark.groups) == 5
+    assert watermark.forgot
+
+
 def with_ids(*groups: Any) -> dict[str, Any]:
     return GOLDEN | {"ids": [*groups]}
 
@@ -131,6 +148,9 @@ TIME = "2026-01-01T00:00:10Z"
         (with_ids([TIME, "QPieOVtmXp0tY"]), "a group of its ids is not base64"),
         (with_ids([TIME, "QPieOVtmXpä"]), "a group of its ids is not base64"),
         (with_ids([TIME, "\ud800"]), "a group of its ids is not base64"),
+        (with_ids([TIME, "QPieOVtm\nXp0"]), "a group of its ids is not base64"),
+        (with_ids([TIME, "QPieOVtmXp0=QPieOVtmXp0="]), "a group of its ids is not base64"),
+        (with_ids([TIME, "=QPieOVtmXp0"]), "a group of its ids is not base64"),
         (with_ids([TIME, "QPieOVtm"]), "does not consist of digests of 8 bytes"),
         (with_ids([TIME, ""]), "does not consist of digests of 8 bytes"),
         (GOLDEN | {"ids": GOLDEN["ids"][::-1]}, "its groups of ids are not in the order of time"),  # type: ignore[index]

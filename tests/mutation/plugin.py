@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from tests.mutation import MODULES, TESTS_OF
 
-SECONDS_OF_A_MUTANT: Final = 30
+SECONDS_OF_A_MUTANT: Final = 12
 SECONDS: Final = 300
 """A test that runs longer fails; a change may make a loop endless."""
 
