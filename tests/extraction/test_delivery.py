@@ -266,6 +266,15 @@ def test_what_lies_outside_of_the_window_is_left_out_and_counted() -> None:
     assert (delivery.outside, delivery.repeats) == (2, 0)
 
 
+def test_what_is_dropped_is_counted_over_all_pages() -> None:
+    """As repeats or as outside; what the next page brings for the first time is neither."""
+    delivery = Delivery(Watermark())
+    window = Window(at(10), at(20))
+    for times in ([5, 6, 10], [5, 10, 11], [10, 11, 30, 31]):
+        delivered(delivery, a_page([(f"{time}", at(time)) for time in times]), window)
+    assert (delivery.delivered, delivery.outside, delivery.repeats) == (2, 5, 3)
+
+
 def test_events_of_the_next_window_are_not_counted_as_outside() -> None:
     """Requests end at whole seconds, so a page may hold events that another window delivers."""
     delivery = Delivery(Watermark())

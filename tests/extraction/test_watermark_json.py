@@ -101,6 +101,15 @@ def test_a_full_memory_is_about_a_megabyte() -> None:
     assert len(json.dumps(written)) <= 1_100_000
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("byte", [b"\0", b"W", b"=", b"\xff"])
+def test_any_digests_survive(count: int, byte: bytes) -> None:
+    """With and without padding, whatever their last character."""
+    group = Group(at(100), byte * 8 * count)
+    written = to_json(Watermark(at(100), [group], lookback_seconds=60))
+    assert read(written).groups == [group]
+
+
 def test_groups_of_one_instant_are_read() -> None:
     """They follow each other in any order."""
     digests = ["QPieOVtmQi8", "hHLC402FT3U"]
