@@ -7,7 +7,8 @@ import os
 from typing import Final
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.mutation import MODULES, TESTS_OF
 
@@ -27,3 +28,14 @@ def pytest_configure(config: pytest.Config) -> None:
     modules = [".".join(mutant.split(".")[:2])] if mutant else os.environ[MODULES].split()
     files = [file for module in modules for file in TESTS_OF[module]]
     config.args[:] = [f"tests/{file}.py" for file in dict.fromkeys(files)]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Load what hypothesis loads on its first use, once instead of for each mutant."""
+
+    @given(st.lists(st.text() | st.binary() | st.integers() | st.floats() | st.datetimes()))
+    def load(_: object) -> None:
+        pass
+
+    if session.config.option.collectonly:
+        load()
