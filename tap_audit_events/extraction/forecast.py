@@ -39,8 +39,8 @@ class Forecast:
     """Estimates events from all that was read.
 
     An hour of the week that was hardly seen is taken to be like the same hour of other days, and
-    that to be like any other hour. If the newest pages hold more events than usual, this is expected
-    to continue, as most organizations grow; if they hold fewer, only for a while.
+    that to be like any other hour. If the newest pages hold more events than usual, more are
+    expected from then on, as most organizations grow; if they hold fewer, only for a while.
     """
 
     def __init__(self) -> None:
