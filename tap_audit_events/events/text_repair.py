@@ -41,12 +41,16 @@ def storable(body: bytes) -> bytes:
         return text
     if not text.isascii():
         text = _joined_surrogates(text)
-    return _ESCAPE.sub(lambda match: _REPLACEMENT if match[1] else match[0], text)
+    repaired = bytearray(text)
+    for match in _ESCAPE.finditer(text):
+        if match[1]:
+            repaired[match.start() : match.end()] = _REPLACEMENT  # of the same length
+    return bytes(repaired)
 
 
-def unrepaired(body: bytes) -> str:
-    """The JSON text as it came; surrogates that are encoded in UTF-8 stay surrogates."""
-    return body.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "surrogatepass")
+def may_be_repaired(text: str) -> bool:
+    """Whether a string of a repaired text may have been another one before."""
+    return "\ufffd" in text
 
 
 def is_storable(text: str) -> bool:
