@@ -175,8 +175,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.CONTRACT,
         "An event cannot be used: it needs a string id and an RFC 3339 time in occurredAt",
         "Without them the event has no place in the order, and the tap could not recognize it when"
-        " it reads it again. So that they cannot fill the memory, an id has at most 1,000 characters"
-        " and a time 100. The line says what is wrong, and shows the event.",
+        " it reads it again. An id has at most 1,000 characters and a time 100, so that they cannot"
+        " fill the memory. The line says what is wrong, and shows the event.",
         "The events before it are delivered. Report it to the service's support,"
         " or exclude it with start_date or end_date.",
     ),

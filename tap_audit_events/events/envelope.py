@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from tap_audit_events.errors.exceptions import service_error
-from tap_audit_events.events.json_members import array_members, object_members, read_scalar
 
 MOST_EVENTS: Final = 1000
 """Events of a page: more cannot be requested (interface.md, section 8)."""
@@ -48,30 +46,14 @@ def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
     return events, envelope.nextCursor
 
 
-def check_envelope(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
-    """Check that the cursor can be sent, and that no events are hidden by a repeated key.
+def check_events_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
+    """Check that no events are hidden by a repeated key.
 
     Raises:
-        ContractError: one of them is not so.
+        ContractError: the key ``auditEvents`` stands in the envelope more than once.
     """
-    try:
-        (cursor or "").encode()
-    except UnicodeEncodeError:
-        raise service_error("AE-ENVELOPE", details="nextCursor is not Unicode text") from None
     if _may_repeat_events(text, events, cursor) and _count_events_keys(text) > 1:
         raise service_error("AE-ENVELOPE", details="auditEvents stands in it more than once")
-
-
-def original_cursor(text: bytes) -> str | None:
-    """The cursor in a text that `storable` had to repair."""
-    cursor: str | None = read_scalar(dict(object_members(text)).get("nextCursor", b"null"))
-    return cursor
-
-
-def original_ids(text: bytes, count: int) -> list[str]:
-    """The ids of the first events in a text that `storable` had to repair."""
-    events = array_members(dict(object_members(text))[_EVENTS_NAME])
-    return [read_scalar(dict(object_members(event))["id"]) for event in islice(events, count)]
 
 
 def _may_repeat_events(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> bool:
@@ -84,4 +66,22 @@ def _may_repeat_events(text: bytes, events: list[msgspec.Raw], cursor: str | Non
 
 def _count_events_keys(text: bytes) -> int:
     """How often the envelope itself has the key ``auditEvents``; an event may have it as well."""
-    return sum(name == _EVENTS_NAME for name, _ in object_members(text))
+    count = 0
+
+    def note(_: type, name: str) -> _Name:
+        nonlocal count
+        count += name == _EVENTS_NAME
+        return _Name()
+
+    msgspec.json.Decoder(dict[_Name, msgspec.Raw], dec_hook=note).decode(text)
+    return count
+
+
+class _Name:
+    """A name in an object. All are equal, so that a dictionary keeps one value and no other."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Name)
+
+    def __hash__(self) -> int:
+        return 0

@@ -11,15 +11,10 @@ from typing import Annotated, Final
 import msgspec
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
-from tap_audit_events.events.envelope import (
-    check_envelope,
-    original_cursor,
-    original_ids,
-    read_envelope,
-)
+from tap_audit_events.events.envelope import check_events_come_once, read_envelope
 from tap_audit_events.events.exact_json import JsonText, encode, excerpt
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
-from tap_audit_events.events.text_repair import is_storable, may_be_repaired, storable
+from tap_audit_events.events.text_repair import storable, with_marks
 
 LONGEST_ID: Final = 1000
 """In characters. A run holds up to 100,000 ids, to recognize events that come again."""
@@ -100,13 +95,9 @@ def parse_page(body: bytes) -> Page:
     try:
         text = storable(body)
         events, cursor = read_envelope(text)
-        if text is not body and cursor and not cursor.isascii():
-            cursor = original_cursor(body)  # it is opaque, and must not be repaired
-        check_envelope(text, events, cursor)
+        check_events_come_once(text, events, cursor)
         page = _read_columns(text, events, cursor)
-        if text is not body and any(map(may_be_repaired, page.ids)):
-            return _before_unstorable_id(page, original_ids(body, len(page.ids)))
-        return page
+        return page if text is body else _with_original_keys(page, body)
     except msgspec.ValidationError as error:
         raise service_error("AE-ENVELOPE", details=sanitize(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -115,21 +106,35 @@ def parse_page(body: bytes) -> Page:
         raise service_error("AE-NESTING") from None
 
 
-def _before_unstorable_id(page: Page, originals: Sequence[str]) -> Page:
-    """The page up to the first event whose id was repaired: it might now equal another event's."""
-    for position, event_id in enumerate(originals):
-        if not is_storable(event_id):
-            problem = f"its id {sanitize(event_id)} cannot be stored as it is"
-            return replace(
-                page,
-                ids=page.ids[:position],
-                instants=page.instants[:position],
-                texts=page.texts[:position],
-                malformed=service_error(
-                    "AE-EVENT", details=f"event {position + 1} of the page: {problem}"
-                ),
-            )
+def _with_original_keys(page: Page, body: bytes) -> Page:
+    """The page of a repaired body, with the cursor as it came; it ends before a repaired id.
+
+    A cursor is opaque, and a repaired id might equal another event's.
+    """
+    if not any("\ufffd" in each for each in (page.next_cursor or "", *page.ids)):
+        return page
+    events, cursor = read_envelope(with_marks(body))
+    if (cursor or "").replace("\0", "\ufffd") != (page.next_cursor or ""):
+        raise service_error("AE-ENVELOPE", details="nextCursor is not Unicode text")
+    page = replace(page, next_cursor=cursor or None)
+    for position, event_id in enumerate(page.ids):
+        if _decode_keys(events[position]).id != event_id:
+            return _before_repaired_id(page, position)
     return page
+
+
+def _before_repaired_id(page: Page, position: int) -> Page:
+    problem = (
+        f"its id {sanitize(page.ids[position])}, with U+FFFD for NUL or a lone surrogate,"
+        " cannot be stored as it is"
+    )
+    return replace(
+        page,
+        ids=page.ids[:position],
+        instants=page.instants[:position],
+        texts=page.texts[:position],
+        malformed=service_error("AE-EVENT", details=f"event {position + 1} of the page: {problem}"),
+    )
 
 
 def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) -> Page:

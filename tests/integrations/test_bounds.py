@@ -21,7 +21,7 @@ MOST_EVENTS, LONGEST_ID, LONGEST_TIME, LONGEST_CURSOR = 1000, 1000, 100, 16_384
 MEGABYTE = 1_000_000
 LARGE = 50 * MEGABYTE
 
-MOST_MEMORY_MB = 450
+MOST_MEMORY_MB = 350
 """What a run may take if every response has 50 MB: docs/operations.md, "Bounds"."""
 
 
