@@ -16,13 +16,13 @@ from tests.running import Run, run
 from tests.service.scripted import EMPTY_PAGE, Peer, Scripted, scripted_service
 
 MOST_EVENTS, LONGEST_ID, LONGEST_TIME, LONGEST_CURSOR = 1000, 1000, 100, 16_384
-"""The documented bounds: docs/operations.md, "Bounds"."""
+"""The documented bounds: docs/operations.md."""
 
 MEGABYTE = 1_000_000
 LARGE = 50 * MEGABYTE
 
 MOST_MEMORY_MB = 350
-"""What a run may take if every response has 50 MB: docs/operations.md, "Bounds"."""
+"""What a run may take if every response has 50 MB: docs/operations.md."""
 
 
 def events(count: int, first: int = 0) -> list[dict[str, Any]]:
