@@ -106,12 +106,14 @@ def run(
     catalog: object = None,
     environment: Mapping[str, str] | None = None,
     most_kilobytes: int | None = None,
+    under: Sequence[str] = (),
 ) -> Run:
     """Run the tap to its end. A string is written to its file as it is, other values as JSON.
 
-    `most_kilobytes` limits the address space of the process.
+    `most_kilobytes` limits the address space of the process. `under` is a command that runs the
+    command that follows it.
     """
-    limited: list[str] = []
+    limited = list(under)
     if most_kilobytes:
         limited = ["sh", "-c", f'ulimit -v {most_kilobytes} && exec "$@"', "sh"]
     with tempfile.TemporaryDirectory() as folder:

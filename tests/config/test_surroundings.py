@@ -323,11 +323,12 @@ def test_a_path_cannot_forge_a_log_line(settings: dict[str, Any]) -> None:
 
 
 def test_times_in_the_log_are_short(service: Service, sync: Sync) -> None:
-    """A fraction of thousands of digits is delivered whole, but cut in log lines."""
-    service.add([an_event(at=f"2024-05-06T08:00:00.{'1' * 5000}Z")])
+    """A long fraction is delivered whole, but cut in log lines."""
+    time = f"2024-05-06T08:00:00.{'1' * 79}Z"
+    service.add([an_event(at=time)])
     done = sync().raise_for_exit_code()
-    assert len(done.records[0]["occurredAt"]) > 5000
-    assert max(map(len, done.log.splitlines())) < 600
+    assert done.records[0]["occurredAt"] == time
+    assert "1" * 30 not in done.log
 
 
 # Catalogs and stream maps as others write them

@@ -141,7 +141,7 @@ def test_ids_that_cannot_be_told_apart_when_stored_end_the_run(
     assert done.ids == ["evt-a"]
     (line,) = done.errors
     assert line.startswith("AE-EVENT: ")
-    assert r"event 2 of the page: its id 'evt-\ud800' cannot be stored as it is" in line
+    assert "event 2 of the page: its id 'evt-\ufffd', with U+FFFD for NUL or a lone" in line
     assert done.messages[-1]["type"] == "STATE"
 
 
