@@ -88,6 +88,11 @@ class ExactStream(Stream):
     def _increment_stream_state(self, latest_record: object, *, context: object = None) -> None:
         """The bookmark moves with pages; the SDK would compare texts instead of instants."""
 
+    def _process_record(
+        self, record: object, child_context: object = None, partition_context: object = None
+    ) -> None:
+        """Nothing: there are no child streams, for which the SDK would evaluate `__filter__`."""
+
     def _write_state_message(self) -> None:
         """Write STATE, also an unchanged one: it is always the last line."""
         self._tap.write_message(StateMessage(value=self.tap_state))
