@@ -5,6 +5,8 @@ Three things always hold:
 - Every event before the bookmark was delivered, except for those that become visible late.
 - The id of every delivered event that is dated at or after `ids_from` is known.
 - `ids_from` is not after the bookmark. A run that starts there misses nothing and repeats nothing.
+
+"Before the bookmark" means: from `covered_from` on. What lies before that was never requested.
 """
 
 from __future__ import annotations
@@ -48,6 +50,8 @@ class Watermark:
         bookmark: the instant before which everything was delivered, None if nothing was delivered.
         groups: ids that earlier runs delivered, as `groups` gave them.
         ids_from: the instant from which on `groups` are complete.
+        covered_from: the instant from which on everything up to the bookmark was read, None if that
+            is not known.
         lookback_seconds: how far before the bookmark the next run starts.
         longest_memory: ids kept for the next run at most. Those of the bookmark's own instant are
             kept even if there are more: the next run reads them again in any case.
@@ -63,12 +67,15 @@ class Watermark:
         groups: Iterable[Group] = (),
         *,
         ids_from: Instant = EARLIEST,
+        covered_from: Instant | None = None,
         lookback_seconds: int = 0,
         longest_memory: int = LONGEST_MEMORY,
     ) -> None:
         earlier = tuple(groups)
         self.bookmark = bookmark
         self._ids_from = ids_from
+        self._covered_from = covered_from
+        self._starts_anew_at: Instant | None = None
         self._lookback_seconds = max(lookback_seconds, SHORTEST_LOOKBACK_SECONDS)
         self._longest_memory = longest_memory
         self._forgotten_until: Instant | None = None
@@ -88,6 +95,20 @@ class Watermark:
         """The instant from which on all ids are held: the next run must not start before it."""
         self._forget_surplus()
         return min(self._complete_from(), self.bookmark or EARLIEST)
+
+    def start_at(self, start_date: Instant | None) -> None:
+        """Begin a run that reads nothing before `start_date`, which may lie after the bookmark."""
+        start = start_date or EARLIEST
+        if self.bookmark is None or start > self.bookmark:
+            self._starts_anew_at = start
+
+    @property
+    def covered_from(self) -> Instant | None:
+        """The instant from which on everything up to the bookmark was read, None if not known."""
+        anew = self._starts_anew_at
+        if anew is not None and self.bookmark is not None and anew <= self.bookmark:
+            return anew
+        return self._covered_from
 
     @property
     def forgot(self) -> bool:
