@@ -99,7 +99,7 @@ class Watermark:
     def start_at(self, start_date: Instant | None) -> None:
         """Begin a run that reads nothing before `start_date`, which may lie after the bookmark."""
         start = start_date or EARLIEST
-        if self.bookmark is None or start > self.bookmark:
+        if self.bookmark in (None, EARLIEST) or start > self.bookmark:
             self._starts_anew_at = start
 
     @property

@@ -118,6 +118,22 @@ def test_only_a_start_after_the_bookmark_that_brings_events_leaves_a_gap(
     assert watermark.covered_from == expected
 
 
+@pytest.mark.parametrize("first", [None, 50])
+@pytest.mark.parametrize("then", [None, 40, 60])
+def test_a_run_that_fails_before_its_first_bookmark_has_passed_nothing(
+    first: int | None, then: int | None
+) -> None:
+    """Its events came out of order: the next run begins again, at its own start date."""
+    watermark = Watermark()
+    watermark.start_at(None if first is None else at(first))
+    deliver(watermark, [("b", at(80)), ("a", at(70))], moves_bookmark=False)
+    again = next_run(watermark, lookback=1)
+    assert again.bookmark == EARLIEST
+    again.start_at(None if then is None else at(then))
+    deliver(again, [("c", at(90))])
+    assert again.covered_from == (EARLIEST if then is None else at(then))
+
+
 def test_where_what_was_read_begins_may_be_unknown() -> None:
     """Until a run skips events: from then on it is known."""
     watermark = Watermark(at(100))
