@@ -22,6 +22,7 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import watermark_json
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_chunk import Chunk
+from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.pagination import Paginator
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.watermark import Watermark
@@ -114,15 +115,12 @@ def all_ids_are_kept(patch: Patch) -> None:
 def ids_expire_as_a_whole(patch: Patch) -> None:
     """Each STATE renews the end of all ids, so those that the service shows no more stay."""
 
-    def to_json(watermark: Watermark) -> dict[str, Any]:
-        written = real(watermark)
-        if written:
-            end = written["bookmark"]
-            written["ids"] = [[max(until, end), digests] for until, digests in written["ids"]]
-        return written
+    def groups(self: Watermark) -> list[Group]:
+        end = self.bookmark or EARLIEST
+        return [replace(group, until=max(group.until, end)) for group in real.__get__(self)]
 
-    real = watermark_json.to_json
-    patch.setattr(state, "to_json", to_json)
+    real = Watermark.groups
+    patch.setattr(Watermark, "groups", property(groups))
 
 
 def ids_never_expire(patch: Patch) -> None:
