@@ -31,8 +31,8 @@ LONGEST_MEMORY: Final = 100_000
 """Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten."""
 
 LONGEST_MEMORY_BEFORE: Final = 5_000
-"""At least so many ids are held during a run, even if they are older than the lookback: a service
-may repeat a page, and a window that is given up is requested again from its start."""
+"""At least so many ids of a run's own are held during it, even if they are older than the lookback:
+a service may repeat a page, and a window that is given up is requested again from its start."""
 
 SHORTEST_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
@@ -201,7 +201,8 @@ class Watermark:
             chunk = self._chunks[index]
             in_lookback = chunk.newest >= start
             enough = max(LONGEST_MEMORY_BEFORE, self._longest_memory if in_lookback else 0)
-            if self._held - len(chunk) < enough:
+            own_left = len(self._ids) - len(chunk.ids)
+            if self._held - len(chunk) < enough or (chunk.ids and own_left < LONGEST_MEMORY_BEFORE):
                 return
             if chunk.spans(bookmark):
                 index += 1

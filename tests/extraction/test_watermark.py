@@ -17,7 +17,7 @@ from tap_audit_events.events.instants import (
 )
 from tap_audit_events.events.window import run_window
 from tap_audit_events.extraction.id_groups import Group, digest_of, digests_of, split_digests
-from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE, Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
 
 _START = parse_instant("2026-01-01T00:00:00Z")
@@ -62,6 +62,19 @@ def digests_in(watermark: Watermark) -> list[bytes]:
 def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:
     """The watermark that the next run reads from STATE."""
     return from_json(to_json(watermark), lookback_seconds=lookback, longest_memory=memory)
+
+
+def test_a_late_event_comes_once_even_if_the_state_is_full() -> None:
+    """Its window may be requested again, although newer ids leave no room for it in STATE."""
+    memory = LONGEST_MEMORY_BEFORE + 1000
+    earlier = Watermark(lookback_seconds=10**4, longest_memory=memory)
+    deliver(earlier, [(f"{n}", at(500 + n)) for n in range(memory)])
+    watermark = next_run(earlier, lookback=10**4, memory=memory)
+    late = ("late", at(500))
+    assert deliver(watermark, [late]) == ["late"]
+    assert deliver(watermark, [late, ("new", at(9000))]) == ["new"]
+    assert deliver(watermark, [late]) == []
+    assert len(digests_in(watermark)) <= memory
 
 
 # Where what was read begins
