@@ -358,11 +358,14 @@ def test_a_catalog_that_selects_nothing_is_warned_about(sync: Sync) -> None:
     assert done.warnings == ["The catalog does not select audit_events: nothing is read"]
 
 
+@pytest.mark.parametrize("name", ["x", "__filter__"])
 @pytest.mark.parametrize("expression", ["nope", "1/0", "actor['nope']"])
-def test_a_stream_map_that_fails_is_one_line(expression: str, service: Service, sync: Sync) -> None:
+def test_a_stream_map_that_fails_is_one_line(
+    name: str, expression: str, service: Service, sync: Sync
+) -> None:
     """Whatever the error of the expression; STATE is written before the run ends."""
     service.add(TEN_EVENTS)
-    done = sync(stream_maps={"audit_events": {"x": expression}})
+    done = sync(stream_maps={"audit_events": {name: expression}})
     assert only_error(done).startswith("AE-STREAM-MAPS: stream_maps ")
     assert done.messages[-1]["type"] == "STATE"
 
