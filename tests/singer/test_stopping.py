@@ -140,7 +140,8 @@ def test_a_wait_on_the_service_ends_at_once(
     """Neither a response that does not come nor a backoff holds the run; nothing is lost."""
     service.add(EVENTS)
     service.add_faults([fault])
-    process = start(page_size=10, **LANES[lane])
+    # With two in flight, the third request could be that of the second page.
+    process = start(page_size=10, concurrency=1, **LANES[lane])
     log = wait_for_log(process, sign)
     before = read_lines(process, 1 + 2 * 10 + 2)  # SCHEMA, and two pages with their STATE
     process.send_signal(signal.SIGTERM)
