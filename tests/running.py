@@ -23,7 +23,8 @@ CODED = re.compile(r"AE-[0-9A-Z]+(-[A-Z]+)*: \S")
 """How a line that ends a run begins: `docs/errors.md`."""
 
 
-_CAN_FORK = re.compile("TAP_AUDIT_EVENTS_|LOGLEVEL$")
+_AT_START = re.compile("PYTHON|LC_|LANG|SINGER_SDK_LOG_CONFIG$")
+"""Variables that are read when the interpreter starts, or that replace what starts the log."""
 
 RECORD_LINE = '{"type":"RECORD",'
 
@@ -114,8 +115,7 @@ def run(
     """Run the tap to its end. A string is written to its file as it is, other values as JSON.
 
     `most_kilobytes` limits the address space of the process. A run with such a limit, without
-    settings, or with other variables than settings and the log level starts an interpreter; others
-    are forked.
+    settings, or with variables that are read at the start, starts an interpreter; others are forks.
     """
     environment = environment or {}
     with tempfile.TemporaryDirectory() as name:
@@ -123,7 +123,7 @@ def run(
         given = {"--config": settings, "--state": state, "--catalog": catalog}
         command = [*_written(folder, given), *arguments]
         variables = {**os.environ, "HOME": name, **environment}
-        if settings is None or most_kilobytes or not all(map(_CAN_FORK.match, environment)):
+        if settings is None or most_kilobytes or any(map(_AT_START.match, environment)):
             ended = _started(command, variables, folder, most_kilobytes)
         else:
             ended = _forked(command, variables, folder)

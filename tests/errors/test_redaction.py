@@ -402,7 +402,7 @@ def test_a_cursor_that_echoes_is_masked_in_the_debug_log(service: Service, sync:
     service.access_token = TOKEN
     page = json.dumps({"auditEvents": [], "nextCursor": TOKEN}).encode()
     service.add_faults([Fault(kind="body", text=page, when="1")])
-    done = sync(access_token=TOKEN, environment={"LOGLEVEL": "DEBUG"})
+    done = sync(access_token=TOKEN, concurrency=1, environment={"LOGLEVEL": "DEBUG"})
     assert f"cursor={MASK}" in done.log
     service.violations.clear()  # the cursor was none of the sandbox's
 
@@ -433,7 +433,7 @@ def test_a_log_of_ones_own_is_masked(
     }
     (tmp_path / "log.json").write_text(json.dumps(config))  # YAML holds JSON
     environment = {"SINGER_SDK_LOG_CONFIG": str(tmp_path / "log.json")}
-    sync(environment=environment)
+    sync(concurrency=1, environment=environment)
     service.violations.clear()  # the cursor was none of the sandbox's
     written = (tmp_path / "tap.log").read_text()
     assert f"cursor={MASK}" in written
