@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.integrations.test_meltano import PROJECT
 
 FAILING = """
@@ -52,6 +54,7 @@ def test_a_connection_is_kept_open():
 """
 
 
+@pytest.mark.long
 def test_a_failing_test_ends_at_once(tmp_path: Path) -> None:
     """With a server that lets requests hang, a process, threads and connections."""
     path = tmp_path / "test_failing.py"
