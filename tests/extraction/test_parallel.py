@@ -230,6 +230,7 @@ def test_a_run_logs_its_progress(
 ) -> None:
     """A line with events, rate, instant, share, time to go and requests, now and then."""
     monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.5)
+    monkeypatch.setenv("TERM", "dumb")  # no bar, if pytest runs on a terminal
     caplog.set_level(logging.INFO)
     service = Service(page_latency_seconds=0.05, faults=["status:code=503,retry-after=0@3"])
     service.add(events_at([number * 1000.0 for number in range(1200)]))
