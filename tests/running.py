@@ -24,7 +24,7 @@ CODED = re.compile(r"AE-[0-9A-Z]+(-[A-Z]+)*: \S")
 
 
 _AT_START = re.compile("PYTHON|LC_|LANG|SINGER_SDK_LOG_CONFIG$")
-"""Variables that are read when the interpreter starts, or that replace what starts the log."""
+"""Variables of the interpreter's start, and of a log that is set up from a file."""
 
 RECORD_LINE = '{"type":"RECORD",'
 
@@ -115,7 +115,7 @@ def run(
     """Run the tap to its end. A string is written to its file as it is, other values as JSON.
 
     `most_kilobytes` limits the address space of the process. A run with such a limit, without
-    settings, or with variables that are read at the start, starts an interpreter; others are forks.
+    settings, or with variables of `_AT_START` starts an interpreter; other runs are forks.
     """
     environment = environment or {}
     with tempfile.TemporaryDirectory() as name:

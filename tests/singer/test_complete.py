@@ -89,6 +89,7 @@ def test_a_memory_that_is_full_is_warned_about_once(service: Service, sync: Sync
     """What cannot be remembered is not read again, so nothing is repeated."""
     seconds = [parse_instant(f"2024-05-06T08:00:{n:02}Z") for n in range(LONGEST_MEMORY // 2000)]
     known = [Group(each, digests_of(f"{each} {n}" for n in range(2000))) for each in seconds]
+    service.add(an_event(id=f"{seconds[0]} {n}", at="2024-05-06T08:00:00Z") for n in range(2000))
     watermark = Watermark(seconds[-1], known, lookback_seconds=300)
     bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
     new = events(*(f"08:00:50.{n:03}" for n in range(500)))
