@@ -19,11 +19,11 @@ from tap_audit_events.extraction.plan import (
 )
 from tap_audit_events.extraction.request_budget import SPARE_REQUESTS, SPARE_SHARE
 from tap_audit_events.extraction.window_reader import WindowReader
+from tests.extraction.plan_cases import all_delivered, concurrencies, page_sizes, seeds, shapes
 from tests.extraction.scheduling import (
     EVER,
     RANGE_SECONDS,
     Play,
-    Played,
     Sent,
     evenly,
     instant,
@@ -32,20 +32,11 @@ from tests.extraction.scheduling import (
 )
 from tests.extraction.shapes import SHAPES, Shape, drawn, even, growing, office_hours, old_tail
 
-shapes = st.sampled_from(SHAPES)
-seeds = st.integers(0, 10**6)
-page_sizes = st.sampled_from([1, 2, 3, 10, 50])
-concurrencies = st.sampled_from([2, 3, 4, 8, 16])
 ONE_PAGE_BYTES = 20 * 1024 * 1024
 
 
 def most_requests(count: int, page_size: int) -> float:
     return pages_needed(count, page_size) * 1.25 + 3
-
-
-def all_delivered(played: Played, count: int) -> None:
-    assert played.error is None
-    assert played.delivered == list(range(count))
 
 
 # What is delivered

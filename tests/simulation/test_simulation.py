@@ -11,7 +11,7 @@ from tests.simulation.histories import draw
 from tests.simulation.mutations import IMPORTANT, OTHERS, Mutation
 from tests.simulation.play import play
 
-HISTORIES = 200
+HISTORIES = 120
 THREADED_HISTORIES = 40
 GROUP = 250
 LONG_GROUPS = 10
