@@ -6,7 +6,7 @@
 
 PYTHON ?= python3
 MATRIX ?= 3.11 3.12 3.13
-PYTEST_ARGS ?= -n auto
+PYTEST_ARGS ?= -n auto --dist worksteal
 MINUTES ?= 5
 REPETITIONS ?= 5
 
@@ -40,8 +40,8 @@ demo: .venv/.installed .meltano/.installed ## Run sandbox -> tap -> Meltano -> D
 test: .venv/.installed .meltano/.installed ## Run the test suite, except the tests that repeat for confidence
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long" $(PYTEST_ARGS)
 
-test-long: .venv/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
-	@.venv/bin/python -m pytest -m long $(PYTEST_ARGS)
+test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m long $(PYTEST_ARGS)
 
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)

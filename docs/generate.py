@@ -16,7 +16,7 @@ from singer_sdk.singerlib import StateMessage
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.exceptions import service_error
-from tap_audit_events.events.instants import parse_instant
+from tap_audit_events.events.instants import EARLIEST, parse_instant
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
 from tap_audit_events.singer.messages import MessageWriter
@@ -96,7 +96,8 @@ def state_table() -> str:
     for count in (0, 100, 1000, LONGEST_MEMORY):
         ids = [str(uuid.UUID(int=number)) for number in range(count)]
         bookmark_at = parse_instant("2026-01-31T08:00:00.123Z")
-        watermark = Watermark(bookmark_at, [Group(bookmark_at, digests_of(ids))] if ids else [])
+        groups = [Group(bookmark_at, digests_of(ids))] if ids else []
+        watermark = Watermark(bookmark_at, groups, covered_from=EARLIEST)
         bookmark = to_bookmark(watermark, organization_id=str(uuid.UUID(int=0)), action_types=[])
         state = StateMessage(value={"bookmarks": {"audit_events": bookmark}})
         size = len(MessageWriter().format_message(state))

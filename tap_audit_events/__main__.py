@@ -8,9 +8,11 @@ import os
 import sys
 from pathlib import Path
 
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
 
 _LEVELS = ("TAP_AUDIT_EVENTS_LOGLEVEL", "LOGLEVEL")
+_LOG_CONFIG = "SINGER_SDK_LOG_CONFIG"
 
 
 def main() -> None:
@@ -28,7 +30,16 @@ def main() -> None:
         # Imported here, so that Ctrl-C while the SDK is loaded shows no traceback.
         from tap_audit_events.singer.tap import TapAuditEvents  # noqa: PLC0415
 
-        TapAuditEvents.cli()
+        log_config = os.environ.pop(_LOG_CONFIG, None)  # else the SDK would read the file itself
+        command = TapAuditEvents.cli  # sets up the SDK's own log
+        if log_config:
+            from tap_audit_events.config.log_config import configure_logging  # noqa: PLC0415
+
+            configure_logging(log_config)
+            TapAuditEvents.logger.disabled = False  # the file may disable loggers that exist
+        command()
+    except SettingsError as error:
+        sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -56,6 +56,7 @@ class Reader:
             now=instant_of(runtime.now()),
             ids_from=watermark.ids_from,
         )
+        watermark.start_at(settings.start_date)
         self.delivery = Delivery(watermark)
         concurrency = 1 if one_page else settings.concurrency
         self.limiter = runtime.new_rate_limiter(concurrency)

@@ -15,11 +15,16 @@ from urllib.parse import quote
 
 from tap_audit_events.errors.redaction import MIN_SECRET_LENGTH
 from tap_audit_events.sandbox import Service
+from tests.forking import ForkedTap
 
 STREAM = "audit_events"
+TIMEOUT_SECONDS = 120
 CODED = re.compile(r"AE-[0-9A-Z]+(-[A-Z]+)*: \S")
 """How a line that ends a run begins: `docs/errors.md`."""
 
+
+_AT_START = re.compile("PYTHON|LC_|LANG|SINGER_SDK_LOG_CONFIG$")
+"""Variables of the interpreter's start, and of a log that is set up from a file."""
 
 RECORD_LINE = '{"type":"RECORD",'
 
@@ -106,31 +111,63 @@ def run(
     catalog: object = None,
     environment: Mapping[str, str] | None = None,
     most_kilobytes: int | None = None,
+    under: Sequence[str] = (),
 ) -> Run:
     """Run the tap to its end. A string is written to its file as it is, other values as JSON.
 
-    `most_kilobytes` limits the address space of the process.
+    `most_kilobytes` limits the address space of the process. `under` is a command that runs the
+    command that follows it. A run with one of them, without settings, or with variables of
+    `_AT_START` starts an interpreter; other runs are forks.
     """
-    limited: list[str] = []
+    environment = environment or {}
+    before = list(under)
     if most_kilobytes:
-        limited = ["sh", "-c", f'ulimit -v {most_kilobytes} && exec "$@"', "sh"]
-    with tempfile.TemporaryDirectory() as folder:
+        before = ["sh", "-c", f'ulimit -v {most_kilobytes} && exec "$@"', "sh"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         given = {"--config": settings, "--state": state, "--catalog": catalog}
-        files = _written(Path(folder), given)
-        done = subprocess.run(
-            [*limited, sys.executable, "-m", "tap_audit_events", *files, *arguments],
-            env={**os.environ, "HOME": folder, **(environment or {})},
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
-        tokens = _tokens(settings or {}, environment or {})
-    ended = Run(done.stdout, done.stderr.decode(), done.returncode)
+        command = [*_written(folder, given), *arguments]
+        variables = {**os.environ, "HOME": name, **environment}
+        if settings is None or before or any(map(_AT_START.match, environment)):
+            ended = _started(command, variables, folder, before)
+        else:
+            ended = _forked(command, variables, folder)
+        tokens = _tokens(settings or {}, environment)
     ended.check_discreet(tokens)
     assert ended.exit_code == 0 or ended.errors, ended.log
     return ended
+
+
+def _started(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    before: Sequence[str],
+) -> Run:
+    """Run the tap in an interpreter of its own, with a command before it."""
+    done = subprocess.run(
+        [*before, sys.executable, "-m", "tap_audit_events", *arguments],
+        env=environment,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+    return Run(done.stdout, done.stderr.decode(), done.returncode)
+
+
+def _forked(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Run:
+    """Run the tap in a fork of a process that has imported it."""
+    out, log = folder / "stdout", folder / "stderr"
+    with out.open("wb") as stdout, log.open("wb") as stderr:
+        streams = stdout.fileno(), stderr.fileno()
+        tap = ForkedTap(arguments, environment=environment, folder=folder, streams=streams)
+    try:
+        exit_code = tap.wait(TIMEOUT_SECONDS)
+    finally:
+        tap.kill()
+    return Run(out.read_bytes(), log.read_text("utf-8"), exit_code)
 
 
 def _tokens(settings: Mapping[str, Any] | str, environment: Mapping[str, str]) -> list[str]:

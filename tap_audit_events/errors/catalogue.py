@@ -175,7 +175,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.CONTRACT,
         "An event cannot be used: it needs a string id and an RFC 3339 time in occurredAt",
         "Without them the event has no place in the order, and the tap could not recognize it when"
-        " it reads it again. The line shows the event.",
+        " it reads it again. An id has at most 1,000 characters and a time 100, so that they cannot"
+        " fill the memory. The line says what is wrong, and shows the event.",
         "The events before it are delivered. Report it to the service's support,"
         " or exclude it with start_date or end_date.",
     ),
@@ -192,6 +193,21 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " events, so that no response can fill the memory.",
         "Lower page_size, or raise max_response_megabytes if events are that large. If neither"
         " helps, report it to the service's support.",
+    ),
+    "AE-TOO-MANY-EVENTS": ErrorEntry(
+        Category.CONTRACT,
+        "The page contains more events than can be requested",
+        "The service, or something in its place, ignores pageSize, whose maximum is 1,000. The tap"
+        " reads no further than that, so that no response can fill the memory.",
+        f"The pages before it are delivered. {_CHECK_URL} If it is right, report the page to the"
+        " service's support.",
+    ),
+    "AE-CURSOR-LENGTH": ErrorEntry(
+        Category.CONTRACT,
+        "The service sent a nextCursor that is too long for a URL",
+        "The next request would contain it. Usual servers refuse URLs of more than 8 or 16 KiB; the"
+        " tap accepts cursors of at most 16,384 characters.",
+        "The events up to it are delivered. Report it to the service's support.",
     ),
     "AE-EMPTY-PAGES": ErrorEntry(
         Category.CONTRACT,

@@ -16,6 +16,9 @@ JsonText: TypeAlias = msgspec.Raw | bytes
 _LONGEST_INTEGER: Final = 4000
 """Digits that `int` converts without a limit of Python's."""
 
+_EXCERPT_BYTES: Final = 4000
+"""More than a message shows; an event may have many megabytes."""
+
 
 class HugeNumber:
     """A number whose exponent is beyond what `Decimal` can hold; it keeps its text.
@@ -49,7 +52,12 @@ def read_record(text: JsonText) -> dict[str, Any]:
     except msgspec.ValidationError:  # a number that msgspec does not read
         return _decode_slowly(text)
     except RecursionError:
-        raise service_error("AE-NESTING", details=sanitize(bytes(text).decode())) from None
+        raise service_error("AE-NESTING", details=excerpt(text)) from None
+
+
+def excerpt(text: JsonText) -> str:
+    """The start of an event's JSON text, for a message."""
+    return sanitize(bytes(memoryview(text)[:_EXCERPT_BYTES]).decode("utf-8", "replace"))
 
 
 def _decode_slowly(text: JsonText) -> dict[str, Any]:
@@ -58,7 +66,7 @@ def _decode_slowly(text: JsonText) -> dict[str, Any]:
             bytes(text), parse_int=_exact_integer, parse_float=_exact_decimal
         )
     except RecursionError:
-        raise service_error("AE-NESTING", details=sanitize(bytes(text).decode())) from None
+        raise service_error("AE-NESTING", details=excerpt(text)) from None
     return record
 
 

@@ -2,45 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
-from tap_audit_events.events.exact_json import JsonText, encode, read_record
+from tap_audit_events.events.envelope import check_events_come_once, read_envelope
+from tap_audit_events.events.exact_json import JsonText, encode, excerpt
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
-from tap_audit_events.events.text_repair import is_storable, storable, unrepaired
+from tap_audit_events.events.text_repair import storable, with_marks
+
+LONGEST_ID: Final = 1000
+"""In characters. A run holds up to 100,000 ids, to recognize events that come again."""
+
+LONGEST_TIME: Final = 100
+"""In characters: a fraction may have some 80 digits."""
 
 _LINE_BREAKS_TO_SPACES: Final = bytes.maketrans(b"\n\r", b"  ")
-_EVENTS_KEY: Final = b'"auditEvents"'
-_ESCAPED_KEY: Final = re.compile(rb"\\u00(?:45|6[14569eE]|7[3456])")
-"""A letter of ``auditEvents`` as an escape, which hardly any service sends."""
-_ENVELOPE_BYTES: Final = len('{"auditEvents":[],"nextCursor":""}')
 
 
 class _Keys(msgspec.Struct, gc=False):
-    id: Annotated[str, msgspec.Meta(min_length=1)]
-    occurredAt: str  # noqa: N815 - the field's name
-
-
-class _Envelope(msgspec.Struct, gc=False):
-    auditEvents: list[msgspec.Raw]  # noqa: N815 - the field's name
-    nextCursor: str | None = None  # noqa: N815 - the field's name
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
+    occurredAt: Annotated[str, msgspec.Meta(max_length=LONGEST_TIME)]  # noqa: N815 - its name
 
 
 class _KeysEnvelope(msgspec.Struct, gc=False):
     auditEvents: list[_Keys]  # noqa: N815 - the field's name
 
 
-_decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _decode_all_keys = msgspec.json.Decoder(_KeysEnvelope).decode
 _decode_keys = msgspec.json.Decoder(_Keys).decode
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _id_of, _time_of = attrgetter("id"), attrgetter("occurredAt")
 
 
@@ -93,19 +89,15 @@ def parse_page(body: bytes) -> Page:
 
     Raises:
         RetryableError: the body is not JSON or not UTF-8, for example because it was cut.
-        ContractError: it is JSON, but not an envelope, or it is nested too deeply to be read.
+        ContractError: it is JSON, but not an envelope, has too many events, or is nested too deeply
+            to be read.
     """
     try:
         text = storable(body)
-        envelope = _decode_envelope(text)
-        if text is body:
-            _check_envelope(text, envelope.auditEvents, envelope.nextCursor)
-            return _read_columns(text, envelope.auditEvents, envelope.nextCursor)
-        original = json.loads(unrepaired(body), parse_int=str, parse_float=str)
-        cursor = original.get("nextCursor")  # it is opaque, and must not be repaired
-        _check_envelope(text, envelope.auditEvents, cursor)
-        page = _read_columns(text, envelope.auditEvents, cursor)
-        return _before_unstorable_id(page, original["auditEvents"])
+        events, cursor = read_envelope(text)
+        check_events_come_once(text, events, cursor)
+        page = _read_columns(text, events, cursor)
+        return page if text is body else _with_original_keys(page, body)
     except msgspec.ValidationError as error:
         raise service_error("AE-ENVELOPE", details=sanitize(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -114,49 +106,35 @@ def parse_page(body: bytes) -> Page:
         raise service_error("AE-NESTING") from None
 
 
-def _check_envelope(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
-    try:
-        (cursor or "").encode()
-    except UnicodeEncodeError:
-        raise service_error("AE-ENVELOPE", details="nextCursor is not Unicode text") from None
-    if _may_repeat_events(text, events, cursor) and _count_events_keys(text) > 1:
-        raise service_error("AE-ENVELOPE", details="auditEvents stands in it more than once")
+def _with_original_keys(page: Page, body: bytes) -> Page:
+    """The page of a repaired body, with the cursor as it came; it ends before a repaired id.
 
-
-def _may_repeat_events(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> bool:
-    """Whether the body is longer than its events and cursor explain, and the key comes twice."""
-    explained = sum(map(len, events)) + len(events) + len(cursor or "") + _ENVELOPE_BYTES
-    if len(text) <= explained:
-        return False
-    return text.count(_EVENTS_KEY) > 1 or _ESCAPED_KEY.search(text) is not None
-
-
-def _count_events_keys(text: bytes) -> int:
-    """How often the envelope itself has the key ``auditEvents``; an event may have it as well."""
-    counts: list[int] = []
-
-    def count(pairs: list[tuple[str, Any]]) -> None:
-        counts.append(sum(name == "auditEvents" for name, _ in pairs))
-
-    json.loads(text, object_pairs_hook=count, parse_int=str, parse_float=str)
-    return counts[-1]
-
-
-def _before_unstorable_id(page: Page, events: Sequence[dict[str, Any]]) -> Page:
-    """The page up to the first event whose id was repaired: it might now equal another event's."""
-    for position, event in enumerate(events[: len(page.ids)]):
-        if not is_storable(event["id"]):
-            problem = f"its id {sanitize(event['id'])} cannot be stored as it is"
-            return replace(
-                page,
-                ids=page.ids[:position],
-                instants=page.instants[:position],
-                texts=page.texts[:position],
-                malformed=service_error(
-                    "AE-EVENT", details=f"event {position + 1} of the page: {problem}"
-                ),
-            )
+    A cursor is opaque, and a repaired id might equal another event's.
+    """
+    if not any("\ufffd" in each for each in (page.next_cursor or "", *page.ids)):
+        return page
+    events, cursor = read_envelope(with_marks(body))
+    if (cursor or "").replace("\0", "\ufffd") != (page.next_cursor or ""):
+        raise service_error("AE-ENVELOPE", details="nextCursor is not Unicode text")
+    page = replace(page, next_cursor=cursor or None)
+    for position, event_id in enumerate(page.ids):
+        if _decode_keys(events[position]).id != event_id:
+            return _before_repaired_id(page, position)
     return page
+
+
+def _before_repaired_id(page: Page, position: int) -> Page:
+    problem = (
+        f"its id {sanitize(page.ids[position])}, with U+FFFD for NUL or a lone surrogate,"
+        " cannot be stored as it is"
+    )
+    return replace(
+        page,
+        ids=page.ids[:position],
+        instants=page.instants[:position],
+        texts=page.texts[:position],
+        malformed=service_error("AE-EVENT", details=f"event {position + 1} of the page: {problem}"),
+    )
 
 
 def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) -> Page:
@@ -209,7 +187,7 @@ def _columns_before_malformed(
 def _malformed(position: int, text: JsonText, error: Exception) -> ServiceError:
     return service_error(
         "AE-EVENT",
-        details=f"event {position + 1} of the page: {error}: {sanitize(bytes(text).decode())}",
+        details=f"event {position + 1} of the page: {error}: {excerpt(text)}",
     )
 
 
@@ -230,7 +208,7 @@ def _with_time(text: JsonText, time: str, form: str) -> JsonText:
         changed = original.replace(old, new)
         if _decode_keys(changed).occurredAt == form:
             return changed
-    return encode(read_record(text) | {"occurredAt": form})
+    return encode({**_decode_fields(text), "occurredAt": form})
 
 
 def _start(body: bytes) -> str:

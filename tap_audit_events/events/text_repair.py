@@ -6,7 +6,9 @@ import codecs
 import re
 from typing import Final
 
-_REPLACEMENT: Final = rb"\ufffd"
+_REPLACEMENT: Final = "\ufffd"
+_MARK: Final = "\ufffe"
+_NUL: Final = rb"\u0000"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK_BYTES: Final = 1 << 16
 """Text is checked in chunks that fit into a processor's cache."""
@@ -26,6 +28,7 @@ _ESCAPE = re.compile(
     rb"|(\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))"  # NUL or a lone surrogate
     rb"|\\."  # any other escape, so that an escaped backslash does not start one
 )
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def storable(body: bytes) -> bytes:
@@ -39,23 +42,26 @@ def storable(body: bytes) -> bytes:
     text = body.removeprefix(_BYTE_ORDER_MARK)
     if _is_utf8(text) and not (_may_be_unstorable(text) and _UNSTORABLE.search(text)):
         return text
+    return _repaired(text, _REPLACEMENT)
+
+
+def with_marks(body: bytes) -> bytes:
+    """As `storable`, but NUL stays, and U+FFFE replaces lone surrogates.
+
+    A string that was repaired differs between the two.
+    """
+    return _repaired(body.removeprefix(_BYTE_ORDER_MARK), _MARK, kept=_NUL)
+
+
+def _repaired(text: bytes, replacement: str, kept: bytes = b"") -> bytes:
+    """The text with `replacement` for what cannot be stored, except for the escape `kept`."""
     if not text.isascii():
-        text = _joined_surrogates(text)
-    return _ESCAPE.sub(lambda match: _REPLACEMENT if match[1] else match[0], text)
-
-
-def unrepaired(body: bytes) -> str:
-    """The JSON text as it came; surrogates that are encoded in UTF-8 stay surrogates."""
-    return body.removeprefix(_BYTE_ORDER_MARK).decode("utf-8", "surrogatepass")
-
-
-def is_storable(text: str) -> bool:
-    """Whether a string has neither NUL nor a lone surrogate."""
-    try:
-        text.encode("utf-16", "surrogatepass").decode("utf-16")
-    except UnicodeDecodeError:
-        return False
-    return "\0" not in text
+        text = _joined_surrogates(text, replacement)
+    repaired, escape = bytearray(text), b"\\u%04x" % ord(replacement)
+    for match in _ESCAPE.finditer(text):
+        if match[1] and match[1] != kept:
+            repaired[match.start() : match.end()] = escape  # of the same length
+    return bytes(repaired)
 
 
 def _is_utf8(text: bytes) -> bool:
@@ -82,7 +88,8 @@ def _may_be_unstorable(text: bytes) -> bool:
     return at >= 0 and _POSSIBLY_UNSTORABLE.search(text, at) is not None
 
 
-def _joined_surrogates(text: bytes) -> bytes:
+def _joined_surrogates(text: bytes, replacement: str) -> bytes:
     """UTF-8 in which encoded surrogate pairs are joined and lone ones replaced."""
     characters = text.decode("utf-8", "surrogatepass")
-    return characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    joined = characters.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    return _LONE_SURROGATE.sub(replacement, joined).encode()

@@ -18,7 +18,7 @@ _TRUSTED: Final = _HOUR // 4
 """An hour of the week that was seen for so long is estimated half by itself."""
 
 _REACH: Final = 0.5
-"""The level of the newest ranges holds for this many times as many events."""
+"""Fewer events than usual continue for this many times as many as the newest ranges held."""
 
 _NEWEST_RANGES: Final = 5
 _SAMPLE: Final = 100
@@ -39,8 +39,8 @@ class Forecast:
     """Estimates events from all that was read.
 
     An hour of the week that was hardly seen is taken to be like the same hour of other days, and
-    that to be like any other hour. Around the newest page, more or fewer events than usual are
-    expected to continue for a while.
+    that to be like any other hour. If the newest pages hold more events than usual, more are
+    expected from then on, as most organizations grow; if they hold fewer, only for a while.
     """
 
     def __init__(self) -> None:
@@ -74,14 +74,19 @@ class Forecast:
         """Events to expect between two instants; something must have been learned."""
         usual = self._usual(microseconds(start), microseconds(end))
         came, would_be_usual = self._level()
+        if 0 < would_be_usual < came:
+            return usual * came / would_be_usual
         near = min(usual, _REACH * would_be_usual)
         return usual - near + (near * came / would_be_usual if near else 0.0)
 
     def seconds_until(self, start: Instant, events: float) -> float:
         """Seconds from an instant until so many events should have come; as `expected`."""
         came, would_be_usual = self._level()
-        near = min(events, _REACH * came)
-        usual = events - near + (near * would_be_usual / came if near else 0.0)
+        if 0 < would_be_usual < came:
+            usual = events * would_be_usual / came
+        else:
+            near = min(events, _REACH * came)
+            usual = events - near + (near * would_be_usual / came if near else 0.0)
         cumulated = self._cumulated_events()
         at = microseconds(start)
         weeks, left = divmod(self._before(at % (_WEEK * _HOUR)) + usual, cumulated[-1])

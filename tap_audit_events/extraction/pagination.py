@@ -11,6 +11,9 @@ from tap_audit_events.events.page import Page
 
 RECENT_CURSORS: Final = 1000
 RECENT_PAGES: Final = 5
+LONGEST_CURSOR: Final = 16_384
+"""In characters. It is part of a URL, and usual servers accept no URL of 16 KiB."""
+
 MOST_EMPTY_PAGES: Final = 1000
 """Empty pages in a row: a service that filters behind its index may send many."""
 
@@ -49,7 +52,8 @@ class Paginator:
         """Take the cursor of the next page from the page that has just come.
 
         Raises:
-            ContractError: the window had this cursor before, or its pages bring nothing new.
+            ContractError: the cursor is too long, the window had it before, or its pages bring
+                nothing new.
         """
         self._pages += 1
         self.cursor = page.next_cursor
@@ -66,6 +70,9 @@ class Paginator:
         self._milestone_cursor = 0
 
     def _check_cursor(self, cursor: str) -> None:
+        if len(cursor) > LONGEST_CURSOR:
+            details = f"{len(cursor):,} characters; the most is {LONGEST_CURSOR:,}"
+            raise service_error("AE-CURSOR-LENGTH", details=details)
         digest = hash(cursor)
         if digest in self._cursors or digest == self._milestone_cursor:
             raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {sanitize(cursor)}")

@@ -17,7 +17,7 @@ WINDOW_PAGES: Final = 8
 LAST_SHARE: Final = 0.8
 """A worker gets at most this share of its part of the pages that are left."""
 
-FEW_PAGES: Final = 3
+FEW_PAGES: Final = 2
 """A window in progress is not given up for fewer pages."""
 
 TOO_LARGE: Final = 2

@@ -5,6 +5,8 @@ Three things always hold:
 - Every event before the bookmark was delivered, except for those that become visible late.
 - The id of every delivered event that is dated at or after `ids_from` is known.
 - `ids_from` is not after the bookmark. A run that starts there misses nothing and repeats nothing.
+
+"Before the bookmark" means: from `covered_from` on. What lies before that was never requested.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ LONGEST_MEMORY: Final = 100_000
 """Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten."""
 
 LONGEST_MEMORY_BEFORE: Final = 5_000
-"""At least so many ids are held during a run, even if they are older than the lookback: a service
-may repeat a page, and a window that is given up is requested again from its start."""
+"""At least so many ids of a run's own are held during it, even if they are older than the lookback:
+a service may repeat a page, and a window that is given up is requested again from its start."""
 
 SHORTEST_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
@@ -47,6 +49,8 @@ class Watermark:
         bookmark: the instant before which everything was delivered, None if nothing was delivered.
         groups: ids that earlier runs delivered, as `groups` gave them.
         ids_from: the instant from which on `groups` are complete.
+        covered_from: the instant from which on everything up to the bookmark was read, None if that
+            is not known.
         lookback_seconds: how far before the bookmark the next run starts.
         longest_memory: ids kept for the next run at most. Those of the bookmark's own instant are
             kept even if there are more: the next run reads them again in any case.
@@ -62,11 +66,14 @@ class Watermark:
         groups: Iterable[Group] = (),
         *,
         ids_from: Instant = EARLIEST,
+        covered_from: Instant | None = None,
         lookback_seconds: int = 0,
         longest_memory: int = LONGEST_MEMORY,
     ) -> None:
         self.bookmark = bookmark
         self._ids_from = ids_from
+        self._covered_from = covered_from
+        self._starts_anew_at: Instant | None = None
         self._lookback_seconds = max(lookback_seconds, SHORTEST_LOOKBACK_SECONDS)
         self._longest_memory = longest_memory
         self._forgotten_until: Instant | None = None
@@ -87,6 +94,20 @@ class Watermark:
     def ids_from(self) -> Instant:
         """The instant from which on all ids are held: the next run must not start before it."""
         return min(self._complete_from(), self.bookmark or EARLIEST)
+
+    def start_at(self, start_date: Instant | None) -> None:
+        """Begin a run that reads nothing before `start_date`, which may lie after the bookmark."""
+        start = start_date or EARLIEST
+        if self.bookmark in (None, EARLIEST) or start > self.bookmark:
+            self._starts_anew_at = start
+
+    @property
+    def covered_from(self) -> Instant | None:
+        """The instant from which on everything up to the bookmark was read, None if not known."""
+        anew = self._starts_anew_at
+        if anew is not None and self.bookmark is not None and anew <= self.bookmark:
+            return anew
+        return self._covered_from
 
     @property
     def forgot(self) -> bool:
@@ -173,7 +194,10 @@ class Watermark:
         return self._earlier_until is not None and instant <= self._earlier_until
 
     def _trim(self) -> None:
-        """Drop the oldest ids beyond what is held during a run, but none of the bookmark's."""
+        """Drop the oldest ids beyond what is held during a run, but none of the bookmark's.
+
+        It ends at an id of this run's own if too few of those would be left.
+        """
         start = self.lookback_start
         in_lookback = len(self._held) - bisect_left(self._held, start, key=_instant_of)
         surplus = len(self._held) - max(
@@ -184,6 +208,10 @@ class Watermark:
         first, end = self._bookmarks_own()
         dropped = self._held[: min(first, surplus)]
         dropped += self._held[end : end + surplus - len(dropped)]
+        own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
+        own_spare = max(0, len(self._ids) - LONGEST_MEMORY_BEFORE)
+        if len(own) > own_spare:
+            dropped = dropped[: own[own_spare]]
         if not dropped:
             return
         del self._held[end : end + max(0, len(dropped) - first)]
@@ -200,7 +228,10 @@ class Watermark:
         """
         known = self._known_since(self._start_of_memory(self._forgotten_until))
         surplus = len(known) - self._longest_memory
-        return known[surplus - 1][0] if surplus > 0 else self._forgotten_until
+        if surplus <= 0:
+            return self._forgotten_until
+        newest = known[surplus - 1][0]
+        return max(self._forgotten_until or newest, newest)
 
     def _complete_from(self) -> Instant:
         """As `ids_from`, but after the bookmark if ids after it were forgotten."""

@@ -24,9 +24,11 @@ def to_json(watermark: Watermark) -> dict[str, Any]:
     """
     if watermark.bookmark is None:
         return {}
+    covered_from = watermark.covered_from
     return {
         "version": VERSION,
         "bookmark": text_of(watermark.bookmark),
+        **({} if covered_from is None else {"covered_from": text_of(covered_from)}),
         "ids_from": text_of(watermark.ids_from),
         "ids": [[text_of(group.until), _to_base64(group.digests)] for group in watermark.groups],
     }
@@ -51,10 +53,14 @@ def from_json(
     bookmark, ids_from = _instant(value, "bookmark"), _instant(value, "ids_from")
     if ids_from > bookmark:
         raise ValueError("its ids_from lies after its bookmark")
+    covered_from = _instant(value, "covered_from") if "covered_from" in value else None
+    if covered_from is not None and covered_from > bookmark:
+        raise ValueError("its covered_from lies after its bookmark")
     return Watermark(
         bookmark,
         _groups(value),
         ids_from=ids_from,
+        covered_from=covered_from,
         lookback_seconds=lookback_seconds,
         longest_memory=longest_memory,
     )

@@ -15,6 +15,9 @@ MAX_NAMES: Final = 20
 SAMPLES_PER_PAGE: Final = 2
 """Events of each page after the first one that are inspected, at least: all would cost too much."""
 
+LARGEST_EVENT_BYTES: Final = 1_000_000
+"""A larger event is not inspected: as a dictionary it may take thirty times as much memory."""
+
 _MAX_NAME_LENGTH: Final = 80
 _ACTOR_TYPES: Final = frozenset({"user", "anonymous", "system", "unknown"})  # interface.md 2.3
 _FIELDS: Final[dict[str, frozenset[str]]] = {
@@ -39,6 +42,8 @@ class NewFields:
         step = max(1, len(texts) // SAMPLES_PER_PAGE) if self._is_sampling else 1
         self._is_sampling = self._is_sampling or bool(texts)
         for text in texts[::step]:
+            if len(text) > LARGEST_EVENT_BYTES:
+                continue
             try:
                 event = read_record(text)
             except ServiceError:  # nested too deeply to inspect; it is delivered all the same

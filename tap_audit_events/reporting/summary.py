@@ -106,16 +106,22 @@ class Report:
         self._progress.set_first_instant(delivery.first_instant)
         self.tick()
 
-    def done(self, windows: int) -> None:
-        """Report that the range was read to its end, in so many windows."""
+    def done(self, windows: int, *, records: int, left_out: int) -> None:
+        """Report that the range was read to its end.
+
+        Args:
+            windows: in how many windows.
+            records: how many records were written.
+            left_out: of how many events stream maps wrote no record.
+        """
         self._warn_of_short_reach()
         delivery, limiter = self._delivery, self._limiter
         late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
         self._logger.info(
-            "Done: %d events delivered%s; %d of them late%s; %d dropped as delivered before;"
+            "Done: %s; %d of them late%s; %d dropped as delivered before;"
             " %d requests in %d windows, %d of them retries; %.1f s waited for retries;"
             " bookmark %s%s",
-            delivery.delivered, "" if delivery.delivered else ", nothing new", delivery.late, late,
+            _delivered(delivery.delivered, records, left_out), delivery.late, late,
             delivery.repeats, limiter.requests, windows, limiter.retries,
             limiter.retry_wait_seconds, self._bookmark(), self._behind(),
         )  # fmt: skip
@@ -184,6 +190,16 @@ class Report:
             if applies and warning not in self._warned:
                 self._warned.add(warning)
                 self._logger.warning(warning)
+
+
+def _delivered(events: int, records: int, left_out: int) -> str:
+    """What was delivered; records are counted if stream maps left some out or added some."""
+    if not events:
+        return "0 events delivered, nothing new"
+    if records == events and not left_out:
+        return f"{events} events delivered"
+    why = f" ({left_out} left out by stream_maps)" if left_out else ""
+    return f"{records} records written of {events} events{why}"
 
 
 def bookmark_shown(watermark: Watermark) -> str:

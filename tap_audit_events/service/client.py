@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.body import LARGEST_ERROR_BYTES, read_body, read_start
+from tap_audit_events.service.proxies import check_proxy
 from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.service.responses import NETWORK_ERRORS, network_error, status_error
 from tap_audit_events.service.retries import Retries
@@ -46,6 +48,9 @@ class Client:
         limiter: holds every request back until it may be sent.
         logger: is told of each retry.
         order: ``asc`` or ``desc``.
+
+    Raises:
+        RefusedError: the environment names a proxy that cannot be used.
 
     Attributes:
         date: the Date header of the newest response, None if it had none.
@@ -81,6 +86,7 @@ class Client:
         )
         if self._url.startswith("http://"):  # only to loopback: no proxy may see the token
             self._transport["proxies"] = {}
+        check_proxy(self._url, self._transport["proxies"], os.environ)
 
     def fetch(self, window: Window, cursor: str | None) -> Page:
         """One page of a window, retried up to `max_retries` times.

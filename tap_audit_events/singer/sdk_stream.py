@@ -40,6 +40,10 @@ class ExactStream(Stream):
         schema: the stream's JSON schema.
         name: the stream's name.
         now: the time, for ``time_extracted``.
+
+    Attributes:
+        records_written: RECORD messages, also those of copies by stream maps.
+        events_left_out: events of which stream maps wrote no record.
     """
 
     TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE  # fields that the schema lacks are kept
@@ -50,6 +54,7 @@ class ExactStream(Stream):
     ) -> None:
         super().__init__(tap, schema=schema, name=name)
         self.logger.addFilter(_drop_alarm_for_expected_errors)
+        self.records_written = self.events_left_out = 0
         self._now = now
         self._left_out: list[Path] | None = None
 
@@ -63,7 +68,8 @@ class ExactStream(Stream):
 
     def get_record_counter(self, **options: Any) -> Counter:
         """One METRIC line at the end: the SDK's would count from zero again each minute."""
-        return super().get_record_counter(**{"log_interval": inf, **options})
+        counter = super().get_record_counter(**{"log_interval": inf, **options})
+        return _WrittenCounter(lambda: self.records_written, counter)
 
     @property
     def emit_activate_version_messages(self) -> bool:
@@ -88,6 +94,11 @@ class ExactStream(Stream):
     def _increment_stream_state(self, latest_record: object, *, context: object = None) -> None:
         """The bookmark moves with pages; the SDK would compare texts instead of instants."""
 
+    def _process_record(
+        self, record: object, child_context: object = None, partition_context: object = None
+    ) -> None:
+        """Nothing: there are no child streams, for which the SDK would evaluate `__filter__`."""
+
     def _write_state_message(self) -> None:
         """Write STATE, also an unchanged one: it is always the last line."""
         self._tap.write_message(StateMessage(value=self.tap_state))
@@ -99,6 +110,7 @@ class ExactStream(Stream):
         if self._left_out is None:
             self._left_out = deselected(self.mask)
         leave_out(record, self._left_out)
+        written_before = self.records_written
         for stream_map in self.stream_maps:
             mapped = _mapped(stream_map, record)
             if mapped is not None:
@@ -107,6 +119,8 @@ class ExactStream(Stream):
                     record=mapped,
                     time_extracted=self._now(),
                 )
+                self.records_written += 1
+        self.events_left_out += self.records_written == written_before
 
     def _write_record_message(self, record: dict[str, Any]) -> None:
         """Write RECORD lines.
@@ -119,6 +133,19 @@ class ExactStream(Stream):
             super()._write_record_message(record)
         except RecursionError:
             raise service_error("AE-NESTING", details=f"event {sanitize(event_id)}") from None
+
+
+class _WrittenCounter(Counter):
+    """Counts the records that were written. The SDK would count events, also filtered ones."""
+
+    def __init__(self, written: Callable[[], int], counter: Counter) -> None:
+        super().__init__(counter.metric, counter.tags, counter.log_interval)
+        self._written = written
+
+    def exit(self) -> None:
+        """Write the METRIC line."""
+        self.value = self._written()
+        super().exit()
 
 
 def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.events.instants import Instant, brief, later
+from tap_audit_events.events.instants import EARLIEST, Instant, brief, later
 from tap_audit_events.extraction.watermark import Watermark
 
 _WITHOUT_STATE = "To get them, run once without state into a target that updates by id."
@@ -27,7 +27,8 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
             f"The bookmark {brief(bookmark)} lies in the future: nothing is read until then. Check"
             " this machine's clock; to read again, set replication_key_value in the state back"
         )
-    if start_date is not None and start_date > bookmark:
+    yield from _never_read(watermark.covered_from, start_date)
+    if start_date is not None and start_date > bookmark > EARLIEST:
         yield (
             f"start_date lies after the bookmark: events between {brief(bookmark)} and"
             f" {brief(start_date)} are not read, now or later. {_WITHOUT_STATE}"
@@ -37,6 +38,17 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
             f"Late events are read only from {brief(watermark.ids_from)} on: earlier runs kept no"
             " ids before that, and would repeat events. The whole lookback_seconds are covered"
             " again once the bookmark has moved on"
+        )
+
+
+def _never_read(covered_from: Instant | None, start_date: Instant | None) -> Iterator[str]:
+    """Events that `start_date` now includes, and did not when earlier runs passed them."""
+    if covered_from is not None and covered_from > (start_date or EARLIEST):
+        since = brief(covered_from)
+        which = f"between {brief(start_date)} and {since}" if start_date else f"before {since}"
+        yield (
+            f"Events {which} were not all read: start_date was {since} in an earlier run."
+            f" {_WITHOUT_STATE} To do without them, set start_date to {since} again"
         )
 
 

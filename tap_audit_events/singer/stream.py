@@ -120,7 +120,9 @@ class AuditEventsStream(ExactStream):
                 if self._writer.state_is_due:
                     self._write_checkpoint()
         self._keep_bookmark()
-        report.done(reader.plan.windows)
+        report.done(
+            reader.plan.windows, records=self.records_written, left_out=self.events_left_out
+        )
 
     def _new_reader(self, watermark: Watermark) -> Reader:
         return Reader(
@@ -200,14 +202,10 @@ class AuditEventsStream(ExactStream):
 
     def _write_pages(self) -> None:
         """The verbatim lane: events leave as the bytes they came in, a page at a time."""
-        with (
-            self.get_record_counter() as counter,
-            self.get_sync_timer(),
-            closing(self._pages()) as pages,
-        ):
+        with self.get_record_counter(), self.get_sync_timer(), closing(self._pages()) as pages:
             for delivery in pages:
                 texts = delivery.texts()
                 self._writer.write_records(self.name, texts, self._runtime.now())
                 delivery.all_written()
-                counter.increment(len(texts))
+                self.records_written += len(texts)
         self._write_state_message()

@@ -29,7 +29,7 @@ from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.errors.test_masking import TOKEN, fresh_redaction  # noqa: F401 - a fixture
 from tests.running import Run, run
-from tests.singer.test_stopping import start, wait_for_log  # noqa: F401 - a fixture
+from tests.singer.test_stopping import Start, start, wait_for_log  # noqa: F401 - a fixture
 
 ECHOES: dict[str, dict[str, Any]] = {
     "errCode": {"code": 403, "err_code": f"Bearer {TOKEN}"},
@@ -104,7 +104,7 @@ def test_a_cursor_that_echoes_is_masked_in_the_debug_log(service: Service, sync:
     service.access_token = TOKEN
     page = json.dumps({"auditEvents": [], "nextCursor": TOKEN}).encode()
     service.add_faults([Fault(kind="body", text=page, when="1")])
-    done = sync(access_token=TOKEN, environment={"LOGLEVEL": "DEBUG"})
+    done = sync(access_token=TOKEN, concurrency=1, environment={"LOGLEVEL": "DEBUG"})
     assert f"cursor={MASK}" in done.log
     service.violations.clear()  # the cursor was none of the sandbox's
 
@@ -135,7 +135,7 @@ def test_a_log_of_ones_own_is_masked(
     }
     (tmp_path / "log.json").write_text(json.dumps(config))  # YAML holds JSON
     environment = {"SINGER_SDK_LOG_CONFIG": str(tmp_path / "log.json")}
-    sync(environment=environment)
+    sync(concurrency=1, environment=environment)
     service.violations.clear()  # the cursor was none of the sandbox's
     written = (tmp_path / "tap.log").read_text()
     assert f"cursor={MASK}" in written
@@ -262,11 +262,11 @@ def test_objects_do_not_show_the_token(service: Service, settings: dict[str, Any
 
 def test_the_process_title_does_not_hold_the_token(
     service: Service,
-    start: Callable[..., "subprocess.Popen[bytes]"],  # noqa: F811
+    start: Start,  # noqa: F811
 ) -> None:
     """Anybody on the machine can list it."""
     service.add_faults([Fault(kind="hang", seconds=300)])
-    process = start()
+    process = start(forks=False)
     wait_for_log(process, "Reading ")
     title = Path(f"/proc/{process.pid}/cmdline").read_bytes()
     assert b"tap_audit_events" in title

@@ -370,3 +370,18 @@ def test_a_field_named_like_the_list_of_events_is_kept() -> None:
     event = _encode(an_event(auditEvents=[{"auditEvents": []}], entity={"auditEvents": 1}))
     page = parse_page(an_envelope(event, event.replace(b"event-1", b"event-2")))
     assert page.ids == ["event-1", "event-2"]
+
+
+def test_two_halves_of_a_pair_in_different_encodings_are_not_repaired_in_an_id() -> None:
+    """They become two times U+FFFD, like the halves of any other pair."""
+    text = _encode(an_event(id="it")).replace(b'"it"', b'"\xed\xa0\x80\\udc00"')
+    page = parse_page(an_envelope(text))
+    assert page.ids == []
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-EVENT"
+
+
+def test_an_encoded_pair_in_a_cursor_is_a_character() -> None:
+    """In an id and in any other text it is one too."""
+    body = b'{"auditEvents": [], "nextCursor": "c\xed\xa0\xbd\xed\xb8\x80"}'
+    assert parse_page(body).next_cursor == "c\U0001f600"

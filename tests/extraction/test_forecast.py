@@ -105,22 +105,37 @@ def test_a_range_of_many_weeks_is_learned_at_once() -> None:
 # What came last
 
 
-def test_more_than_usual_continues_for_a_while() -> None:
-    """After three times as many events as usual, many are expected, and then as many as usual."""
-    quiet, busy = Forecast(), Forecast()
-    for forecast in (quiet, busy):
-        learn(forecast, 0, 100 * DAY, [number * HOUR for number in range(2400)])
-        for _ in range(4):
-            learn(forecast, 100 * DAY, 100 * DAY, [])
-    for forecast, every in ((quiet, HOUR), (busy, HOUR / 3)):
-        day = [100 * DAY + number * every for number in range(round(DAY / every))]
-        for _ in range(5):
-            learn(forecast, 100 * DAY, 101 * DAY, day)
-    soon = 101 * DAY, 102 * DAY
-    assert expected(busy, *soon) > 1.5 * expected(quiet, *soon)
-    year = 101 * DAY, 466 * DAY
-    assert expected(busy, *year) < 1.3 * expected(quiet, *year)
-    assert busy.seconds_until(instant(101 * DAY), 24) < 0.5 * DAY
+def after_a_day(every_hours: float) -> Forecast:
+    """Many days with an event an hour, then one with an event every so many hours."""
+    forecast = Forecast()
+    learn(forecast, 0, 100 * DAY, [number * HOUR for number in range(2400)])
+    for _ in range(4):
+        learn(forecast, 100 * DAY, 100 * DAY, [])
+    every = every_hours * HOUR
+    day = [100 * DAY + number * every for number in range(round(DAY / every))]
+    for _ in range(5):
+        learn(forecast, 100 * DAY, 101 * DAY, day)
+    return forecast
+
+
+DAY_AFTER = 101 * DAY, 102 * DAY
+YEAR_AFTER = 101 * DAY, 466 * DAY
+
+
+def test_more_than_usual_is_expected_to_continue() -> None:
+    """After a day with three times as many events, about twice as many are expected for good."""
+    usual, busy = after_a_day(1), after_a_day(1 / 3)
+    for after in (DAY_AFTER, YEAR_AFTER):
+        assert 1.8 < expected(busy, *after) / expected(usual, *after) < 3
+    assert busy.seconds_until(instant(101 * DAY), 48) < 1.2 * DAY
+
+
+def test_fewer_than_usual_are_expected_for_a_while() -> None:
+    """After a day with a third of the events, few are expected, and then as many as usual."""
+    usual, quiet = after_a_day(1), after_a_day(3)
+    assert expected(quiet, *DAY_AFTER) < 0.8 * expected(usual, *DAY_AFTER)
+    assert expected(quiet, *YEAR_AFTER) > 0.9 * expected(usual, *YEAR_AFTER)
+    assert quiet.seconds_until(instant(101 * DAY), 24) > 1.2 * DAY
 
 
 def test_events_of_one_instant_are_very_many() -> None:

@@ -1,5 +1,6 @@
 """Several windows in parallel, through the real command line."""
 
+import logging
 import random
 import re
 import signal
@@ -11,13 +12,16 @@ from typing import Any
 import pytest
 
 from tap_audit_events.events.instants import parse_instant
+from tap_audit_events.reporting import progress
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tap_audit_events.sandbox.response import Response
+from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.running import Run, run, settings_for
 from tests.singer.test_incremental import covered
+from tests.singer.test_lanes import WriterIntoMemory
 from tests.singer.test_stopping import Start, finished, read_lines, start  # noqa: F401 - a fixture
 
 MONTH = datetime(2024, 5, 1, tzinfo=UTC)
@@ -201,24 +205,50 @@ PROGRESS = re.compile(
 )
 
 
-@pytest.fixture
-def slow_service() -> Service:
-    """A run of a dozen seconds."""
-    return Service(page_latency_seconds=0.34, faults=["status:code=503,retry-after=0@3"])
-
-
-def test_a_long_run_logs_its_progress(slow_service: Service) -> None:
-    """Every ten seconds a line with events, rate, instant, share, time to go and requests."""
-    events = events_at([number * 1000.0 for number in range(1200)])
-    slow_service.add(events)
-    with serve(slow_service) as server:
-        settings = settings_for(slow_service, server.base_url, page_size=PAGE_SIZE, concurrency=2)
-        done = run(settings | {"end_date": "2024-05-15T00:00:00Z"}).raise_for_exit_code()
-    assert done.ids == ids_of(events)
-    (found,) = PROGRESS.findall(done.log)
-    delivered, rate, share, requests, retries = map(int, found)
+def check_progress(line: tuple[str, ...], seconds: float, service: Service) -> None:
+    """Check a line of a run of 1200 events, that was due after so many seconds."""
+    delivered, rate, share, requests, retries = map(int, line)
     assert 0 < delivered < 1200
-    assert delivered / 11 - 1 <= rate <= delivered / 10 + 1
+    assert 0 < rate <= delivered / seconds + 1
     assert delivered / 12 - 5 <= share <= delivered / 12 + 5
-    assert delivered / PAGE_SIZE <= requests <= len(slow_service.requests)
+    assert delivered / PAGE_SIZE <= requests <= len(service.requests)
     assert retries == 1
+
+
+def slow_settings(service: Service, base_url: str) -> dict[str, Any]:
+    return settings_for(
+        service,
+        base_url,
+        page_size=PAGE_SIZE,
+        concurrency=2,
+        end_date="2024-05-15T00:00:00Z",
+    )
+
+
+def test_a_run_logs_its_progress(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A line with events, rate, instant, share, time to go and requests, now and then."""
+    monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.5)
+    monkeypatch.setenv("TERM", "dumb")  # no bar, if pytest runs on a terminal
+    caplog.set_level(logging.INFO)
+    service = Service(page_latency_seconds=0.05, faults=["status:code=503,retry-after=0@3"])
+    service.add(events_at([number * 1000.0 for number in range(1200)]))
+    with serve(service) as server:
+        config = slow_settings(service, server.base_url)
+        TapAuditEvents(config=config, message_writer=WriterIntoMemory()).sync_all()
+    first, *_ = PROGRESS.findall(caplog.text)
+    check_progress(first, 0.5, service)
+
+
+@pytest.mark.long
+def test_a_long_run_logs_its_progress_every_ten_seconds() -> None:
+    """A run of a dozen seconds has one line, with the rate of ten."""
+    service = Service(page_latency_seconds=0.34, faults=["status:code=503,retry-after=0@3"])
+    service.add(events_at([number * 1000.0 for number in range(1200)]))
+    with serve(service) as server:
+        done = run(slow_settings(service, server.base_url)).raise_for_exit_code()
+    assert len(done.ids) == 1200
+    (line,) = PROGRESS.findall(done.log)
+    check_progress(line, 10.0, service)
+    assert int(line[1]) >= int(line[0]) / 11 - 1

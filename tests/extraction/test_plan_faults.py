@@ -14,26 +14,16 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
+from tests.extraction.plan_cases import all_delivered, concurrencies, page_sizes, seeds, shapes
 from tests.extraction.scheduling import (
     RANGE_SECONDS,
     Play,
-    Played,
     Sent,
     evenly,
     instant,
     with_any_timing,
 )
-from tests.extraction.shapes import SHAPES, Shape, drawn, even, one_second
-
-shapes = st.sampled_from(SHAPES)
-seeds = st.integers(0, 10**6)
-page_sizes = st.sampled_from([1, 2, 3, 10, 50])
-concurrencies = st.sampled_from([2, 3, 4, 8, 16])
-
-
-def all_delivered(played: Played, count: int) -> None:
-    assert played.error is None
-    assert played.delivered == list(range(count))
+from tests.extraction.shapes import Shape, drawn, even, one_second
 
 
 def refused_cursor() -> ServiceError:

@@ -8,13 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.extraction.plan_cases import concurrencies, page_sizes, seeds, shapes
 from tests.extraction.scheduling import Arranged, Play, with_any_timing
 from tests.extraction.shapes import SHAPES, Shape, drawn
-
-shapes = st.sampled_from(SHAPES)
-seeds = st.integers(0, 10**6)
-page_sizes = st.sampled_from([1, 2, 3, 10, 50])
-concurrencies = st.sampled_from([2, 3, 4, 8, 16])
 
 
 def reversed_windows(positions: Sequence[int]) -> Sequence[int]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.instants import Instant, parse_instant
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
@@ -47,6 +47,16 @@ def test_the_json_form_is_known_to_the_byte() -> None:
     assert to_json(again) == GOLDEN
     page = [("a", at(5)), ("b", at(100)), ("\ud800", at(100)), ("c", at(100))]
     assert deliver(again, page) == ["c"]
+
+
+def test_the_start_of_what_was_read_is_an_optional_key() -> None:
+    """Earlier versions did not write it, and ignore it."""
+    value = GOLDEN | {"covered_from": "2025-12-31T00:00:00.5Z"}
+    assert read(value).covered_from == parse_instant("2025-12-31T00:00:00.5Z")
+    assert to_json(read(value)) == value
+    assert read(GOLDEN).covered_from is None
+    at_the_bookmark = read(GOLDEN | {"covered_from": "2026-01-01T00:00:10Z"})
+    assert at_the_bookmark.covered_from == at(100)
 
 
 def test_nothing_delivered_is_an_empty_object() -> None:
@@ -146,6 +156,12 @@ TIME = "2026-01-01T00:00:10Z"
         (GOLDEN | {"ids_from": None}, "its ids_from is not a time"),
         (GOLDEN | {"ids_from": "2026-13-01T00:00:00Z"}, "its ids_from, '2026-13-01T00:00:00Z', is"),
         (GOLDEN | {"ids_from": "2026-01-01T00:00:11Z"}, "its ids_from lies after its bookmark"),
+        (GOLDEN | {"covered_from": None}, "its covered_from is not a time"),
+        (GOLDEN | {"covered_from": "yesterday"}, "its covered_from, 'yesterday', is "),
+        (
+            GOLDEN | {"covered_from": "2026-01-01T00:00:10.1Z"},
+            "its covered_from lies after its bookmark",
+        ),
         (GOLDEN | {"ids": {}}, "its ids are not a list"),
         (GOLDEN | {"ids": None}, "its ids are not a list"),
         (with_ids("QPieOVtmXp0"), "a group of its ids is not a time and a text"),

@@ -11,6 +11,7 @@ _SOCKETS = ("service/test_body", "service/test_client", "service/test_connection
 
 TESTS_OF: Final = {
     "errors.redaction": ("errors/test_masking",),
+    "events.envelope": _PAGES,
     "events.exact_json": ("events/test_exact_json",),
     "events.instants": _INSTANTS,
     "events.page": _PAGES,
@@ -37,6 +38,7 @@ TESTS_OF: Final = {
     "service.body": _SOCKETS,
     "service.client": ("service/test_waits", *_SOCKETS),
     "service.connection": _SOCKETS,
+    "service.proxies": _SOCKETS,
     "service.rate_limiter": ("service/test_rate_limiter",),
     "service.responses": ("service/test_responses",),
     "service.retries": ("service/test_retries",),

@@ -85,7 +85,11 @@ def test_the_page_of_errors_finds_the_code_in_a_log(
 
 @pytest.mark.meltano
 def test_the_demo_prints_what_the_readme_shows() -> None:
-    """The first screen is real output, and the demo ends well."""
+    """The first screen is real output, and the demo ends well.
+
+    It fails unless DuckDB holds exactly the service's events, and its second run wrote only the
+    new ones.
+    """
     demo = subprocess.run(
         [sys.executable, PROJECT / "demo" / "demo.py"], capture_output=True, text=True, check=True
     )

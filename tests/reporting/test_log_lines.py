@@ -87,6 +87,57 @@ def test_a_quiet_run_says_so(service: Service, sync: Sync) -> None:
     assert len([line for line in done.log.splitlines() if "METRIC" not in line]) <= 5
 
 
+FILTER = {"__filter__": "id < '08:00:04'"}
+
+
+@pytest.mark.parametrize(
+    ("stream_maps", "records", "told_as"),
+    [
+        ({"audit_events": FILTER}, 4, "4 records written of 10 events (6 left out by stream_maps)"),
+        (
+            {"audit_events": {"__filter__": "False"}},
+            0,
+            "0 records written of 10 events (10 left out by stream_maps)",
+        ),
+        (
+            {"copy": {"__source__": "audit_events"}},
+            20,
+            "20 records written of 10 events",
+        ),
+        (
+            {"audit_events": FILTER, "copy": {"__source__": "audit_events"}},
+            14,
+            "14 records written of 10 events",
+        ),
+        (
+            {"audit_events": FILTER, "copy": FILTER | {"__source__": "audit_events"}},
+            8,
+            "8 records written of 10 events (6 left out by stream_maps)",
+        ),
+        ({"audit_events": {"x": "id"}}, 10, "10 events delivered"),
+    ],
+)
+def test_records_count_when_they_are_written(
+    stream_maps: dict[str, Any], records: int, told_as: str, service: Service, sync: Sync
+) -> None:
+    """What stream maps leave out does not count, though the bookmark moves over it."""
+    service.add(TEN_EVENTS)
+    done = sync(stream_maps=stream_maps, page_size=3).raise_for_exit_code()
+    assert len(done.records) == records
+    assert metrics(done)["record_count"]["value"] == records
+    assert summary(done.log).startswith(f"Done: {told_as}; 0 of them late; ")
+    assert done.bookmark == TEN_EVENTS[-1]["occurredAt"]
+
+
+def test_records_count_when_a_run_fails(service: Service, sync: Sync) -> None:
+    """The records before the error were written, without those that were left out."""
+    service.add(TEN_EVENTS)
+    maps = {"audit_events": {"__filter__": "id != '08:00:01' and 1 / (id != '08:00:04')"}}
+    done = sync(stream_maps=maps)
+    assert done.exit_code == 1
+    assert metrics(done)["record_count"]["value"] == len(done.records) == 3
+
+
 def test_a_first_run_without_events_has_no_lag(sync: Sync) -> None:
     """There is no newest event that could be behind."""
     done = sync().raise_for_exit_code()

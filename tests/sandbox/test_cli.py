@@ -127,7 +127,7 @@ def test_run_passes_signals_on_to_the_command(number: signal.Signals) -> None:
     with started(*arguments) as process:
         assert read_lines(process, 1) == ["ready"]
         process.send_signal(number)
-        assert process.wait() == 40 + number
+        assert process.wait(timeout=60) == 40 + number
 
 
 @pytest.mark.parametrize("command", ["run", "serve"])
@@ -158,7 +158,7 @@ def test_serve_prints_its_url_and_stops_on_a_signal(number: signal.Signals) -> N
         )
         assert len(response.json()["auditEvents"]) == int(lines["events"]) == 7
         process.send_signal(number)
-        assert process.wait() == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_late_events_are_among_the_events() -> None:

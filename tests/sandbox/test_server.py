@@ -42,7 +42,7 @@ def test_it_stops_while_a_client_waits() -> None:
     with ThreadPoolExecutor(1) as pool:
         with serve(service) as server, Client(server.base_url, service) as client:
             waiting = pool.submit(client.get)
-            arrived.wait()
+            assert arrived.wait(timeout=60)
         with pytest.raises(requests.exceptions.ConnectionError):
             waiting.result()
     assert threading.active_count() == before

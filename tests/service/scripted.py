@@ -106,10 +106,12 @@ def scripted_service(*scripts: Script) -> Iterator[Scripted]:
     try:
         yield service
     finally:
-        for each in (listener, *open_connections):
+        listener.shutdown(socket.SHUT_RDWR)
+        threads[0].join()  # from here on, there is no other connection
+        listener.close()
+        for each in open_connections:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
-        listener.close()
         for thread in threads:
             thread.join()
 

@@ -38,7 +38,8 @@ def serving(server: socketserver.BaseServer) -> Iterator[int]:
 @pytest.fixture(autouse=True)
 def without_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """No proxy and no bundle but those that a test names."""
-    for name in ("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+    for name in (*names, "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
 
@@ -191,3 +192,87 @@ def test_no_proxy_names_who_is_asked_directly(hosts: str, service: Service, prox
     done.raise_for_exit_code()
     assert service.tokens == [f"Bearer {TOKEN}"]
     assert proxy.asked == []
+
+
+PASSWORD = "pw5"
+
+UNUSABLE = [
+    "http://user:{}@",
+    "http://user:{}@:80",
+    "http://user:p[{}@host:99999",
+    "http://user:{}@host:99999",
+    "http://user:{}@host:port",
+    "http://user:{}@host:-1",
+    "http://user:{} x@[::1",
+    "http://user:{}@host name:80",
+    "user:{}@host",
+    "user:{}@host:80",
+    "http:user:{}@host",
+    "ftp://user:{}@host",
+    " http://user:{}@host",
+    "http://user:{}/x@host",
+    "http://user:{}?x@host",
+    "http://user:{}#x@host",
+    "http://user:80/{}@host",
+]
+
+
+def run_behind(name: str, proxy: str, *arguments: str) -> Run:
+    """Run the tap against a host that does not exist, with everything in the log."""
+    settings = {"base_url": "https://audit.invalid", "organization_id": ORGANIZATION_ID}
+    given = settings | {"access_token": TOKEN, "max_retries": 0}
+    return run(given, *arguments, environment={name: proxy, "LOGLEVEL": "DEBUG"})
+
+
+@pytest.mark.parametrize("form", UNUSABLE)
+def test_the_url_of_a_proxy_that_cannot_be_used_is_not_shown(form: str) -> None:
+    """It may contain a password; one line names the variable, and no line the value."""
+    done = run_behind("HTTPS_PROXY", form.format(PASSWORD))
+    line = only_error(done)
+    assert line.startswith("AE-ADDRESS: No request can be sent to this URL (the proxy that HTTPS_")
+    assert "must be a URL like http://host:port" in line
+    assert PASSWORD not in done.log
+
+
+@pytest.mark.parametrize("arguments", [[], ["--test"]])
+@pytest.mark.parametrize("name", ["https_proxy", "ALL_PROXY", "all_proxy", "All_Proxy"])
+def test_the_variable_of_a_proxy_that_cannot_be_used_is_named(
+    name: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever it is, also if another one for plain http has the same value."""
+    monkeypatch.setenv("HTTP_PROXY", f"http://user:{PASSWORD}@")
+    done = run_behind(name, f"http://user:{PASSWORD}@", *arguments)
+    assert f"the proxy that {name} names must be a URL" in only_error(done)
+    assert PASSWORD not in done.log
+
+
+@pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])
+def test_a_proxy_for_plain_http_does_not_matter(name: str, service: Service) -> None:
+    """It is not used, so it may be anything."""
+    bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle), "LOGLEVEL": "DEBUG"}
+    done = run_with(service, **bundle, **{name: f"http://user:{PASSWORD}@"})
+    assert PASSWORD not in done.raise_for_exit_code().log
+    assert service.tokens == [f"Bearer {TOKEN}"]
+
+
+def test_a_proxy_that_is_not_used_does_not_matter(service: Service) -> None:
+    """NO_PROXY excludes the host."""
+    bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
+    done = run_with(service, **bundle, HTTPS_PROXY="http://user:pw@", NO_PROXY="localhost")
+    done.raise_for_exit_code()
+
+
+@pytest.mark.parametrize(
+    "hosts", ["[::1", ",,", "10.0.0.0/99,1.2.3.4/-1", "é..", "localhost:x", "/"]
+)
+def test_hosts_without_proxy_may_be_anything(hosts: str, service: Service, proxy: Proxy) -> None:
+    """What names no host changes nothing."""
+    done = run_with(
+        service,
+        REQUESTS_CA_BUNDLE=str(service.bundle),
+        HTTPS_PROXY=f"http://user:{PASSWORD}@127.0.0.1:{proxy.port}/",
+        NO_PROXY=hosts,
+        LOGLEVEL="DEBUG",
+    )
+    assert PASSWORD not in done.raise_for_exit_code().log
+    assert len(proxy.asked) == 1

@@ -59,6 +59,14 @@ def pause_until_closed(limiter: RateLimiter) -> None:
         limiter.pause(LONG)
 
 
+def wait_for_a_retry(limiter: RateLimiter) -> None:
+    """Wait until a thread has begun its pause."""
+    end = time.monotonic() + 10
+    while not limiter.retries:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
 class Inside:
     """Counts how many threads are inside its block at a time."""
 
@@ -151,7 +159,7 @@ def test_a_429_holds_every_thread() -> None:
     is_held = threading.Event()
 
     def work() -> None:
-        is_held.wait()
+        is_held.wait(timeout=10)
         with limiter.permit() as permit:
             started.append(time.monotonic())
             permit.succeeded = True
@@ -192,8 +200,7 @@ def test_a_pause_holds_one_request_only() -> None:
     """Others are sent meanwhile."""
     limiter = RateLimiter(2)
     paused = start_threads(1, lambda: pause_until_closed(limiter))
-    while not limiter.retries:
-        time.sleep(0.001)
+    wait_for_a_retry(limiter)
     with limiter.permit() as permit:
         permit.succeeded = True
     assert paused[0].is_alive()
@@ -205,8 +212,7 @@ def test_a_pause_keeps_no_permit_from_another_thread() -> None:
     """What wakes a thread that waits for a permit is not lost on one that waits for time."""
     limiter = RateLimiter(1)
     paused = start_threads(1, lambda: pause_until_closed(limiter))
-    while not limiter.retries:
-        time.sleep(0.001)
+    wait_for_a_retry(limiter)
 
     def work() -> None:
         for _ in range(20):

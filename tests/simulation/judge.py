@@ -42,11 +42,15 @@ class Acknowledged:
         covered: the ids delivered before it, by its run and by the runs that this one followed.
         forgotten: those of them that may come again: events out of order ended a run after more
             of them than the memory holds, and the bookmark stayed before them.
+        late: events before the bookmark that the run that passed them could not see.
+        types: the action types that every run requested that moved the bookmark, None for all.
     """
 
     value: dict[str, Any] = field(default_factory=dict)
     covered: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
+    late: frozenset[str] = frozenset()
+    types: frozenset[str] | None = None
 
     @cached_property
     def _entry(self) -> dict[str, Any]:
@@ -64,6 +68,22 @@ class Acknowledged:
         if self.bookmark is None:
             return EARLIEST
         return parse_instant(self._entry["watermark"][0]["ids_from"])
+
+    @cached_property
+    def covered_from(self) -> Instant | None:
+        """The instant from which on everything up to the bookmark was read."""
+        if self.bookmark is None:
+            return None
+        text = self._entry["watermark"][0].get("covered_from")
+        return None if text is None else parse_instant(text)
+
+    @cached_property
+    def last_types(self) -> list[str]:
+        """The action types that the run that wrote it requested; none of them means all."""
+        if self.bookmark is None:
+            return []
+        types: list[str] = self._entry["watermark"][0]["action_types"]
+        return types
 
     @cached_property
     def id_count(self) -> int:
@@ -96,6 +116,7 @@ class PlayedRun:
         arrived: the records that arrived.
         states: each STATE that arrived, its length, and how many records arrived before it.
         ended: what ended it early, None if it was complete.
+        warnings: the warnings that it logged.
     """
 
     planned: PlannedRun
@@ -109,6 +130,7 @@ class PlayedRun:
     ended: BaseException | None
     ended_at: float
     waited_seconds: float
+    warnings: list[str]
 
     @property
     def lookback_seconds(self) -> int:
@@ -116,14 +138,21 @@ class PlayedRun:
         return seconds
 
     @cached_property
+    def start_date(self) -> Instant:
+        text = self.planned.settings.get("start_date")
+        return parse_instant(text) if text else EARLIEST
+
+    @cached_property
+    def lookback_start(self) -> Instant:
+        bookmark = self.given.bookmark or EARLIEST
+        return whole_second(later(bookmark, seconds=-self.lookback_seconds))
+
+    @cached_property
     def range_start(self) -> Instant:
         """The later of `start_date` and the bookmark minus the lookback, as far as ids reach."""
-        text = self.planned.settings.get("start_date")
-        start = parse_instant(text) if text else EARLIEST
         if self.given.bookmark is None:
-            return start
-        lookback = whole_second(later(self.given.bookmark, seconds=-self.lookback_seconds))
-        return max(start, lookback, self.given.ids_from)
+            return self.start_date
+        return max(self.start_date, self.lookback_start, self.given.ids_from)
 
     @cached_property
     def range_end(self) -> Instant:
@@ -133,16 +162,28 @@ class PlayedRun:
         return min(now, parse_instant(text)) if text else now
 
     def requests(self, event: Expected) -> bool:
-        types = self.planned.settings.get("action_types")
-        return types is None or event.type in types
+        return self.types is None or event.type in self.types
 
-    def owes(self, event: Expected) -> bool:
-        """Whether the run has to deliver an event, if no run before it has."""
+    @cached_property
+    def types(self) -> frozenset[str] | None:
+        """The action types that it requests, None for all."""
+        types = self.planned.settings.get("action_types")
+        return None if types is None else frozenset(types)
+
+    def wants(self, event: Expected) -> bool:
+        """Whether the run would deliver an event, if it began at the oldest one."""
         return (
             event.visible_at <= self.started_at
             and self.requests(event)
-            and self.range_start <= event.instant <= self.range_end
+            and event.instant <= self.range_end
         )
+
+    def owes(self, event: Expected) -> bool:
+        """Whether the run has to deliver an event, if no run before it has."""
+        return self.wants(event) and self.range_start <= event.instant
+
+    def has_warned(self, beginning: str) -> bool:
+        return any(line.startswith(beginning) for line in self.warnings)
 
 
 class Judge:
@@ -176,6 +217,7 @@ class Judge:
         self._judge_states(run, acknowledged, owed)
         self._judge_end(run)
         self._judge_requests(run)
+        self._judge_warnings(run)
         if run.ended is None:
             self._judge_complete(run, acknowledged, owed)
         self.acknowledged += acknowledged
@@ -209,8 +251,22 @@ class Judge:
             covered = run.given.covered.union(ids[:count])
             forgotten = run.given.forgotten.difference(ids[:count])
             forgotten |= self._ahead(Acknowledged(value, covered))
-            found.append(Acknowledged(value, covered, forgotten))
+            late, types = run.given.late, run.given.types
+            bookmark = Acknowledged(value).bookmark
+            if bookmark is not None and bookmark != run.given.bookmark:
+                passed = self._events_of(EARLIEST, bookmark)
+                late = late.union(e.id for e in passed if e.visible_at > run.started_at)
+                types = run.types if types is None else types & (run.types or types)
+            found.append(Acknowledged(value, covered, forgotten, late, types))
         return found
+
+    def _events_of(self, start: Instant, until: Instant) -> Sequence[Expected]:
+        """The events of a range, without those at its end."""
+        first, last = (
+            bisect_left(self._events, bound, key=lambda each: each.instant)
+            for bound in (start, until)
+        )
+        return self._events[first:last]
 
     def _ahead(self, acknowledged: Acknowledged) -> set[str]:
         """The events delivered that lie after the bookmark, if they are too many to remember."""
@@ -273,6 +329,7 @@ class Judge:
             is_final = run.ended is None and each is acknowledged[-1]
             self._judge_passed(run, each, owed, is_final=is_final)
             self._judge_memory(run, each)
+            self._judge_covered(run, each)
             if length_before < SMALL_STATE_BYTES:
                 records = count - arrived_before
                 page_size = run.planned.settings["page_size"]
@@ -301,6 +358,31 @@ class Judge:
             lost.remove(self._world.displaced_id)
         assert not lost, f"the bookmark {bookmark} passes: {lost}"
 
+    def _judge_covered(self, run: PlayedRun, acknowledged: Acknowledged) -> None:
+        """Everything from `covered_from` up to the bookmark was read, whatever settings were.
+
+        What is missing there came late, or is of a type that a run did not request.
+        """
+        bookmark, covered_from = acknowledged.bookmark, acknowledged.covered_from
+        if bookmark is None or bookmark == run.given.bookmark:
+            assert covered_from == run.given.covered_from, "what was read changed without an event"
+            return
+        if bookmark == EARLIEST:
+            return
+        assert covered_from is not None, "a STATE does not know from when on events were read"
+        allowed = (run.given.covered_from, run.start_date)
+        assert covered_from in allowed, f"events are said to be read from {covered_from} on"
+        types, late = acknowledged.types, acknowledged.late
+        lost = [
+            event.id
+            for event in self._events_of(covered_from, bookmark)
+            if event.id not in acknowledged.covered
+            and event.id not in late
+            and event.id != self._world.displaced_id
+            and (types is None or event.type in types)
+        ]
+        assert not lost, f"a STATE says that everything was read, but not: {lost}"
+
     def _judge_memory(self, run: PlayedRun, acknowledged: Acknowledged) -> None:
         """The ids of the lookback are known, as far as the memory goes; and no more are kept."""
         bookmark, ids_from = acknowledged.bookmark, acknowledged.ids_from
@@ -312,11 +394,14 @@ class Judge:
         counts = Counter(covered)
         most = caps.memory + counts[bookmark]
         assert acknowledged.id_count <= most, f"{acknowledged.id_count} ids in a STATE"
+        remembered = sum(instant >= ids_from for instant in covered)
+        group_size = -(-min(len(covered), caps.memory) // caps.groups)
+        expired = acknowledged.id_count - remembered - group_size
+        assert expired <= 0, f"{expired} ids in a STATE have left the lookback"
         lookback = later(bookmark, seconds=-max(1, run.lookback_seconds))
         complete_from = max(whole_second(lookback), run.given.ids_from)
         if ids_from <= complete_from:
             return
-        remembered = sum(instant >= ids_from for instant in covered)
         ties = counts[max((each for each in covered if each < ids_from), default=EARLIEST)]
         enough = remembered + ties + self._slack(caps) > caps.memory
         assert enough, f"only {remembered} of {len(covered)} ids are remembered"
@@ -324,6 +409,38 @@ class Judge:
     def _slack(self, caps: Caps) -> int:
         """Ids that may be forgotten early, as they are forgotten in groups and pages."""
         return 3 * -(-caps.memory // caps.groups) + self._page_size + 2
+
+    # What a run says of the events that it leaves out
+
+    def _judge_warnings(self, run: PlayedRun) -> None:
+        """A warning names each event that the run wants and that will not come, unless it is late.
+
+        Each such event lies before the range of the run and was not delivered before.
+        """
+        has_begun = run.ended is None or run.network.count > 0
+        if run.given.bookmark in (None, EARLIEST) or not has_begun:
+            return
+        for event in self._events_of(EARLIEST, run.range_start):
+            if run.wants(event) and event.id not in run.given.covered:
+                self._judge_warning(run, event)
+
+    def _judge_warning(self, run: PlayedRun, event: Expected) -> None:
+        given, at = run.given, event.instant
+        if at < run.start_date:
+            if at > (given.bookmark or EARLIEST):
+                assert run.has_warned("start_date lies after the bookmark"), f"silent of {event.id}"
+        elif at < (given.covered_from or EARLIEST):
+            which = ("Events before", "Events between")[run.start_date > EARLIEST]
+            assert run.has_warned(which), f"silent of {event.id}, which lies before the start"
+        elif given.last_types and event.type not in given.last_types:
+            assert run.has_warned("action_types was widened"), f"silent of {event.id}, of a type"
+        elif at >= run.lookback_start:
+            is_second = given.ids_from <= later(run.lookback_start, seconds=1)
+            has_warned = run.has_warned("Late events are read only from")
+            assert is_second or has_warned, f"silent of {event.id}, which no ids cover"
+        elif given.types is None or event.type in given.types:
+            is_late = event.id in given.late or event.id == self._world.displaced_id
+            assert is_late, f"lost without a word: {event.id}"
 
     # How a run ended
 

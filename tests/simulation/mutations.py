@@ -21,6 +21,7 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import watermark_json
 from tap_audit_events.extraction.delivery import Delivery
+from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.pagination import Paginator
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.watermark import Watermark
@@ -29,7 +30,7 @@ from tap_audit_events.service import client
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
-from tap_audit_events.singer import state
+from tap_audit_events.singer import start_warnings, state, stream
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.stream import AuditEventsStream
 
@@ -107,7 +108,71 @@ def ids_are_forgotten_without_a_word(patch: Patch) -> None:
 
 def all_ids_are_kept(patch: Patch) -> None:
     """The memory has no bound."""
-    patch.setattr(Watermark, "_forget_surplus", lambda _: None)
+    patch.setattr(Watermark, "_forgotten", lambda self: self._forgotten_until)
+
+
+def ids_expire_as_a_whole(patch: Patch) -> None:
+    """Each STATE renews the end of all ids, so those that the service shows no more stay."""
+
+    def groups(self: Watermark) -> list[Group]:
+        end = self.bookmark or EARLIEST
+        return [replace(group, until=max(group.until, end)) for group in real.__get__(self)]
+
+    real = Watermark.groups
+    patch.setattr(Watermark, "groups", property(groups))
+
+
+def ids_never_expire(patch: Patch) -> None:
+    """Ids that have left the lookback go into the next STATE, until the memory is full."""
+
+    def groups(self: Watermark) -> list[Group]:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(Watermark, "_known_since", lambda *_: self._held[-self._longest_memory :])
+            kept: list[Group] = real.__get__(self)
+            return kept
+
+    real = Watermark.groups
+    patch.setattr(Watermark, "groups", property(groups))
+
+
+def a_gap_is_not_noted(patch: Patch) -> None:
+    """STATE says that what a later start date skipped was read."""
+
+    def start_at(self: Watermark, start_date: Instant | None) -> None:
+        if self.bookmark is None:
+            real(self, start_date)
+
+    real = Watermark.start_at
+    patch.setattr(Watermark, "start_at", start_at)
+
+
+def a_gap_is_noted_without_an_event(patch: Patch) -> None:
+    """STATE says that events were skipped that the next run still brings."""
+
+    def start_at(self: Watermark, start_date: Instant | None) -> None:
+        self._covered_from = max(self._covered_from or EARLIEST, start_date or EARLIEST)
+
+    patch.setattr(Watermark, "start_at", start_at)
+
+
+def nothing_is_said_of_what_is_left_out(patch: Patch) -> None:
+    """A run begins without its warnings."""
+    patch.setattr(stream, "start_warnings", lambda *_: ())
+
+
+def a_short_reach_is_not_warned_about(patch: Patch) -> None:
+    """Late events before the ids in STATE do not come, without a word."""
+    patch.setattr(start_warnings, "_is_new_reach", lambda *_: False)
+
+
+def an_earlier_start_date_is_not_warned_about(patch: Patch) -> None:
+    """What an earlier start date now includes does not come, without a word."""
+    patch.setattr(start_warnings, "_never_read", lambda *_: ())
+
+
+def added_types_are_not_warned_about(patch: Patch) -> None:
+    """Older events of added types do not come, without a word."""
+    patch.setattr(stream, "types_never_requested", lambda *_: None)
 
 
 def the_bookmark_is_the_last_event(patch: Patch) -> None:
@@ -413,6 +478,14 @@ OTHERS: list[Mutation] = [
     ids_of_the_bookmark_only,
     ids_are_forgotten_without_a_word,
     all_ids_are_kept,
+    ids_expire_as_a_whole,
+    ids_never_expire,
+    a_gap_is_not_noted,
+    a_gap_is_noted_without_an_event,
+    nothing_is_said_of_what_is_left_out,
+    a_short_reach_is_not_warned_about,
+    an_earlier_start_date_is_not_warned_about,
+    added_types_are_not_warned_about,
     the_bookmark_is_the_last_event,
     the_bookmark_follows_any_order,
     a_complete_run_does_not_settle,

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
+from logging import Logger
 from unittest.mock import patch
 
+from tap_audit_events import STREAM
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.extraction import plan, watermark
@@ -133,6 +135,7 @@ class _Run:
         self._met = {"message": 0, "request": 0}
         self._limiters: list[SimulatedRateLimiter] = []
         self._stop = Stop()
+        self._warnings: list[str] = []
 
     def run(self) -> PlayedRun:
         """Run it to its end."""
@@ -152,17 +155,31 @@ class _Run:
             ended=ended,
             ended_at=self._world.seconds,
             waited_seconds=sum(limiter.waited_seconds for limiter in self._limiters),
+            warnings=self._warnings,
         )
 
     def _end(self) -> BaseException | None:
         """What ends it early, None if it is complete."""
         try:
             tap = self._tap()
-            tap.sync_all()
+            with self._heard(tap.streams[STREAM].logger):
+                tap.sync_all()
             self._stop.check()
         except (AuditEventsError, KilledError) as error:
             return error
         return None
+
+    @contextmanager
+    def _heard(self, logger: Logger) -> Iterator[None]:
+        """Keep the warnings, also while logging is disabled."""
+        real = logger.warning
+
+        def warning(text: str, *values: object) -> None:
+            self._warnings.append(text % values)
+            real(text, *values)
+
+        with patch.object(logger, "warning", warning):
+            yield
 
     def _tap(self) -> TapAuditEvents:
         service = self._world.service

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.simulation.histories import draw
 from tests.simulation.mutations import IMPORTANT, OTHERS, Mutation
 from tests.simulation.play import play
 
-HISTORIES = 200
+HISTORIES = 120
 THREADED_HISTORIES = 40
 GROUP = 250
 LONG_GROUPS = 10
@@ -88,3 +89,18 @@ def test_histories_vary_what_they_should() -> None:
     for name in ("caps", "displaced_places", "cursor_lifetime"):
         assert any(getattr(history, name) for history in histories), name
     assert max(len(history.happenings) for history in histories) > 200
+
+
+def test_histories_vary_settings_from_run_to_run() -> None:
+    """Each of them moves in both directions, also while the memory is smaller than the lookback."""
+    histories = [draw(seed) for seed in range(HISTORIES)]
+    changing = [each for each in histories if len({str(run.settings) for run in each.runs}) > 1]
+    assert len([each for each in changing if each.caps]) > 10
+    for name in ("lookback_seconds", "start_date", "page_size", "concurrency", "action_types"):
+        values = [
+            [(name in run.settings, run.settings.get(name)) for run in each.runs]
+            for each in changing
+        ]
+        moves = [move for each in values for move in pairwise(each) if move[0] != move[1]]
+        assert any(before < after for before, after in moves), name
+        assert any(before > after for before, after in moves), name

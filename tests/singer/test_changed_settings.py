@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tap_audit_events.sandbox import Service
+from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.singer.test_incremental import events
@@ -28,24 +28,83 @@ def test_a_lowered_lookback_finds_fewer_late_events(service: Service, sync: Sync
     assert sync(state=first.state, lookback_seconds=60).ids == ["08:09:30"]
 
 
-def test_a_lookback_of_0_for_one_run_is_a_gap_for_late_events(service: Service, sync: Sync) -> None:
+@pytest.mark.parametrize(
+    ("new", "read_from"),
+    [([], "2024-05-06T08:09:59Z"), (["08:10:30"], "2024-05-06T08:10:29Z")],
+)
+def test_a_lookback_of_0_for_one_run_is_a_gap_for_late_events(
+    new: list[str], read_from: str, service: Service, sync: Sync
+) -> None:
     """The run after it starts at the ids of the run with 0, which reach back about one second."""
     service.add(events("08:10:00"))
     first = sync(lookback_seconds=300).raise_for_exit_code()
-    service.add(events("08:09:00"))
+    service.add(events("08:06:40", *new))
     second = sync(state=first.state, lookback_seconds=0).raise_for_exit_code()
     third = sync(state=second.state, lookback_seconds=300).raise_for_exit_code()
-    assert (second.ids, third.ids) == ([], [])
+    assert (second.ids, third.ids) == (new, [])
     (warning,) = third.warnings
-    assert warning.startswith("Late events are read only from 2024-05-06T08:09:59Z on")
+    assert warning.startswith(f"Late events are read only from {read_from} on")
 
 
-def test_an_earlier_start_date_changes_nothing(service: Service, sync: Sync) -> None:
-    """A run with a bookmark continues there."""
+@pytest.mark.parametrize(
+    ("earlier", "named"),
+    [
+        ({"start_date": "2024-05-06T06:00:00Z"}, "between 2024-05-06T06:00:00Z and"),
+        ({}, "before"),
+    ],
+)
+def test_an_earlier_start_date_brings_nothing_and_says_so(
+    earlier: dict[str, str], named: str, service: Service, sync: Sync
+) -> None:
+    """A run with a bookmark continues there; each such run says what it leaves out."""
     service.add(events("07:00:00", "08:10:00"))
     first = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
-    assert first.ids == ["08:10:00"]
-    assert sync(state=first.state, start_date="2024-05-06T06:00:00Z").ids == []
+    assert (first.ids, first.warnings) == (["08:10:00"], [])
+    state = first.state
+    for _ in range(2):
+        again = sync(state=state, **earlier).raise_for_exit_code()
+        assert again.ids == []
+        (warning,) = again.warnings
+        assert warning.startswith(f"Events {named} 2024-05-06T08:00:00Z were not all read: ")
+        state = again.state
+    assert sync(state=state, start_date="2024-05-06T08:00:00Z").warnings == []
+    assert sync(**earlier).ids == ["07:00:00", "08:10:00"]
+
+
+def test_what_an_earlier_start_date_left_out_is_said_to_the_end(
+    service: Service, sync: Sync
+) -> None:
+    """The bookmark moves on, and the start of what was read stays."""
+    service.add(events("08:10:00"))
+    first = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
+    service.add(events("09:10:00"))
+    later = sync(state=first.state, start_date="2024-05-06T08:05:00Z").raise_for_exit_code()
+    assert (later.ids, later.warnings) == (["09:10:00"], [])
+    (warning,) = sync(state=later.state).raise_for_exit_code().warnings
+    assert warning.startswith("Events before 2024-05-06T08:00:00Z were not all read: ")
+
+
+def test_a_state_of_before_says_nothing_of_the_start(service: Service, sync: Sync) -> None:
+    """It does not tell from when on events were read."""
+    service.add(events("08:10:00"))
+    state = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code().state
+    del state["bookmarks"]["audit_events"]["watermark"][0]["covered_from"]
+    done = sync(state=state).raise_for_exit_code()
+    assert done.warnings == []
+    assert done.state == state
+
+
+@pytest.mark.parametrize("value", [None, 7, "yesterday", "2024-05-06T08:10:01Z"])
+def test_a_start_that_cannot_be_is_an_error(value: object, service: Service, sync: Sync) -> None:
+    """A state that was changed by hand is refused, as for its other parts."""
+    service.add(events("08:10:00"))
+    state = sync().raise_for_exit_code().state
+    state["bookmarks"]["audit_events"]["watermark"][0]["covered_from"] = value
+    service.requests.clear()
+    (line,) = sync(state=state).errors
+    assert line.startswith("AE-STATE: ")
+    assert "its covered_from" in line
+    assert service.requests == []
 
 
 def test_a_start_date_beyond_the_bookmark_leaves_a_gap(service: Service, sync: Sync) -> None:
@@ -57,7 +116,44 @@ def test_a_start_date_beyond_the_bookmark_leaves_a_gap(service: Service, sync: S
     assert second.ids == ["09:30:00"]
     (warning,) = second.warnings
     assert "events between 2024-05-06T08:00:00Z and 2024-05-06T09:00:00Z are not read" in warning
-    assert sync(state=second.state).ids == []
+    third = sync(state=second.state).raise_for_exit_code()
+    assert third.ids == []
+    (warning,) = third.warnings
+    assert warning.startswith("Events before 2024-05-06T09:00:00Z were not all read: ")
+
+
+def test_a_start_date_beyond_the_bookmark_without_events_leaves_no_gap(
+    service: Service, sync: Sync
+) -> None:
+    """The bookmark stays, so moving the start date back brings everything."""
+    service.add(events("08:00:00"))
+    first = sync().raise_for_exit_code()
+    service.add(events("08:30:00"))
+    second = sync(state=first.state, start_date="2024-05-06T09:00:00Z").raise_for_exit_code()
+    assert (second.ids, second.state) == ([], first.state)
+    third = sync(state=second.state).raise_for_exit_code()
+    assert (third.ids, third.warnings) == (["08:30:00"], [])
+
+
+def test_a_run_that_fails_before_its_first_bookmark_leaves_no_gap(
+    service: Service, sync: Sync
+) -> None:
+    """Events out of order came before the error: the next run begins again at start_date."""
+    service.add(events("08:00:00", "09:00:00", "09:00:01", "09:00:02"))
+    service.add_faults(
+        [
+            Fault(kind="displaced", event=2),
+            Fault(kind="status", code=403, when="2"),
+        ]
+    )
+    start = {"start_date": "2024-05-06T09:00:00Z", "page_size": 2, "concurrency": 1}
+    first = sync(**start)
+    assert (first.exit_code, first.ids) == (1, ["09:00:01", "09:00:00"])
+    second = sync(state=first.state, **start).raise_for_exit_code()
+    assert second.ids == ["09:00:02"]
+    assert [line for line in second.warnings if "start_date" in line] == []
+    warning = sync(state=second.state).warnings[0]
+    assert warning.startswith("Events before 2024-05-06T09:00:00Z were not all read: ")
 
 
 def test_a_removed_end_date_resumes_at_the_bookmark(service: Service, sync: Sync) -> None:

@@ -87,6 +87,24 @@ def test_a_run_that_breaks_off_out_of_order_is_read_again(service: Service, sync
 
 def test_a_memory_that_is_full_is_warned_about_once(service: Service, sync: Sync) -> None:
     """What cannot be remembered is not read again, so nothing is repeated."""
+    seconds = [parse_instant(f"2024-05-06T08:00:{n:02}Z") for n in range(LONGEST_MEMORY // 2000)]
+    known = [Group(each, digests_of(f"{each} {n}" for n in range(2000))) for each in seconds]
+    service.add(an_event(id=f"{seconds[0]} {n}", at="2024-05-06T08:00:00Z") for n in range(2000))
+    watermark = Watermark(seconds[-1], known, lookback_seconds=300)
+    bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
+    new = events(*(f"08:00:50.{n:03}" for n in range(500)))
+    service.add(new)
+    done = sync(state={"bookmarks": {"audit_events": bookmark}}).raise_for_exit_code()
+    assert done.ids == [event["id"] for event in new]
+    assert [line[:26] for line in done.warnings] == ["More events lie within loo"]
+    assert "looks back only 49 s" in done.warnings[0] or "looks back only 50 s" in done.warnings[0]
+    again = sync(state=done.state).raise_for_exit_code()
+    assert again.ids == []
+
+
+@pytest.mark.long
+def test_a_memory_that_one_run_fills_is_warned_about_once(service: Service, sync: Sync) -> None:
+    """As above, from an empty state."""
     service.add(
         an_event(id=f"{n:06}", at=f"2024-05-06T08:00:{n // 2000:02}Z", context={})
         for n in range(LONGEST_MEMORY + 500)
@@ -141,7 +159,7 @@ def test_ids_that_cannot_be_told_apart_when_stored_end_the_run(
     assert done.ids == ["evt-a"]
     (line,) = done.errors
     assert line.startswith("AE-EVENT: ")
-    assert r"event 2 of the page: its id 'evt-\ud800' cannot be stored as it is" in line
+    assert "event 2 of the page: its id 'evt-\ufffd', with U+FFFD for NUL or a lone" in line
     assert done.messages[-1]["type"] == "STATE"
 
 

@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.builders import an_event
+from tests.forking import PipedTap
 from tests.running import Run
 
 EVENTS = [
@@ -20,38 +23,47 @@ EVENTS = [
 ]
 UNBUFFERED = {"PYTHONUNBUFFERED": "1"}
 
-Start = Callable[..., "subprocess.Popen[bytes]"]
+Process = PipedTap | subprocess.Popen[bytes]
+Start = Callable[..., Process]
 
 
 @pytest.fixture
-def start(settings: dict[str, Any], tmp_path: Any) -> Iterator[Start]:
-    """Starts the tap without waiting for it; what still runs at the end of a test is killed."""
-    started = []
+def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
+    """Starts the tap without waiting for it; what still runs at the end of a test is killed.
 
-    def begin(environment: dict[str, str] | None = None, **more: Any) -> "subprocess.Popen[bytes]":
-        config = tmp_path / "config.json"
-        config.write_text(json.dumps(settings | more))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tap_audit_events", "--config", str(config)],
-            env={**os.environ, **(environment or {})},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        started.append(process)
-        return process
+    With variables of its own, or if it must not be a fork, it is an interpreter of its own.
+    """
+    with ExitStack() as started:
 
-    yield begin
-    for process in started:
-        process.kill()
-        process.communicate()
+        def begin(
+            environment: dict[str, str] | None = None, *, forks: bool = True, **more: Any
+        ) -> Process:
+            config = tmp_path / "config.json"
+            config.write_text(json.dumps(settings | more))
+            arguments = ["--config", str(config)]
+            variables = {**os.environ, **(environment or {})}
+            if forks and not environment:
+                tap = PipedTap(arguments, environment=variables, folder=tmp_path)
+                return started.enter_context(closing(tap))
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tap_audit_events", *arguments],
+                env=variables,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            started.enter_context(process)
+            started.callback(process.kill)
+            return process
+
+        yield begin
 
 
-def read_lines(process: "subprocess.Popen[bytes]", count: int) -> bytes:
+def read_lines(process: Process, count: int) -> bytes:
     assert process.stdout is not None
     return b"".join(process.stdout.readline() for _ in range(count))
 
 
-def wait_for_log(process: "subprocess.Popen[bytes]", text: str) -> str:
+def wait_for_log(process: Process, text: str) -> str:
     """Read the log up to a line with that text."""
     assert process.stderr is not None
     seen = ""
@@ -62,7 +74,7 @@ def wait_for_log(process: "subprocess.Popen[bytes]", text: str) -> str:
     return seen
 
 
-def finished(process: "subprocess.Popen[bytes]", before: bytes = b"", log: str = "") -> Run:
+def finished(process: Process, before: bytes = b"", log: str = "") -> Run:
     """Read what is left; the run is over when this returns."""
     assert process.stdout is not None
     assert process.stderr is not None
@@ -128,7 +140,8 @@ def test_a_wait_on_the_service_ends_at_once(
     """Neither a response that does not come nor a backoff holds the run; nothing is lost."""
     service.add(EVENTS)
     service.add_faults([fault])
-    process = start(page_size=10, **LANES[lane])
+    # With two in flight, the third request could be that of the second page.
+    process = start(page_size=10, concurrency=1, **LANES[lane])
     log = wait_for_log(process, sign)
     before = read_lines(process, 1 + 2 * 10 + 2)  # SCHEMA, and two pages with their STATE
     process.send_signal(signal.SIGTERM)
@@ -156,7 +169,6 @@ def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start
     process = start(page_size=1000)
     read_lines(process, 1)
     wait_for_log(process, "Reading ")
-    assert process.poll() is None  # the pipe is full, the reader does not read
     for _ in range(100):
         process.send_signal(signal.SIGTERM)
         try:

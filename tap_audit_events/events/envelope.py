@@ -1,0 +1,87 @@
+"""The envelope of a response (interface.md 2.7): each event's bytes, and the next cursor."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+
+from tap_audit_events.errors.exceptions import service_error
+
+MOST_EVENTS: Final = 1000
+"""Events of a page: more cannot be requested (interface.md, section 8)."""
+
+_EVENTS_NAME: Final = "auditEvents"
+_EVENTS_KEY: Final = b'"auditEvents"'
+_ESCAPED_KEY: Final = re.compile(rb"\\u00(?:45|6[14569eE]|7[3456])")
+"""A letter of ``auditEvents`` as an escape, which hardly any service sends."""
+_ENVELOPE_BYTES: Final = len('{"auditEvents":[],"nextCursor":""}')
+
+# A list would hold all members of the array before they could be counted. A struct that is read
+# from an array has one field for each member, and skips those beyond its fields.
+_Events = msgspec.defstruct(
+    "_Events",
+    [(f"event_{number}", msgspec.Raw, None) for number in range(MOST_EVENTS + 1)],
+    array_like=True,
+    gc=False,
+)
+_Envelope = msgspec.defstruct(
+    "_Envelope", [(_EVENTS_NAME, _Events), ("nextCursor", str | None, None)], gc=False
+)
+_decode: Any = msgspec.json.Decoder(_Envelope).decode
+
+
+def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
+    """The events' texts, and the cursor of the next page.
+
+    Raises:
+        ContractError: there are more events than `MOST_EVENTS`.
+        msgspec.DecodeError: the text is not JSON, or not an envelope.
+    """
+    envelope = _decode(text)
+    events = list(filter(None, msgspec.structs.astuple(envelope.auditEvents)))
+    if len(events) > MOST_EVENTS:
+        raise service_error("AE-TOO-MANY-EVENTS", details=f"more than {MOST_EVENTS:,}")
+    return events, envelope.nextCursor
+
+
+def check_events_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
+    """Check that no events are hidden by a repeated key.
+
+    Raises:
+        ContractError: the key ``auditEvents`` stands in the envelope more than once.
+    """
+    if _may_repeat_events(text, events, cursor) and _count_events_keys(text) > 1:
+        raise service_error("AE-ENVELOPE", details="auditEvents stands in it more than once")
+
+
+def _may_repeat_events(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> bool:
+    """Whether the body is longer than its events and cursor explain, and the key comes twice."""
+    explained = sum(map(len, events)) + len(events) + len(cursor or "") + _ENVELOPE_BYTES
+    if len(text) <= explained:
+        return False
+    return text.count(_EVENTS_KEY) > 1 or _ESCAPED_KEY.search(text) is not None
+
+
+def _count_events_keys(text: bytes) -> int:
+    """How often the envelope itself has the key ``auditEvents``; an event may have it as well."""
+    count = 0
+
+    def note(_: type, name: str) -> _Name:
+        nonlocal count
+        count += name == _EVENTS_NAME
+        return _Name()
+
+    msgspec.json.Decoder(dict[_Name, msgspec.Raw], dec_hook=note).decode(text)
+    return count
+
+
+class _Name:
+    """A name in an object. All are equal, so that a dictionary keeps one value and no other."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Name)
+
+    def __hash__(self) -> int:
+        return 0

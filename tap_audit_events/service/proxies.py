@@ -1,0 +1,50 @@
+"""The proxy that the environment names for a URL; it is checked before it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from requests.utils import select_proxy
+from urllib3.util import parse_url
+
+from tap_audit_events.errors.exceptions import service_error
+
+_SCHEMES: Final = frozenset({None, "http", "https", "socks4", "socks4a", "socks5", "socks5h"})
+
+
+def check_proxy(url: str, proxies: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Check the proxy through which a URL would be requested, if there is one.
+
+    Args:
+        url: what is requested; https, as plain http goes through no proxy.
+        proxies: the proxies' URLs by scheme.
+        environment: the environment variables that they came from.
+
+    Raises:
+        RefusedError: it cannot be used. The message names the variable and never its value, which
+            may contain a password.
+    """
+    proxy = select_proxy(url, dict(proxies))
+    if not proxy or _is_usable(proxy):
+        return
+    names = [name for name, value in environment.items() if value == proxy and _is_for_https(name)]
+    source = names[0] if names else "the system"
+    raise service_error(
+        "AE-ADDRESS",
+        details=f"the proxy that {source} names must be a URL like http://host:port or"
+        " http://user:password@host:port, with special characters percent-encoded",
+    )
+
+
+def _is_usable(proxy: str) -> bool:
+    try:
+        parsed = parse_url(proxy)
+    except ValueError:
+        return False
+    rest = f"{parsed.path}{parsed.query}{parsed.fragment}"  # an @ in it: the password has / ? or #
+    return parsed.scheme in _SCHEMES and bool(parsed.host) and "@" not in rest
+
+
+def _is_for_https(name: str) -> bool:
+    return name.lower().endswith("_proxy") and name.lower() not in {"http_proxy", "no_proxy"}

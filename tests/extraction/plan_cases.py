@@ -1,0 +1,16 @@
+"""What the tests of the plan draw, and what must hold at the end of each run."""
+
+from hypothesis import strategies as st
+
+from tests.extraction.scheduling import Played
+from tests.extraction.shapes import SHAPES
+
+shapes = st.sampled_from(SHAPES)
+seeds = st.integers(0, 10**6)
+page_sizes = st.sampled_from([1, 2, 3, 10, 50])
+concurrencies = st.sampled_from([2, 3, 4, 8, 16])
+
+
+def all_delivered(played: Played, count: int) -> None:
+    assert played.error is None
+    assert played.delivered == list(range(count))

@@ -1,0 +1,164 @@
+"""Runs the tap in forks of a process that has imported it, which saves the imports of each run.
+
+A fork is a process like any other: it has arguments, environment, folder, streams, signals and an
+exit code of its own, and it runs the same command. What differs is what happens before the tap's
+first line: starting the interpreter, which reads variables such as ``PYTHONUNBUFFERED``, and the
+imports. A test of these starts an interpreter.
+"""
+
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+PROJECT = Path(__file__).resolve().parent.parent
+IMPORTED = ("singer.tap", "singer.stream", "reporting.connection_test")
+NUMBER_BYTES = 8
+
+
+class ForkedTap:
+    """A run of the tap; what tests use of a `subprocess.Popen`."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        streams: tuple[int, int],
+    ) -> None:
+        """Start the run; it writes to the two streams, stdout and stderr."""
+        self._helper = _idle.pop() if _idle else Helper()
+        request = {"arguments": arguments, "environment": {**environment}, "folder": str(folder)}
+        self.pid = self._helper.fork(request, streams)
+        self.exit_code: int | None = None
+
+    def wait(self, timeout: float) -> int:
+        """Wait for the end of the run; negative exit codes are signals.
+
+        Raises:
+            subprocess.TimeoutExpired: the run has not ended after so many seconds.
+        """
+        if self.exit_code is None:
+            if not self._helper.has_sent(timeout):
+                raise subprocess.TimeoutExpired("tap-audit-events", timeout)
+            self.exit_code = self._helper.receive()
+            _idle.append(self._helper)
+        return self.exit_code
+
+    def send_signal(self, number: int) -> None:
+        if self.exit_code is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the run if it has not ended."""
+        self.send_signal(signal.SIGKILL)
+        self.wait(timeout=60)
+
+
+class PipedTap(ForkedTap):
+    """A run of the tap whose output is read while it runs."""
+
+    def __init__(
+        self, arguments: Sequence[str], *, environment: Mapping[str, str], folder: Path
+    ) -> None:
+        (stdout, to_stdout), (stderr, to_stderr) = os.pipe(), os.pipe()
+        self.stdout: IO[bytes] = os.fdopen(stdout, "rb")
+        self.stderr: IO[bytes] = os.fdopen(stderr, "rb")
+        streams = to_stdout, to_stderr
+        super().__init__(arguments, environment=environment, folder=folder, streams=streams)
+        for stream in streams:
+            os.close(stream)
+
+    def close(self) -> None:
+        """End the run if it has not ended, and close the pipes."""
+        self.kill()
+        self.stdout.close()
+        self.stderr.close()
+
+
+class Helper:
+    """A process that forks a run of the tap at a time."""
+
+    def __init__(self) -> None:
+        self._connection, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.forking", str(theirs.fileno())],
+                cwd=PROJECT,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def fork(self, request: dict[str, Any], streams: Sequence[int]) -> int:
+        """Start a run, and return its process id. Its exit code is sent when it has ended."""
+        socket.send_fds(self._connection, [b"!"], streams)
+        self._connection.sendall(json.dumps(request).encode() + b"\n")
+        return self.receive()
+
+    def has_sent(self, timeout_seconds: float) -> bool:
+        """Whether there is a number to receive; wait for it so long."""
+        return bool(select.select([self._connection], [], [], timeout_seconds)[0])
+
+    def receive(self) -> int:
+        """Wait for a number."""
+        number = self._connection.recv(NUMBER_BYTES, socket.MSG_WAITALL)
+        assert len(number) == NUMBER_BYTES, "the helper has ended"
+        return int.from_bytes(number, sys.byteorder, signed=True)
+
+
+_idle: list[Helper] = []
+
+
+# The helper
+
+
+def _fork_for_each_request(tests: socket.socket) -> None:
+    """Return in each fork, ready to run the tap; exit when the tests close the connection."""
+    lines = tests.makefile()
+    while True:
+        byte, streams, *_ = socket.recv_fds(tests, 1, 2)
+        if not byte:
+            sys.exit()
+        request = json.loads(lines.readline())
+        pid = os.fork()
+        if pid == 0:
+            lines.close()
+            tests.close()
+            _become(request, streams)
+            return
+        for stream in streams:
+            os.close(stream)
+        _send(tests, pid)
+        _send(tests, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _send(tests: socket.socket, number: int) -> None:
+    tests.sendall(number.to_bytes(NUMBER_BYTES, sys.byteorder, signed=True))
+
+
+def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
+    for number, stream in enumerate(streams, start=1):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    os.chdir(request["folder"])
+    sys.path[0] = request["folder"]
+    sys.argv[1:] = request["arguments"]
+
+
+if __name__ == "__main__":
+    for module in IMPORTED:
+        __import__(f"tap_audit_events.{module}")
+    with socket.socket(fileno=int(sys.argv[1])) as connection:
+        _fork_for_each_request(connection)
+    runpy.run_module("tap_audit_events", run_name="__main__", alter_sys=True)
