@@ -25,6 +25,7 @@ from tap_audit_events.errors.redacted_output import (
 from tap_audit_events.errors.redaction import (
     MASK,
     MIN_SECRET_LENGTH,
+    contains_secret,
     redact,
     redact_json,
     register_possible_secret,
@@ -112,6 +113,38 @@ def test_a_token_in_utf_16_or_utf_32_is_masked(form: Callable[[str], str], token
     redaction._secrets.clear()
     register_secret(token)
     assert redact(f"Bearer {form(token)} é\n") == f"Bearer {MASK} é\n"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("times", [1, 2, 4])
+def test_backslashes_of_a_token_are_masked_however_often_they_are_escaped(
+    count: int, times: int
+) -> None:
+    """As it is, as JSON writes it, and as JSON in JSON; nothing around it is masked."""
+    backslash = "\\"
+    register_secret(f"pat_{backslash * count}x")
+    text = f"pat_{backslash * count * times}x"
+    assert redact(f"<{text}>") == f"<{MASK}>"
+    assert redact(f"<{text[:-1]}>") == f"<{text[:-1]}>"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("nuls", [1, 3])
+def test_backslashes_among_nuls_are_masked(count: int, nuls: int) -> None:
+    """UTF-16 and UTF-32 that is shown as if it were Latin-1."""
+    register_secret("pat_" + "\\" * count + "x")
+    text = "".join(each + "\0" * nuls for each in "pat_" + "\\" * count + "x").rstrip("\0")
+    assert redact(f"<{text}>") == f"<{MASK}>"
+
+
+def test_only_a_certain_secret_is_contained() -> None:
+    """A text that could be a token may be a part of a schema or a setting as well."""
+    assert not contains_secret(TOKEN)
+    register_possible_secret(TOKEN)
+    assert not contains_secret(f"<{TOKEN}>")
+    register_secret(TOKEN)
+    assert contains_secret(f"<{TOKEN}>")
+    assert not contains_secret("something else")
 
 
 @given(tokens=st.lists(TOKENS, min_size=2, max_size=4))

@@ -1,8 +1,14 @@
 """Which ids the watermark holds, to the instant and to the number."""
 
-import pytest
+from collections.abc import Sequence
 
-from tap_audit_events.extraction.id_groups import Group, digests_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.events.instants import EARLIEST
+from tap_audit_events.extraction import watermark as module
+from tap_audit_events.extraction.id_groups import Group, Known, digest_of, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE, Watermark
 from tests.extraction.test_watermark import at, deliver, digests_in
 
@@ -69,3 +75,76 @@ def test_an_id_of_a_group_is_known_up_to_the_groups_instant() -> None:
 def test_a_bookmark_is_ahead_of_every_earlier_instant(now: int, is_ahead: bool) -> None:
     assert Watermark(at(BOOKMARK)).is_ahead_of(at(now)) == is_ahead
     assert not Watermark().is_ahead_of(at(now))
+
+
+def test_ids_that_are_not_unicode_text_have_digests_of_their_own() -> None:
+    """A lone surrogate is part of an id like any other character."""
+    assert len({digest_of(each) for each in ("\ud800", "\ud801", "\ufffd", "?")}) == 4
+
+
+def test_the_bookmark_moves_unless_it_has_to_stay() -> None:
+    watermark = Watermark()
+    watermark.deliver(["a"], [at(3)])
+    assert watermark.bookmark == at(3)
+
+
+# What is held during a run, compared with a plain model
+
+
+MEMORY, MEMORY_BEFORE = 6, 3
+
+
+def plainly_trimmed(held: Sequence[Known], watermark: Watermark) -> list[Known]:
+    """What should be left: one id after the other is dropped while there are too many."""
+    start, bookmark = watermark.lookback_start, watermark.bookmark or EARLIEST
+    in_lookback = sum(instant >= start for instant, _ in held)
+    surplus = len(held) - max(MEMORY_BEFORE, min(in_lookback, MEMORY))
+    own = sum(isinstance(each, str) for _, each in held)
+    kept: list[Known] = []
+    for position, known in enumerate(held):
+        is_own = isinstance(known[1], str)
+        if surplus <= 0 or (is_own and own <= MEMORY_BEFORE and known[0] != bookmark):
+            return [*kept, *held[position:]]
+        if known[0] == bookmark:
+            kept.append(known)
+        else:
+            surplus -= 1
+            own -= is_own
+    return kept
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(1, 3)), max_size=3),
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 40), min_size=1, max_size=7), st.booleans()), max_size=6
+    ),
+    st.integers(1, 3),
+)
+def test_the_oldest_ids_are_dropped_one_by_one(
+    earlier: list[tuple[int, int]], pages: list[tuple[list[int], bool]], lookback: int
+) -> None:
+    """Those of the bookmark stay, and so do a few of the run's own."""
+    groups = [
+        Group(at(time), digests_of(f"{time}-{n}" for n in range(count)))
+        for time, count in sorted(earlier)
+    ]
+    watermark = Watermark(
+        groups[-1].until if groups else None,
+        groups,
+        ids_from=at(0),
+        lookback_seconds=lookback,
+        longest_memory=MEMORY,
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "LONGEST_MEMORY_BEFORE", MEMORY_BEFORE)
+        for number, (times, moves_bookmark) in enumerate(pages):
+            added = [(at(time), f"{number}-{i}") for i, time in enumerate(times)]
+            before: list[Known] = [*watermark._held, *added]
+            watermark.deliver(
+                [each for _, each in added],
+                [instant for instant, _ in added],
+                moves_bookmark=moves_bookmark,
+            )
+            held = sorted(before, key=lambda known: known[0])
+            assert watermark._held == plainly_trimmed(held, watermark)
+            assert watermark._ids == {each for _, each in watermark._held if isinstance(each, str)}
