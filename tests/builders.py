@@ -1,6 +1,11 @@
-"""Builders of valid events: a test names only the fields that matter to it."""
+"""Builders of events and responses: a test names only the fields that matter to it."""
 
+from collections.abc import Mapping
+from io import BytesIO
 from typing import Any
+
+import requests
+from urllib3 import HTTPResponse
 
 ORGANIZATION_ID = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
 
@@ -21,3 +26,14 @@ def an_event(
         "scope": {"organizationId": ORGANIZATION_ID, "workspaceId": "w-1", "workspaceName": "R&D"},
         "entity": {"type": "workspace", "id": "w-1", "name": "Research"},
     } | fields
+
+
+def a_response(
+    status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
+) -> requests.Response:
+    """A response whose body is ready to be read."""
+    response = requests.Response()
+    response.status_code = status
+    response.raw = HTTPResponse(BytesIO(body), preload_content=False)
+    response.headers.update(headers or {})
+    return response

@@ -4,17 +4,17 @@ import logging
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from io import BytesIO
 from typing import Any
 
 import requests
 from requests.adapters import BaseAdapter, HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPResponse
+from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
+from tests.builders import a_response
 
 
 class Heard(logging.Logger):
@@ -82,15 +82,6 @@ def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, 
         session.mount("https://", adapter)
         limiter = _RateLimiter(heard.waits)
         yield Client(settings, lambda: session, limiter=limiter, logger=heard), heard
-
-
-def a_response(status: int, body: bytes, headers: dict[str, str]) -> requests.Response:
-    """A response whose body is ready to be read."""
-    response = requests.Response()
-    response.status_code = status
-    response.raw = HTTPResponse(BytesIO(body), preload_content=False)
-    response.headers.update(headers)
-    return response
 
 
 class _RateLimiter(RateLimiter):

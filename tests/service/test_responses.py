@@ -2,36 +2,28 @@
 
 import json
 import ssl
-from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
-import requests
 from requests import exceptions
 from urllib3.exceptions import DecodeError, InvalidHeader, MaxRetryError, ProtocolError
 from urllib3.exceptions import ReadTimeoutError as ReadTimeout
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, RefusedError, RetryableError
 from tap_audit_events.service.responses import network_error, status_error
+from tests.builders import a_response
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 BODY = json.dumps({"errCode": "no", "msg": "not\nnow", "vars": {"n": 1}}).encode()
 RETRIED = (408, 429, 500, 501, 502, 503, 504, 507, 520, 599)
 
 
-def a_response(status: int, headers: Mapping[str, str] | None = None) -> requests.Response:
-    response = requests.Response()
-    response.status_code = status
-    response.headers.update(headers or {})
-    return response
-
-
 @pytest.mark.parametrize("status", [*range(300, 309), 399])
 @pytest.mark.parametrize("has_cursor", [True, False])
 def test_every_redirect_is_refused(status: int, has_cursor: bool) -> None:
     """The token must not follow it, so it is not retried; the error names the target."""
-    response = a_response(status, {"Location": "https://a.example/\n", "Retry-After": "1"})
+    response = a_response(status, headers={"Location": "https://a.example/\n", "Retry-After": "1"})
     error = status_error(response, BODY, has_cursor=has_cursor)
     assert (type(error), error.code) == (RefusedError, "AE-REDIRECT")
     assert error.details == rf"status {status} to 'https://a.example/\n'"
@@ -86,7 +78,7 @@ def test_retry_after_is_read_whatever_the_status(
 ) -> None:
     """Not only with 429; a date is relative to the service's own clock."""
     date = {"Date": format_datetime(NOW, usegmt=True)}
-    error = status_error(a_response(status, headers | date), BODY, has_cursor=False)
+    error = status_error(a_response(status, headers=headers | date), BODY, has_cursor=False)
     assert isinstance(error, RetryableError)
     assert error.retry_after_seconds == seconds
 
@@ -94,7 +86,7 @@ def test_retry_after_is_read_whatever_the_status(
 def test_without_a_date_the_clock_of_this_machine_counts() -> None:
     at = datetime.now(UTC) + timedelta(seconds=600)
     header = {"Retry-After": format_datetime(at, usegmt=True)}
-    error = status_error(a_response(503, header), b"", has_cursor=False)
+    error = status_error(a_response(503, headers=header), b"", has_cursor=False)
     assert isinstance(error, RetryableError)
     assert 500 < (error.retry_after_seconds or 0) <= 600
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
-from io import BytesIO
 from math import isinf
 from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
@@ -16,7 +15,6 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import BaseAdapter
 from singer_sdk.singerlib import Message
-from urllib3 import HTTPResponse
 from urllib3.exceptions import ProtocolError
 
 from tap_audit_events.events.exact_json import JsonText
@@ -28,6 +26,7 @@ from tap_audit_events.extraction.workers import Fetch, Workers
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.singer.messages import MessageWriter
+from tests.builders import a_response
 from tests.simulation.histories import (
     EARLY_RETRY_AFTER_SECONDS,
     SERVICE_FAULTS,
@@ -280,15 +279,6 @@ class Network(BaseAdapter):
         self._refused_until = self._world.seconds + seconds
         self._came_early = 0
         return a_response(429, b"{}", {"Retry-After": str(seconds)})
-
-
-def a_response(status: int, body: bytes, headers: dict[str, str]) -> requests.Response:
-    """A response whose body is ready to be read."""
-    response = requests.Response()
-    response.status_code = status
-    response.raw = HTTPResponse(BytesIO(body), preload_content=False)
-    response.headers.update(headers)
-    return response
 
 
 class InlineWorkers(Workers):
