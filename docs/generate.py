@@ -26,7 +26,6 @@ PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
 DELIVERY = PROJECT / "docs" / "delivery.md"
 ERRORS = PROJECT / "docs" / "errors.md"
-LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z \[")
 
 
 def part(text: str, name: str) -> str:
@@ -106,9 +105,8 @@ def state_table() -> str:
 
 
 def demo_output(printed: str) -> str:
-    """The output of the demo, without the log lines of Meltano and its plugins."""
-    lines = [line for line in printed.strip("\n").split("\n") if not LOG_LINE.match(line)]
-    return "```text\n" + "\n".join(line.rstrip() for line in lines) + "\n```\n"
+    """The output of the demo."""
+    return "```text\n" + "\n".join(map(str.rstrip, printed.strip("\n").split("\n"))) + "\n```\n"
 
 
 def main() -> None:
