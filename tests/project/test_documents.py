@@ -50,6 +50,7 @@ def shape(printed: str) -> list[str]:
 @pytest.mark.parametrize(
     ("page", "name", "function"),
     [
+        ("README.md", "record", "record"),
         ("README.md", "settings", "settings_table"),
         ("docs/errors.md", "line", "error_line"),
         ("docs/errors.md", "errors", "error_sections"),
