@@ -13,6 +13,9 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 DEFAULT_EVENTS: Final = 10_000
 """Events in a batch file, as the SDK's default. A target may hold a file in memory as a whole."""
 
+LOCAL: Final = "file://"
+"""How the URL of a local folder begins."""
+
 _MOST_EVENTS: Final = 1_000_000
 
 
@@ -96,7 +99,7 @@ def _root(value: Any) -> str:
         raise ValueError("must be a folder, for example file:///var/lib/audit-events/batches")
     if "://" in value:
         return value.rstrip("/")
-    return f"file://{os.path.abspath(os.path.expanduser(value))}"  # noqa: PTH100, PTH111
+    return f"{LOCAL}{os.path.abspath(os.path.expanduser(value))}"  # noqa: PTH100, PTH111
 
 
 def _prefix(value: Any) -> str:

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from logging import Logger
+from pathlib import Path
 from typing import IO, Final
 from uuid import uuid4
 
 from singer_sdk.helpers._batch import BaseBatchFileEncoding, SDKBatchMessage
 from upath import UPath
 
-from tap_audit_events.config.batch_config import BatchConfig
+from tap_audit_events.config.batch_config import LOCAL, BatchConfig
 from tap_audit_events.config.schema import PACKAGE
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.exact_json import JsonText
@@ -54,7 +55,11 @@ class BatchFiles:
         self._started = self._written = 0
         with _storage_errors(config.root):
             self._root = UPath(config.root, **config.parameters)
-            self._root.mkdir(parents=True, exist_ok=True)
+            if config.root.startswith(LOCAL):
+                folder = Path(config.root.removeprefix(LOCAL))
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            else:
+                self._root.mkdir(parents=True, exist_ok=True)
         _shrink_pipe()
 
     @property

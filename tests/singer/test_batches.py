@@ -213,6 +213,18 @@ def test_a_plain_path_is_a_folder_too(service: Service, sync: Sync, tmp_path: Pa
     assert ids(run) == ["0"]
 
 
+def test_a_new_folder_is_open_to_its_user_only(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Events contain personal data; the mode of a folder that is there already stays."""
+    service.add(events(1))
+    sync(batch_config=a_batch_config(tmp_path / "new" / "folder")).raise_for_exit_code()
+    assert (tmp_path / "new" / "folder").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "old").mkdir(mode=0o755)
+    sync(batch_config=a_batch_config(tmp_path / "old")).raise_for_exit_code()
+    assert (tmp_path / "old").stat().st_mode & 0o777 == 0o755
+
+
 def test_the_capability_is_declared(sync: Sync) -> None:
     """With the setting that it needs."""
     about = json.loads(sync("--about", "--format=json").stdout)
