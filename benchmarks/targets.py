@@ -72,6 +72,9 @@ def targets(figures: Figures) -> Iterator[Target]:
     if figures.measured("near", "usual", "sdk-lane"):
         text = "events/s of the SDK lane, one field deselected, against the usual SDK tap"
         yield Target(text, 3, figures.times_as_fast(("near", "sdk-lane"), ("near", "usual")))
+    if figures.measured("near-long", "shaped", OWN):
+        text = "events/s with details as text and raw event, against plain records"
+        yield Target(text, 0.5, figures.times_as_fast(("near-long", "shaped"), ("near-long", OWN)))
     yield from _memory(figures, "near-long", "near-short")
     yield from _memory(figures, "far-full", "far-long")
     yield from _rivals(figures)
