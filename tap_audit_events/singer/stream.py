@@ -11,18 +11,19 @@ from singer_sdk.singerlib import Catalog
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
 from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
-from tap_audit_events.config.settings import Settings
+from tap_audit_events.config.settings import Settings, shape_to_discover
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.instants import instant_of
-from tap_audit_events.events.schema import SCHEMA
+from tap_audit_events.events.schema import schema_of
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.summary import Report, bookmark_shown
 from tap_audit_events.runtime import Runtime
+from tap_audit_events.singer.catalog import deselected
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.sdk_stream import ExactStream
-from tap_audit_events.singer.start_warnings import start_warnings
+from tap_audit_events.singer.start_warnings import raw_event_warnings, start_warnings
 from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
 
 _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
@@ -46,7 +47,8 @@ class AuditEventsStream(ExactStream):
         writer: MessageWriter,
         settings: Callable[[], Settings],
     ) -> None:
-        super().__init__(tap, schema=SCHEMA, name=STREAM, now=runtime.now)
+        self._shape = shape_to_discover(tap.config)
+        super().__init__(tap, schema=schema_of(self._shape), name=STREAM, now=runtime.now)
         self.primary_keys = (PRIMARY_KEY,)
         self.replication_key = REPLICATION_KEY
         self._runtime = runtime
@@ -101,7 +103,11 @@ class AuditEventsStream(ExactStream):
         """Each page of this run's range, to be written; STATE follows if it is due."""
         watermark = self._read_watermark()
         now = instant_of(self._runtime.now())
-        for warning in start_warnings(watermark, self._read_settings(), now):
+        hidden = [".".join(path) for path in deselected(self.mask)]
+        for warning in (
+            *start_warnings(watermark, self._read_settings(), now),
+            *raw_event_warnings(self._shape, hidden, has_maps=bool(self.config.get("stream_maps"))),
+        ):
             self.logger.warning("%s", warning)
         reader = self._new_reader(watermark)
         self._delivery = reader.delivery
@@ -204,7 +210,7 @@ class AuditEventsStream(ExactStream):
         """The verbatim lane: events leave as the bytes they came in, a page at a time."""
         with self.get_record_counter(), self.get_sync_timer(), closing(self._pages()) as pages:
             for delivery in pages:
-                texts = delivery.texts()
+                texts = delivery.record_texts()
                 self._writer.write_records(self.name, texts, self._runtime.now())
                 delivery.all_written()
                 self.records_written += len(texts)

@@ -34,6 +34,7 @@ from tap_audit_events.config.settings import (
     read_settings,
     register_secrets,
     settings_warnings,
+    shape_to_discover,
     token_warnings,
 )
 from tap_audit_events.config.state_shape import check_state, state_warnings
@@ -93,6 +94,21 @@ class TapAuditEvents(Tap):
                 settings=lambda: self.settings,
             )
         ]
+
+    def setup_mapper(self) -> None:
+        """Set up the stream maps, for the shape of the records that the settings ask for.
+
+        A catalog may have been written for another shape.
+        """
+        from singer_sdk.singerlib import Schema
+
+        from tap_audit_events.events.schema import schema_of
+
+        catalog = self.input_catalog
+        if catalog is not None and (entry := catalog.get_stream(STREAM)):
+            shape = shape_to_discover(self.config)
+            entry.schema = Schema.from_dict(schema_of(shape, entry.schema.to_dict()))
+        super().setup_mapper()
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take the bookmarks of earlier runs.
