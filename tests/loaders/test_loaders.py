@@ -1,0 +1,65 @@
+"""Real loaders store what the tap delivers; what they change is written in `expected.py`."""
+
+import sys
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.sandbox import generate
+from tests.loaders.cases import CASES, Case
+from tests.loaders.comparison import REFUSED
+from tests.loaders.expected import EXPECTED
+from tests.loaders.trial import Outcome, Trial, hostile_changes
+
+pytestmark = [pytest.mark.loaders, pytest.mark.usefixtures("servers")]
+
+NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
+WHOLE = [case for case in CASES if case.is_whole]
+
+
+def by_name(case: Case) -> str:
+    return case.name
+
+
+@pytest.mark.parametrize("case", CASES, ids=by_name)
+def test_what_becomes_of_each_field(case: Case, tmp_path: Path) -> None:
+    """A loader that keeps more or less than it did turns this red."""
+    expected = EXPECTED[case.name]
+    refused = [name for name, changes in expected.items() if REFUSED in changes.values()]
+
+    found = hostile_changes(case, tmp_path / "trial", refused)
+    print(case.name, found, file=sys.stderr)
+
+    assert found == expected
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=by_name)
+def test_a_second_run_adds_what_is_new(case: Case, tmp_path: Path) -> None:
+    """By the state that the loader printed, and nothing twice."""
+    old, new = (generate(30, days=2, seed=seed, until=NOON.replace(day=10 + seed)) for seed in (1, 5))
+    with ExitStack() as stack:
+        trial = Trial.start(case, tmp_path / "trial", stack)
+        trial.service.add(old)
+        first = trial.load().check()
+        trial.service.add(new)
+        trial.load(first.state).check()
+
+        assert Outcome.of([*old, *new], trial.loader.ids()) == Outcome(missing=0, repeated=0)
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=by_name)
+def test_a_run_after_a_failed_one_adds_the_rest(case: Case, tmp_path: Path) -> None:
+    """The service failed in the middle, so the tap did; the loader has printed how far it got."""
+    events = generate(60, days=2, seed=3, until=NOON)
+    with ExitStack() as stack:
+        trial = Trial.start(case, tmp_path / "trial", stack)
+        trial.service.add(events)
+        trial.service.add_faults(["status:code=500@4"])
+        failed = trial.load(page_size=10, max_retries=0, concurrency=1)
+        assert (failed.tap_exit_code, failed.loader_exit_code) == (1, 0), failed.log
+        assert 0 < len(trial.loader.ids()) < len(events)
+        trial.load(failed.state).check()
+
+        assert Outcome.of(events, trial.loader.ids()) == Outcome(missing=0, repeated=0)
