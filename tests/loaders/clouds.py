@@ -2,15 +2,22 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from uuid import uuid4
-
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.loaders.loader import STREAM, Event, Loader
 from tests.loaders.pipeline import written
 from tests.loaders.stand_ins import StandIn
+
+CLOSED_PORT: Final = "http://127.0.0.1:9"
+CREDENTIALS: Final = {
+    "type": "authorized_user",
+    "client_id": "c",
+    "client_secret": "s",
+    "refresh_token": "r",
+    "token": "t",
+    "expiry": "2100-01-01T00:00:00Z",
+}
 
 
 class TargetElasticsearch(Loader):
@@ -48,14 +55,15 @@ class TargetBigquery(Loader):
         self._before = len(self.server.rows)
 
     def place(self) -> Mapping[str, Any]:
-        account = written(self.folder / "account.json", _service_account(self.server.url))
-        return {"credentials_path": account, "project": "p", "dataset": self._dataset}
+        return {"project": "p", "dataset": self._dataset}
 
     def environment(self) -> Mapping[str, str]:
-        """Whatever is meant for another host ends at a closed port."""
+        """Credentials that need not be refreshed; what is meant for another host ends here."""
+        credentials = written(self.folder / "credentials.json", CREDENTIALS)
         return {
+            "GOOGLE_APPLICATION_CREDENTIALS": credentials,
             "BIGQUERY_EMULATOR_HOST": self.server.url,
-            "HTTPS_PROXY": "http://127.0.0.1:9",
+            "HTTPS_PROXY": CLOSED_PORT,
             "NO_PROXY": "127.0.0.1",
         }
 
@@ -74,16 +82,3 @@ class TargetBigquery(Loader):
     def ids(self) -> list[str]:
         return sorted(row["data"]["id"] for row in self.rows())
 
-
-def _service_account(url: str) -> dict[str, str]:
-    """An account that nobody knows."""
-    key = rsa.generate_private_key(65537, 2048)
-    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
-    return {
-        "type": "service_account",
-        "project_id": "p",
-        "private_key_id": "k",
-        "private_key": text,
-        "client_email": "loader@example.com",
-        "token_uri": f"{url}/token",
-    }

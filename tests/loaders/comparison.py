@@ -1,6 +1,5 @@
 """How a stored event differs from the one that the tap delivered."""
 
-import ast
 import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -84,7 +83,10 @@ def _loss(delivered: Any) -> str:
         return NULL_LOST
     if delivered == "":
         return EMPTY_TEXT_LOST
-    return EMPTY_OBJECT_LOST if delivered == {} else LOST
+    if delivered == {}:
+        return EMPTY_OBJECT_LOST
+    is_all_null = isinstance(delivered, Mapping) and set(delivered.values()) == {None}
+    return NULL_LOST if is_all_null else LOST
 
 
 def _same(delivered: Any, stored: Any) -> bool:
@@ -101,12 +103,9 @@ def _same(delivered: Any, stored: Any) -> bool:
 
 
 def _text_verdict(delivered: Any, stored: str) -> str:
+    if stored == str(delivered):
+        return PYTHON_TEXT
     try:
         return JSON_TEXT if _same(delivered, exact(stored)) else CHANGED
     except json.JSONDecodeError:
-        pass
-    try:
-        ast.parse(stored, mode="eval")
-    except (SyntaxError, MemoryError, RecursionError):
         return CHANGED
-    return PYTHON_TEXT

@@ -66,4 +66,4 @@ class TargetCsv(Loader):
                 event.setdefault(outer, {})[inner] = value
             elif value:
                 event[outer] = value
-        return event
+        return event | {"occurredAt": event["occurredAt"].replace(" ", "T")}

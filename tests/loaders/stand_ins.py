@@ -92,9 +92,6 @@ class BigQueryHandler(_Handler):
     """Keeps datasets and tables, and the rows of load jobs, which are uploaded with gzip."""
 
     def respond(self, path: str, body: bytes) -> tuple[int, Document, dict[str, str]]:
-        if path == "/token":
-            token = {"access_token": "t", "expires_in": 3600, "token_type": "Bearer"}
-            return 200, token, {}
         if path.startswith("/upload/"):
             self.server.jobs.append(json.loads(body))
             return 200, {}, {"Location": f"{self.server.url}/session/{len(self.server.jobs)}"}

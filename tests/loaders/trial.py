@@ -83,7 +83,11 @@ def hostile_changes(case: Case, folder: Path, refused: Iterable[str]) -> dict[st
         found[name] = _changes_of(case, inner, [name])[name]
     plain = found[hostile.PLAIN]
     special = {
-        name: {path: what for path, what in each.items() if plain.get(_top(path)) != what}
+        name: {
+            path: what
+            for path, what in each.items()
+            if what not in (plain.get(path), plain.get(path.partition(".")[0]))
+        }
         for name, each in found.items()
         if name != hostile.PLAIN
     }
@@ -97,7 +101,7 @@ def _changes_of(case: Case, folder: Path, names: list[str]) -> dict[str, Changes
         loaded = trial.load()
         assert loaded.tap_exit_code == 0 or loaded.loader_exit_code, loaded.log[-3000:]
         if loaded.loader_exit_code:
-            assert len(names) == 1, f"ended with an error for one of {names}: {loaded.log[-3000:]}"
+            assert len(names) == 1, f"one of {names}: {loaded.log[-600:]}"
             return {name: {"": REFUSED} for name in names}
         delivered, stored = trial.delivered(), trial.stored()
     ids = {name: hostile.event_id(name) for name in names}
@@ -110,10 +114,6 @@ def _changes_of(case: Case, folder: Path, names: list[str]) -> dict[str, Changes
 def _as_delivered(case: Case, event: Event) -> Event:
     """The event with what the mapper adds."""
     return {**event, "organization": "acme"} if case.is_mapped else event
-
-
-def _top(path: str) -> str:
-    return path.partition(".")[0]
 
 
 @dataclass(frozen=True)
