@@ -1,4 +1,4 @@
-"""Loaders for services in a cloud, in front of stand-ins: target-elasticsearch and z3-target-bigquery."""
+"""target-elasticsearch and z3-target-bigquery, in front of stand-ins for their services."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +25,7 @@ class TargetElasticsearch(Loader):
 
     package = "target-elasticsearch"
     executable = "target-elasticsearch"
+    documented_place: ClassVar[Mapping[str, Any]] = {"host": "127.0.0.1", "port": 9200}
     server: ClassVar[StandIn]
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -43,10 +44,15 @@ class TargetElasticsearch(Loader):
 
 
 class TargetBigquery(Loader):
-    """Writes each record into one JSON column, by load jobs; each loader has a dataset of its own."""
+    """Writes each record into one JSON column; each loader has a dataset of its own."""
 
     package = "z3-target-bigquery"
     executable = "target-bigquery"
+    documented_place: ClassVar[Mapping[str, Any]] = {
+        "credentials_path": "account.json",
+        "project": "my-project",
+        "dataset": "audit",
+    }
     server: ClassVar[StandIn]
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -81,4 +87,3 @@ class TargetBigquery(Loader):
 
     def ids(self) -> list[str]:
         return sorted(row["data"]["id"] for row in self.rows())
-

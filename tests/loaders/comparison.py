@@ -39,13 +39,11 @@ def changes(delivered: Mapping[str, Any], stored: Mapping[str, Any]) -> Changes:
 
 def _differences(path: str, delivered: Any, stored: Any) -> Iterator[tuple[str, str]]:
     if isinstance(delivered, Mapping) and isinstance(stored, Mapping):
-        if not path or delivered.keys() & stored.keys() or not delivered:
-            for name in sorted({*delivered, *stored}):
-                inner = f"{path}.{name}" if path else name
-                yield from _differences(
-                    inner, delivered.get(name, _MISSING), stored.get(name, _MISSING)
-                )
-            return
+        for name in sorted({*delivered, *stored}):
+            inner = f"{path}.{name}" if path else name
+            pair = delivered.get(name, _MISSING), stored.get(name, _MISSING)
+            yield from _differences(inner, *pair)
+        return
     if path == "occurredAt" and isinstance(stored, str):
         verdict = _time_verdict(delivered, stored)
     else:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 
@@ -15,6 +15,7 @@ class TargetDuckdb(Loader):
 
     package = "target-duckdb"
     executable = "target-duckdb"
+    documented_place: ClassVar[Mapping[str, Any]] = {"filepath": "warehouse.duckdb"}
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         super().__init__(folder, settings)
@@ -28,7 +29,8 @@ class TargetDuckdb(Loader):
             return []
         names = self.columns()
         texts = ", ".join(f"CAST({name} AS VARCHAR)" for name in names)
-        return [dict(zip(names, row, strict=True)) for row in self.query(f"SELECT {texts} FROM {STREAM}")]  # noqa: S608
+        rows = self.query(f"SELECT {texts} FROM {STREAM}")  # noqa: S608 - our own names
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def columns(self) -> dict[str, str]:
         types = {name: kind for name, kind, *_ in self.query(f"DESCRIBE {STREAM}")}

@@ -28,7 +28,7 @@ _OBJECTS: Final = ("action", "actor", "context", "scope", "entity")
 
 EXPECTED: Final[dict[str, dict[str, Changes]]] = {
     "target-jsonl": {},
-    "meltano-map-transform, target-jsonl": {},
+    "target-jsonl, behind meltano-map-transform": {},
     "meltanolabs-target-csv": {
         "plain": dict.fromkeys(_OBJECTS, PYTHON_TEXT),
         "unknown fields": {"": REFUSED},

@@ -4,7 +4,7 @@ import csv
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.loaders.comparison import exact
 from tests.loaders.loader import Event, Loader
@@ -17,6 +17,7 @@ class TargetJsonl(Loader):
 
     package = "target-jsonl"
     executable = "target-jsonl"
+    documented_place: ClassVar[Mapping[str, Any]] = {"destination_path": "output"}
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         super().__init__(folder, settings)
@@ -27,7 +28,7 @@ class TargetJsonl(Loader):
 
     def rows(self) -> list[dict[str, Any]]:
         files = sorted(self._output.glob("*.jsonl"))
-        return [exact(line) for file in files for line in file.read_text("utf-8").splitlines()]
+        return [exact(line) for file in files for line in file.read_bytes().splitlines()]
 
     def columns(self) -> dict[str, str]:
         return {name: "JSON" for row in self.rows()[:1] for name in row}
@@ -38,6 +39,7 @@ class TargetCsv(Loader):
 
     package = "meltanolabs-target-csv"
     executable = "target-csv"
+    documented_place: ClassVar[Mapping[str, Any]] = {"output_path": "output"}
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         super().__init__(folder, settings)

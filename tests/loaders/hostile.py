@@ -24,7 +24,7 @@ _SHOWS: Final = {
     "NUL": "a NUL character; the tap writes U+FFFD",
     "lone surrogate": "half of a surrogate pair; the tap writes U+FFFD",
     "emoji": "characters beyond U+FFFF, also in `id`",
-    "quotes": "quotes, commas, line breaks, backslashes, an empty text, and `null` and `007` as text",
+    "quotes": "quotes, commas, line breaks, backslashes, an empty text, the texts `null` and `007`",
     "1 MB": "a text of 1 MB in `details`",
     "150 levels": "150 levels of nesting in `details`",
     "tie 1": "two events of the same instant",
@@ -68,7 +68,7 @@ def _fields(name: str) -> dict[str, Any]:
     nested: dict[str, Any] = {}
     for _ in range(DEPTH - 1):
         nested = {"a": nested}
-    return {
+    fields: dict[str, dict[str, Any]] = {
         "unknown fields": {"severity": {"level": 3}, "tags": ["a", {"b": None}]},
         "unknown nested fields": {
             "actor": {"type": "robot", "id": "u-2", "name": "R", "email": "r@x", "serial": 7},
@@ -88,7 +88,8 @@ def _fields(name: str) -> dict[str, Any]:
         "2^70": _with_details(count=2**70),
         "1e308": _with_details(ratio=1e308),
         "exact decimal": _with_details(ratio="DIGITS"),
-        "NUL": {"actor": {"type": "user", "id": "u", "name": "a\0b"}} | _with_details(**{"a\0": ""}),
+        "NUL": {"actor": {"type": "user", "id": "u", "name": "a\0b"}}
+        | _with_details(**{"a\0": ""}),
         "lone surrogate": {"actor": {"type": "user", "id": "u", "name": "a\ud800b"}},
         "emoji": {"actor": {"type": "user", "id": "u", "name": "🦉 漢 é"}},
         "quotes": {
@@ -97,7 +98,8 @@ def _fields(name: str) -> dict[str, Any]:
         },
         "1 MB": _with_details(text=LONG_TEXT),
         "150 levels": _with_details(**nested),
-    }.get(name, {})
+    }
+    return fields.get(name, {})
 
 
 def _with_details(**details: Any) -> dict[str, Any]:

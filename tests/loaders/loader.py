@@ -19,11 +19,13 @@ class Loader(abc.ABC):
     Attributes:
         package: its name in the package index, and that of its environment.
         executable: the command that it installs.
-        settings: the configuration that the documents show; what a test adds is not in it.
+        documented_place: the settings that say where to store, as the documents show them.
+        settings: further settings.
     """
 
     package: ClassVar[str]
     executable: ClassVar[str]
+    documented_place: ClassVar[Mapping[str, Any]]
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self.folder = folder

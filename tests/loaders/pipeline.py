@@ -90,7 +90,7 @@ def load(
             before = process.stdout
             processes.append(process)
         codes = tuple(process.wait(TIMEOUT_SECONDS) for process in processes)
-    lines = states.read_text().splitlines()
+    lines = states.read_bytes().splitlines()
     return Loaded(codes, json.loads(lines[-1]) if lines else None, log.read_text(errors="replace"))
 
 

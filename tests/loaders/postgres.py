@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from uuid import uuid4
 
 from tests.loaders.comparison import exact
-from tests.loaders.loader import STREAM, Event, Loader, without_own_columns
+from tests.loaders.loader import Event, Loader, without_own_columns
 from tests.loaders.postgres_server import PASSWORD, USER, PostgresServer
+
+ADDRESS: Final = {"host": "127.0.0.1", "port": 5432, "user": "loader", "password": "..."}
 
 
 class PostgresLoader(Loader):
@@ -27,13 +29,13 @@ class PostgresLoader(Loader):
     def rows(self) -> list[dict[str, Any]]:
         if not self.columns():
             return []
-        lines = self.query(f"SELECT to_jsonb(stored) FROM {STREAM} AS stored")
+        lines = self.query("SELECT to_jsonb(stored) FROM audit_events AS stored")
         return [without_own_columns(exact(line)) for line in lines]
 
     def columns(self) -> dict[str, str]:
         lines = self.query(
             "SELECT column_name, data_type FROM information_schema.columns"
-            f" WHERE table_name = '{STREAM}' ORDER BY ordinal_position"
+            " WHERE table_name = 'audit_events' ORDER BY ordinal_position"
         )
         return without_own_columns(dict(line.split("\t") for line in lines))
 
@@ -55,6 +57,7 @@ class MeltanolabsPostgres(PostgresLoader):
 
     package = "meltanolabs-target-postgres"
     executable = "target-postgres"
+    documented_place: ClassVar[Mapping[str, Any]] = {**ADDRESS, "database": "warehouse"}
 
     def place(self) -> Mapping[str, Any]:
         return self._address() | {"database": self.database}
@@ -69,6 +72,7 @@ class PipelinewisePostgres(PostgresLoader):
 
     package = "pipelinewise-target-postgres"
     executable = "target-postgres"
+    documented_place: ClassVar[Mapping[str, Any]] = {**ADDRESS, "dbname": "warehouse"}
 
     def place(self) -> Mapping[str, Any]:
         return self._address() | {"dbname": self.database}

@@ -40,7 +40,7 @@ class PostgresServer:
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
+        return done.stdout.split("\n")[:-1]  # texts may contain other line separators
 
 
 @contextmanager
@@ -59,11 +59,19 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
         account = UNPRIVILEGED
         for path in (folder, password_file):
             shutil.chown(path, account)
-    initialize = [programs / "initdb", "-D", data, "-U", USER, "--pwfile", password_file]
+    initialize: list[str | Path] = [
+        programs / "initdb",
+        "-D",
+        data,
+        "-U",
+        USER,
+        "--pwfile",
+        password_file,
+    ]
     _run([*initialize, "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"], folder, account)
     port = _free_port()
     options = f"-h 127.0.0.1 -p {port} -k '' -c fsync=off"
-    control = [programs / "pg_ctl", "-D", data, "-w", "-t", START_SECONDS]
+    control: list[str | Path] = [programs / "pg_ctl", "-D", data, "-w", "-t", START_SECONDS]
     _run([*control, "-o", options, "-l", folder / "server.log", "start"], folder, account)
     try:
         yield PostgresServer(programs, port)

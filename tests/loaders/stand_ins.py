@@ -114,7 +114,6 @@ class BigQueryHandler(_Handler):
         return {**job, "status": {"state": "DONE"}, "statistics": {"load": {"outputRows": "1"}}}
 
 
-
 @contextmanager
 def stand_in(handler: type[_Handler]) -> Iterator[StandIn]:
     """Serve until the end of the block."""

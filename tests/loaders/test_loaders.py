@@ -1,6 +1,5 @@
 """Real loaders store what the tap delivers; what they change is written in `expected.py`."""
 
-import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,12 +10,15 @@ from tap_audit_events.sandbox import generate
 from tests.loaders.cases import CASES, Case
 from tests.loaders.comparison import REFUSED
 from tests.loaders.expected import EXPECTED
+from tests.loaders.findings import note
 from tests.loaders.trial import Outcome, Trial, hostile_changes
 
 pytestmark = [pytest.mark.loaders, pytest.mark.usefixtures("servers")]
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
-WHOLE = [case for case in CASES if case.is_whole]
+REPEATED = [case for case in CASES if case.repeats]
+TIMED = [case for case in CASES if case.is_timed]
+TIMED_EVENTS = 10_000
 
 
 def by_name(case: Case) -> str:
@@ -29,16 +31,18 @@ def test_what_becomes_of_each_field(case: Case, tmp_path: Path) -> None:
     expected = EXPECTED[case.name]
     refused = [name for name, changes in expected.items() if REFUSED in changes.values()]
 
-    found = hostile_changes(case, tmp_path / "trial", refused)
-    print(case.name, found, file=sys.stderr)
+    found, columns = hostile_changes(case, tmp_path / "trial", refused)
+    note("fields", case.name, {"changes": found, "columns": columns, "versions": case.versions()})
 
     assert found == expected
 
 
-@pytest.mark.parametrize("case", WHOLE, ids=by_name)
+@pytest.mark.parametrize("case", REPEATED, ids=by_name)
 def test_a_second_run_adds_what_is_new(case: Case, tmp_path: Path) -> None:
     """By the state that the loader printed, and nothing twice."""
-    old, new = (generate(30, days=2, seed=seed, until=NOON.replace(day=10 + seed)) for seed in (1, 5))
+    old, new = (
+        generate(30, days=2, seed=seed, until=NOON.replace(day=10 + seed)) for seed in (1, 5)
+    )
     with ExitStack() as stack:
         trial = Trial.start(case, tmp_path / "trial", stack)
         trial.service.add(old)
@@ -49,7 +53,7 @@ def test_a_second_run_adds_what_is_new(case: Case, tmp_path: Path) -> None:
         assert Outcome.of([*old, *new], trial.loader.ids()) == Outcome(missing=0, repeated=0)
 
 
-@pytest.mark.parametrize("case", WHOLE, ids=by_name)
+@pytest.mark.parametrize("case", REPEATED, ids=by_name)
 def test_a_run_after_a_failed_one_adds_the_rest(case: Case, tmp_path: Path) -> None:
     """The service failed in the middle, so the tap did; the loader has printed how far it got."""
     events = generate(60, days=2, seed=3, until=NOON)
@@ -63,3 +67,16 @@ def test_a_run_after_a_failed_one_adds_the_rest(case: Case, tmp_path: Path) -> N
         trial.load(failed.state).check()
 
         assert Outcome.of(events, trial.loader.ids()) == Outcome(missing=0, repeated=0)
+
+
+@pytest.mark.parametrize("case", TIMED, ids=by_name)
+def test_the_rate_of_a_loader_is_measured(case: Case, tmp_path: Path) -> None:
+    """Of 10,000 events from a file, after its start-up; no test depends on how fast it is."""
+    events = generate(TIMED_EVENTS, days=30, seed=1, until=NOON)
+    with ExitStack() as stack:
+        trial = Trial.start(case, tmp_path / "trial", stack)
+        trial.service.add(events)
+        rate = trial.events_per_second()
+
+        assert Outcome.of(events, trial.loader.ids()) == Outcome(missing=0, repeated=0)
+    note("rate", case.name, {"events_per_second": rate})

@@ -1,5 +1,6 @@
 """Loads events by a case, and says what became of them."""
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -43,6 +44,27 @@ class Trial:
         commands = [tap, *self.case.between(self.folder), self.loader.command()]
         return load(commands, self.folder, self.loader.environment())
 
+    def events_per_second(self) -> float:
+        """Load the service's events from a file; what the loader needs without events is left out.
+
+        Raises:
+            AssertionError: a run failed.
+        """
+        given = settings_for(self.service, self.base_url)
+        settings = given | self.case.tap_settings(self.folder)
+        messages, schema = self.folder / "messages", self.folder / "schema"
+        messages.write_bytes(run(settings).raise_for_exit_code().stdout)
+        schema.write_bytes(messages.read_bytes().splitlines(keepends=True)[0])
+        start_up, whole = (self._seconds(file) for file in (schema, messages))
+        return self.service.event_count / (whole - start_up)
+
+    def _seconds(self, messages: Path) -> float:
+        """How long the loader takes for messages in a file."""
+        commands = [*self.case.between(self.folder), self.loader.command()]
+        started = time.perf_counter()
+        load(commands, self.folder, self.loader.environment(), stdin=messages).check()
+        return time.perf_counter() - started
+
     def delivered(self) -> dict[str, Event]:
         """The events by their id, as the tap delivers them in the plain shape."""
         done = run(settings_for(self.service, self.base_url)).raise_for_exit_code()
@@ -66,21 +88,22 @@ def _unwrapped(event: Event, case: Case) -> Event:
     return event
 
 
-def hostile_changes(case: Case, folder: Path, refused: Iterable[str]) -> dict[str, Changes]:
-    """What becomes of each hostile event; events that are treated like the plain one are left out.
+def hostile_changes(
+    case: Case, folder: Path, refused: Iterable[str]
+) -> tuple[dict[str, Changes], dict[str, str]]:
+    """What becomes of each hostile event, without what becomes of the plain one too; the columns.
 
     Args:
         case: the case.
         folder: a folder for it.
         refused: the events that are expected to end the loader with an error. They are loaded
-            apart, each after the plain event.
+            apart.
     """
     refused = set(refused)
     together = [name for name in hostile.NAMES if name not in refused]
-    found = _changes_of(case, folder / "together", together)
+    found, columns = _changes_of(case, folder / "together", together)
     for name in refused:
-        inner = folder / name.replace(" ", "-").replace("^", "-")
-        found[name] = _changes_of(case, inner, [name])[name]
+        found |= _changes_of(case, folder / str(hostile.NAMES.index(name)), [name])[0]
     plain = found[hostile.PLAIN]
     special = {
         name: {
@@ -91,10 +114,13 @@ def hostile_changes(case: Case, folder: Path, refused: Iterable[str]) -> dict[st
         for name, each in found.items()
         if name != hostile.PLAIN
     }
-    return {name: each for name, each in {hostile.PLAIN: plain, **special}.items() if each}
+    kept = {name: each for name, each in {hostile.PLAIN: plain, **special}.items() if each}
+    return kept, columns
 
 
-def _changes_of(case: Case, folder: Path, names: list[str]) -> dict[str, Changes]:
+def _changes_of(
+    case: Case, folder: Path, names: list[str]
+) -> tuple[dict[str, Changes], dict[str, str]]:
     with ExitStack() as stack:
         trial = Trial.start(case, folder, stack)
         trial.service.add_raw(hostile.texts(names))
@@ -102,13 +128,15 @@ def _changes_of(case: Case, folder: Path, names: list[str]) -> dict[str, Changes
         assert loaded.tap_exit_code == 0 or loaded.loader_exit_code, loaded.log[-3000:]
         if loaded.loader_exit_code:
             assert len(names) == 1, f"one of {names}: {loaded.log[-600:]}"
-            return {name: {"": REFUSED} for name in names}
+            return {name: {"": REFUSED} for name in names}, {}
         delivered, stored = trial.delivered(), trial.stored()
+        columns = trial.loader.columns()
     ids = {name: hostile.event_id(name) for name in names}
-    return {
+    found = {
         name: changes(_as_delivered(case, delivered[each]), stored.get(each, {}))
         for name, each in ids.items()
     }
+    return found, columns
 
 
 def _as_delivered(case: Case, event: Event) -> Event:
