@@ -25,6 +25,7 @@ from singer_sdk.plugin_base import (
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events import STREAM
+from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.catalog_shape import check_catalog
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
@@ -66,6 +67,7 @@ class TapAuditEvents(Tap):
         TapCapabilities.STATE,
         TapCapabilities.DISCOVER,
         PluginCapabilities.ABOUT,
+        PluginCapabilities.BATCH,
         PluginCapabilities.STREAM_MAPS,
         PluginCapabilities.FLATTENING,
         PluginCapabilities.STRUCTURED_LOGGING,
@@ -136,6 +138,7 @@ class TapAuditEvents(Tap):
         ):
             self.logger.warning("%s", warning)
         self.settings = read_settings(self.config)
+        read_batch_config(self.config.get("batch_config"))
         register_secret(self.settings.access_token)
         for warning in token_warnings(self.settings):
             self.logger.warning("%s", warning)
