@@ -141,6 +141,9 @@ CASES: Final = (
     _variant(_DUCKDB, "raw_event", is_brief=True, tap=RAW_EVENT),
     _MELTANOLABS,
     _variant(_MELTANOLABS, "COPY", settings={**_MELTANOLABS.settings, "use_copy": True}),
+    _variant(
+        _MELTANOLABS, "BATCH", settings={**_MELTANOLABS.settings, "use_copy": True}, batches=True
+    ),
     _variant(_MELTANOLABS, "raw_event", is_brief=True, tap=RAW_EVENT),
     _PIPELINEWISE,
     _variant(_PIPELINEWISE, "raw_event", is_brief=True, tap=RAW_EVENT),

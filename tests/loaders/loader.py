@@ -33,7 +33,7 @@ class Loader(abc.ABC):
 
     def command(self) -> Command:
         """The command that runs it."""
-        config = written(self.folder / "loader.json", self.settings | self.place())
+        config = written(self.folder / "loader.json", {**self.settings, **self.place()})
         return [environment_of(self.package) / self.executable, "--config", config]
 
     def environment(self) -> Mapping[str, str]:
