@@ -11,7 +11,7 @@ MINUTES ?= 5
 REPETITIONS ?= 5
 
 # What `make test-loaders` installs, each in an environment of its own: requirements/NAME.txt.
-LOADERS := target-jsonl meltanolabs-target-csv target-duckdb meltanolabs-target-postgres \
+LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 
 # An installed uv is used if it runs; otherwise the pinned one, in its own folder.
@@ -101,6 +101,7 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/meltano.txt requirements/meltano.in >/dev/null
 	$(COMPILE) --output-file requirements/target-jsonl.txt requirements/target-jsonl.in >/dev/null
 	$(COMPILE) --output-file requirements/target-duckdb.txt requirements/target-duckdb.in >/dev/null
+	$(COMPILE) --output-file requirements/target-duckdb-newest.txt requirements/target-duckdb-newest.in >/dev/null
 	$(COMPILE) --output-file requirements/meltanolabs-target-csv.txt requirements/meltanolabs-target-csv.in >/dev/null
 	$(COMPILE) --output-file requirements/meltanolabs-target-postgres.txt requirements/meltanolabs-target-postgres.in >/dev/null
 	$(COMPILE) --output-file requirements/pipelinewise-target-postgres.txt \

@@ -118,7 +118,7 @@ def test_last_sign_in(loaded: Trial) -> None:
     for event in EVENTS:
         if event["action"]["type"] == "user_sign_in" and event["actor"]["type"] == "user":
             person = event["actor"]["id"]
-            last[person] = max(_without_zone(event["occurredAt"]), last.get(person, datetime.min))
+            last[person] = _without_zone(event["occurredAt"])
 
     assert last
     assert {person: _without_zone(found_last) for person, _, found_last in found} == last
