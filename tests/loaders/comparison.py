@@ -71,9 +71,13 @@ def _verdict(delivered: Any, stored: Any) -> str | None:
         return None
     if isinstance(stored, str) and not isinstance(delivered, str):
         return _text_verdict(delivered, stored)
-    if isinstance(delivered, int | Decimal) and isinstance(stored, int | Decimal):
+    if _is_number(delivered) and _is_number(stored):
         return DOUBLE if float(delivered) == float(stored) else CHANGED
     return LOST if stored is None else CHANGED
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
 
 def _loss(delivered: Any) -> str:

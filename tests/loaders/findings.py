@@ -20,12 +20,16 @@ class CaseReport(msgspec.Struct, frozen=True):
         versions: of the loader, and of what stands between.
         changes: what became of the hostile events.
         columns: the type of each column.
+        second_run: what a second run added; empty if there was none.
+        after_failure: what a run after a failed one added; empty if there was none.
         events_per_second: None if it was not measured.
     """
 
     versions: dict[str, str]
     changes: dict[str, Changes]
     columns: dict[str, str]
+    second_run: str = ""
+    after_failure: str = ""
     events_per_second: float | None = None
 
 

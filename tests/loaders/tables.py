@@ -29,16 +29,17 @@ def machine(report: Report) -> str:
 def summary(report: Report) -> str:
     """A row for each case: what is changed, lost and refused, and how fast it is."""
     rows = [_summary_row(case, report.cases[case.name]) for case in CASES]
-    return _table("loader|changes|loses|ends with an error for|events/s", rows)
+    return _table(
+        "loader|changes|loses|ends with an error for|two runs|after a failed run|events/s", rows
+    )
 
 
 def _summary_row(case: Case, found: CaseReport) -> list[str]:
-    changed = _phrases(found.changes, lambda verdict: verdict not in {LOST, REFUSED})
-    lost = _phrases(found.changes, LOST.__eq__)
-    refused = _phrases(found.changes, REFUSED.__eq__)
+    wanted = (lambda verdict: verdict not in {LOST, REFUSED}), LOST.__eq__, REFUSED.__eq__
+    phrases = [_phrases(found.changes, each) or "nothing" for each in wanted]
+    repeated = [each or "not tested" for each in (found.second_run, found.after_failure)]
     rate = found.events_per_second
-    shown = f"{_rounded(rate):,}" if rate else ""
-    return [case.name, changed or "nothing", lost or "nothing", refused or "nothing", shown]
+    return [case.name, *phrases, *repeated, f"{_rounded(rate):,}" if rate else ""]
 
 
 def _rounded(rate: float) -> int:

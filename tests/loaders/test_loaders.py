@@ -19,6 +19,7 @@ NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 REPEATED = [case for case in CASES if case.repeats]
 TIMED = [case for case in CASES if case.is_timed]
 TIMED_EVENTS = 10_000
+ONCE = Outcome(missing=0, repeated=0)
 
 
 def by_name(case: Case) -> str:
@@ -50,7 +51,8 @@ def test_a_second_run_adds_what_is_new(case: Case, tmp_path: Path) -> None:
         trial.service.add(new)
         trial.load(first.state).check()
 
-        assert Outcome.of([*old, *new], trial.loader.ids()) == Outcome(missing=0, repeated=0)
+        assert Outcome.of([*old, *new], trial.loader.ids()) == ONCE
+    note("second", case.name, {"second_run": "each event once"})
 
 
 @pytest.mark.parametrize("case", REPEATED, ids=by_name)
@@ -66,7 +68,8 @@ def test_a_run_after_a_failed_one_adds_the_rest(case: Case, tmp_path: Path) -> N
         assert 0 < len(trial.loader.ids()) < len(events)
         trial.load(failed.state).check()
 
-        assert Outcome.of(events, trial.loader.ids()) == Outcome(missing=0, repeated=0)
+        assert Outcome.of(events, trial.loader.ids()) == ONCE
+    note("failed", case.name, {"after_failure": "each event once"})
 
 
 @pytest.mark.parametrize("case", TIMED, ids=by_name)
@@ -78,5 +81,5 @@ def test_the_rate_of_a_loader_is_measured(case: Case, tmp_path: Path) -> None:
         trial.service.add(events)
         rate = trial.events_per_second()
 
-        assert Outcome.of(events, trial.loader.ids()) == Outcome(missing=0, repeated=0)
+        assert Outcome.of(events, trial.loader.ids()) == ONCE
     note("rate", case.name, {"events_per_second": rate})

@@ -12,9 +12,7 @@ from tests.loaders.loader import environment_of
 from tests.loaders.pipeline import PROJECT
 
 PAGE = (PROJECT / "docs" / "loaders.md").read_text()
-BLOCKS = re.findall(
-    r"^( *)<!-- run: (\S+) -->\n *```console\n(.*?)^ *```", PAGE, re.MULTILINE | re.DOTALL
-)
+BLOCKS = re.findall(r"<!-- run: (\S+) -->\n *```console\n(.*?)\n *```", PAGE, re.DOTALL)
 
 
 def commands(block: str) -> list[tuple[str, list[str]]]:
