@@ -48,6 +48,7 @@ class TargetBigquery(Loader):
 
     package = "z3-target-bigquery"
     executable = "target-bigquery"
+    has_key = False
     documented_place: ClassVar[Mapping[str, Any]] = {
         "credentials_path": "account.json",
         "project": "my-project",

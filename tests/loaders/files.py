@@ -17,6 +17,7 @@ class TargetJsonl(Loader):
 
     package = "target-jsonl"
     executable = "target-jsonl"
+    has_key = False
     documented_place: ClassVar[Mapping[str, Any]] = {"destination_path": "output"}
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
@@ -39,6 +40,7 @@ class TargetCsv(Loader):
 
     package = "meltanolabs-target-csv"
     executable = "target-csv"
+    has_key = False
     documented_place: ClassVar[Mapping[str, Any]] = {"output_path": "output"}
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:

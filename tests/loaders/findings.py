@@ -22,6 +22,7 @@ class CaseReport(msgspec.Struct, frozen=True):
         columns: the type of each column.
         second_run: what a second run added; empty if there was none.
         after_failure: what a run after a failed one added; empty if there was none.
+        after_kill: what a run after one whose loader was killed added; empty if there was none.
         events_per_second: None if it was not measured.
     """
 
@@ -30,6 +31,7 @@ class CaseReport(msgspec.Struct, frozen=True):
     columns: dict[str, str]
     second_run: str = ""
     after_failure: str = ""
+    after_kill: str = ""
     events_per_second: float | None = None
 
 

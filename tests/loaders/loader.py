@@ -20,12 +20,14 @@ class Loader(abc.ABC):
         package: its name in the package index, and that of its environment.
         executable: the command that it installs.
         documented_place: the settings that say where to store, as the documents show them.
+        has_key: whether it stores an event once that it is given twice.
         settings: further settings.
     """
 
     package: ClassVar[str]
     executable: ClassVar[str]
     documented_place: ClassVar[Mapping[str, Any]]
+    has_key: ClassVar[bool] = True
 
     def __init__(self, folder: Path, settings: Mapping[str, Any]) -> None:
         self.folder = folder

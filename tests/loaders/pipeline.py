@@ -1,9 +1,13 @@
 """Runs the tap and a loader as a user does: as processes that are joined by pipes."""
 
+import array
+import fcntl
 import json
 import os
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -92,6 +96,44 @@ def load(
         codes = tuple(process.wait(TIMEOUT_SECONDS) for process in processes)
     lines = states.read_bytes().splitlines()
     return Loaded(codes, json.loads(lines[-1]) if lines else None, log.read_text(errors="replace"))
+
+
+def load_and_kill(
+    command: Command, folder: Path, environment: Mapping[str, str], messages: bytes
+) -> Any:
+    """Kill a loader when it has read messages, and return the last state that it printed."""
+    states = folder / "states-of-the-killed.txt"
+    with states.open("wb") as stdout, (folder / "log-of-the-killed.txt").open("wb") as stderr:
+        variables = {**_inherited(), **environment}
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+        )
+        with process:
+            assert process.stdin is not None
+            process.stdin.write(messages)
+            process.stdin.flush()
+            _wait_until_read(process)
+            process.kill()
+    lines = states.read_bytes().splitlines()
+    return json.loads(lines[-1]) if lines else None
+
+
+def _wait_until_read(process: "subprocess.Popen[bytes]") -> None:
+    """Wait until the pipe to a process is empty."""
+    assert process.stdin is not None
+    deadline = time.monotonic() + TIMEOUT_SECONDS
+    while process.poll() is None:
+        unread = array.array("i", [0])
+        fcntl.ioctl(process.stdin, termios.FIONREAD, unread)
+        if not unread[0]:
+            return
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def _inherited() -> dict[str, str]:

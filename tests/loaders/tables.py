@@ -29,15 +29,15 @@ def machine(report: Report) -> str:
 def summary(report: Report) -> str:
     """A row for each case: what is changed, lost and refused, and how fast it is."""
     rows = [_summary_row(case, report.cases[case.name]) for case in CASES]
-    return _table(
-        "loader|changes|loses|ends with an error for|two runs|after a failed run|events/s", rows
-    )
+    head = "loader|changes|loses|ends with an error for|two runs|after a failed run"
+    return _table(f"{head}|after a killed loader|events/s", rows)
 
 
 def _summary_row(case: Case, found: CaseReport) -> list[str]:
     wanted = (lambda verdict: verdict not in {LOST, REFUSED}), LOST.__eq__, REFUSED.__eq__
     phrases = [_phrases(found.changes, each) or "nothing" for each in wanted]
-    repeated = [each or "not tested" for each in (found.second_run, found.after_failure)]
+    further_runs = found.second_run, found.after_failure, found.after_kill
+    repeated = [each or "not tested" for each in further_runs]
     rate = found.events_per_second
     return [case.name, *phrases, *repeated, f"{_rounded(rate):,}" if rate else ""]
 

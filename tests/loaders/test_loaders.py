@@ -72,6 +72,23 @@ def test_a_run_after_a_failed_one_adds_the_rest(case: Case, tmp_path: Path) -> N
     note("failed", case.name, {"after_failure": "each event once"})
 
 
+@pytest.mark.parametrize("case", [case for case in REPEATED if not case.is_mapped], ids=by_name)
+def test_a_run_after_a_killed_loader_misses_nothing(case: Case, tmp_path: Path) -> None:
+    """The next run begins with the last state that the loader printed, or with none."""
+    events = generate(60, days=2, seed=3, until=NOON)
+    with ExitStack() as stack:
+        trial = Trial.start(case, tmp_path / "trial", stack)
+        trial.service.add(events)
+        state = trial.load_half_and_kill(page_size=10, concurrency=1)
+        trial.load(state).check()
+
+        outcome = Outcome.of(events, trial.loader.ids())
+    assert outcome.missing == 0
+    assert outcome.repeated == 0 or not trial.loader.has_key
+    once = "each event once" if trial.loader.has_key else "some events may be there twice"
+    note("killed", case.name, {"after_kill": once})
+
+
 @pytest.mark.parametrize("case", TIMED, ids=by_name)
 def test_the_rate_of_a_loader_is_measured(case: Case, tmp_path: Path) -> None:
     """Of 10,000 events from a file, after its start-up; no test depends on how fast it is."""

@@ -13,10 +13,11 @@ from tests.loaders import hostile
 from tests.loaders.cases import Case
 from tests.loaders.comparison import REFUSED, Changes, changes, exact
 from tests.loaders.loader import Event, Loader
-from tests.loaders.pipeline import Loaded, load, tap_command
+from tests.loaders.pipeline import Loaded, load, load_and_kill, tap_command
 from tests.running import run, settings_for
 
 RAW_EVENT = "raw_event"
+SMALL_BATCHES = {"batch_size_rows": 10}
 
 
 @dataclass
@@ -43,6 +44,15 @@ class Trial:
         tap = tap_command(self.folder, given | self.case.tap_settings(self.folder), state)
         commands = [tap, *self.case.between(self.folder), self.loader.command()]
         return load(commands, self.folder, self.loader.environment())
+
+    def load_half_and_kill(self, **settings: Any) -> Any:
+        """Kill the loader when it has read half of the messages; return its last state."""
+        given = settings_for(self.service, self.base_url, **settings)
+        done = run(given | self.case.tap_settings(self.folder)).raise_for_exit_code()
+        lines = done.stdout.splitlines(keepends=True)
+        half = b"".join(lines[: len(lines) // 2])
+        self.loader.settings |= SMALL_BATCHES
+        return load_and_kill(self.loader.command(), self.folder, self.loader.environment(), half)
 
     def events_per_second(self) -> float:
         """Load the service's events from a file; what the loader needs without events is left out.
