@@ -50,6 +50,7 @@ test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for
 test-loaders: .venv/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
 	@rm -rf .tools/loader-findings
 	@LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders $(PYTEST_ARGS)
+	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
 
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)

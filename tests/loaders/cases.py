@@ -47,6 +47,7 @@ class Case:
         loader: the loader.
         tap: the settings of the tap, besides those that say where the service is.
         settings: the settings of the loader, besides those that say where to store.
+        needs: what must be installed or set, for the documents.
         is_mapped: whether meltano-map-transform stands between.
         batches: whether the tap sends Singer BATCH messages.
         repeats: whether the tests also make an incremental run and a run after a failed one.
@@ -57,6 +58,7 @@ class Case:
     loader: type[Loader]
     tap: Settings = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
+    needs: str = ""
     is_mapped: bool = False
     batches: bool = False
     repeats: bool = True
@@ -99,10 +101,12 @@ _CSV: Final = Case(
         "timestamp_format": "%Y-%m-%dT%H%M%S.%f",
         "batch_size_rows": 10000,
     },
+    needs="a file for each run: `{timestamp}`",
 )
 _DUCKDB: Final = Case(
     "target-duckdb",
     TargetDuckdb,
+    needs="`duckdb<1.3`",
     settings={"default_target_schema": "main", "data_flattening_max_level": 0},
 )
 _MELTANOLABS: Final = Case(
@@ -111,16 +115,22 @@ _MELTANOLABS: Final = Case(
 _PIPELINEWISE: Final = Case(
     "pipelinewise-target-postgres",
     PipelinewisePostgres,
+    needs="Python 3.11, or a newer `psycopg2-binary` than it pins",
     settings={"default_target_schema": "public"},
 )
 _ELASTICSEARCH: Final = Case(
     "target-elasticsearch",
     TargetElasticsearch,
     settings={"index_format": "{{ stream_name }}", "metadata_fields": {STREAM: {"_id": "id"}}},
+    needs="`metadata_fields`",
     is_timed=False,
 )
 _BIGQUERY: Final = Case(
-    "z3-target-bigquery", TargetBigquery, settings={"method": "batch_job"}, is_timed=False
+    "z3-target-bigquery",
+    TargetBigquery,
+    settings={"method": "batch_job"},
+    needs="`setuptools<81`",
+    is_timed=False,
 )
 
 

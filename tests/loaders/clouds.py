@@ -12,10 +12,7 @@ from tests.loaders.stand_ins import StandIn
 CLOSED_PORT: Final = "http://127.0.0.1:9"
 CREDENTIALS: Final = {
     "type": "authorized_user",
-    "client_id": "c",
-    "client_secret": "s",
-    "refresh_token": "r",
-    "token": "t",
+    **dict.fromkeys(("client_id", "client_secret", "refresh_token", "token"), "unknown"),
     "expiry": "2100-01-01T00:00:00Z",
 }
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from tests.loaders.comparison import exact
 from tests.loaders.loader import Event, Loader, without_own_columns
-from tests.loaders.postgres_server import PASSWORD, USER, PostgresServer
+from tests.loaders.postgres_server import USER, PostgresServer
 
 ADDRESS: Final = {"host": "127.0.0.1", "port": 5432, "user": "loader", "password": "..."}
 
@@ -48,7 +48,7 @@ class PostgresLoader(Loader):
             "host": "127.0.0.1",
             "port": self.server.port,
             "user": USER,
-            "password": PASSWORD,
+            "password": self.server.password,
         }
 
 

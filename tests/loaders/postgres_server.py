@@ -1,6 +1,7 @@
 """A PostgreSQL server for tests, from a wheel; it listens on loopback and keeps nothing."""
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -14,7 +15,6 @@ from typing import Final
 from tests.loaders.loader import environment_of
 
 USER: Final = "postgres"
-PASSWORD: Final = "secret"
 UNPRIVILEGED: Final = "nobody"
 START_SECONDS: Final = "60"
 
@@ -25,13 +25,14 @@ class PostgresServer:
 
     programs: Path
     port: int
+    password: str
 
     def create_database(self, name: str) -> None:
         self.query("postgres", f'CREATE DATABASE "{name}"')
 
     def query(self, database: str, sql: str) -> list[str]:
         """The lines that psql prints for a query: a row each, with tabs between the columns."""
-        address = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+        address = f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}"
         done = subprocess.run(
             [self.programs / "psql", "-XAtq", "-F", "\t", "-v", "ON_ERROR_STOP=1", address],
             input=sql,
@@ -51,8 +52,9 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
     copy, because that user may not be able to read where the wheel is installed.
     """
     programs = _programs(folder)
+    password = secrets.token_hex(8)
     password_file = folder / "password"
-    password_file.write_text(PASSWORD)
+    password_file.write_text(password)
     data = folder / "data"
     account = None
     if os.geteuid() == 0:
@@ -74,7 +76,7 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
     control: list[str | Path] = [programs / "pg_ctl", "-D", data, "-w", "-t", START_SECONDS]
     _run([*control, "-o", options, "-l", folder / "server.log", "start"], folder, account)
     try:
-        yield PostgresServer(programs, port)
+        yield PostgresServer(programs, port, password)
     finally:
         _run([*control, "-m", "immediate", "stop"], folder, account)
 

@@ -29,7 +29,7 @@ def machine(report: Report) -> str:
 def summary(report: Report) -> str:
     """A row for each case: what is changed, lost and refused, and how fast it is."""
     rows = [_summary_row(case, report.cases[case.name]) for case in CASES]
-    head = "loader|changes|loses|ends with an error for|two runs|after a failed run"
+    head = "loader|needs|changes|loses|ends with an error for|two runs|after a failed run"
     return _table(f"{head}|after a killed loader|events/s", rows)
 
 
@@ -39,7 +39,7 @@ def _summary_row(case: Case, found: CaseReport) -> list[str]:
     further_runs = found.second_run, found.after_failure, found.after_kill
     repeated = [each or "not tested" for each in further_runs]
     rate = found.events_per_second
-    return [case.name, *phrases, *repeated, f"{_rounded(rate):,}" if rate else ""]
+    return [case.name, case.needs, *phrases, *repeated, f"{_rounded(rate):,}" if rate else ""]
 
 
 def _rounded(rate: float) -> int:

@@ -17,8 +17,6 @@ pytestmark = [pytest.mark.loaders, pytest.mark.usefixtures("servers")]
 
 NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 REPEATED = [case for case in CASES if case.repeats]
-TIMED = [case for case in CASES if case.is_timed]
-TIMED_EVENTS = 10_000
 ONCE = Outcome(missing=0, repeated=0)
 
 
@@ -87,16 +85,3 @@ def test_a_run_after_a_killed_loader_misses_nothing(case: Case, tmp_path: Path) 
     assert outcome.repeated == 0 or not trial.loader.has_key
     once = "each event once" if trial.loader.has_key else "some events may be there twice"
     note("killed", case.name, {"after_kill": once})
-
-
-@pytest.mark.parametrize("case", TIMED, ids=by_name)
-def test_the_rate_of_a_loader_is_measured(case: Case, tmp_path: Path) -> None:
-    """Of 10,000 events from a file, after its start-up; no test depends on how fast it is."""
-    events = generate(TIMED_EVENTS, days=30, seed=1, until=NOON)
-    with ExitStack() as stack:
-        trial = Trial.start(case, tmp_path / "trial", stack)
-        trial.service.add(events)
-        rate = trial.events_per_second()
-
-        assert Outcome.of(events, trial.loader.ids()) == ONCE
-    note("rate", case.name, {"events_per_second": rate})
