@@ -22,8 +22,8 @@ def _table(head: str, rows: Iterable[Sequence[str]]) -> str:
 
 
 def machine(report: Report) -> str:
-    facts = [f"{name} {value}" for name, value in report.machine.items()]
-    return f"Measured on {report.date}: {', '.join(facts)}.\n"
+    cores, python = report.machine["cores"], report.machine["Python"]
+    return f"Measured on {report.date}, on {cores} cores, with Python {python}.\n"
 
 
 def summary(report: Report) -> str:
@@ -36,10 +36,9 @@ def summary(report: Report) -> str:
 def _summary_row(case: Case, found: CaseReport) -> list[str]:
     wanted = (lambda verdict: verdict not in {LOST, REFUSED}), LOST.__eq__, REFUSED.__eq__
     phrases = [_phrases(found.changes, each) or "nothing" for each in wanted]
-    further_runs = found.second_run, found.after_failure, found.after_kill
-    repeated = [each or "not tested" for each in further_runs]
+    further_runs = [found.second_run, found.after_failure, found.after_kill]
     rate = found.events_per_second
-    return [case.name, case.needs, *phrases, *repeated, f"{_rounded(rate):,}" if rate else ""]
+    return [case.name, case.needs, *phrases, *further_runs, f"{_rounded(rate):,}" if rate else ""]
 
 
 def _rounded(rate: float) -> int:
