@@ -185,6 +185,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clean
 # meltano.yml has ranges, as users need them; the pins are passed to Meltano's installs as constraints.
 .meltano/.installed: .tools/meltano/.installed meltano.yml pyproject.toml \
+		plugins/extractors/tap-audit-events--audit-events.lock \
 		requirements/dev.txt requirements/target-duckdb.txt requirements/target-jsonl.txt
 	@echo "Setting up the tap and the loaders in .meltano"
 	@UV_CONSTRAINT=requirements/dev.txt $(MELTANO_INSTALL) extractor tap-audit-events

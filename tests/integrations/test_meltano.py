@@ -75,6 +75,7 @@ def project(tmp_path: Path) -> Path:
     if shutil.which("meltano") is None or not INSTALLED.exists():
         pytest.fail("Meltano is not set up: use `make test`, or leave out with -m 'not meltano'")
     shutil.copy(PROJECT / "meltano.yml", tmp_path)
+    shutil.copytree(PROJECT / "plugins", tmp_path / "plugins")
     for folder in ("output", ".meltano"):
         (tmp_path / folder).mkdir()
     for plugins in ("extractors", "loaders"):
