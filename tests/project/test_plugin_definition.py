@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.integrations.test_meltano import PROJECT
+from tests.integrations.pipeline import PROJECT
 from tests.project.test_documents import generate_module
 
 FOLDER = PROJECT / "plugins" / "extractors"
@@ -29,7 +29,7 @@ def about() -> dict[str, Any]:
 
 
 def test_the_definition_has_exactly_the_taps_settings() -> None:
-    """Each with its kind, default, title and description; Faker is not installed, so it is left out."""
+    """Each with its kind, default, title and description. Faker is optional: it is left out."""
     properties = about()["settings"]["properties"]
 
     assert [_without_placeholder(setting) for setting in EXTRACTOR["settings"]] == [
