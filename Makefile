@@ -56,11 +56,12 @@ bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
 	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
 
-check: .venv/.installed ## Lint; check formatting, types, and which folder imports which
+check: .venv/.installed ## Lint; check formatting, types, which folder imports which, and the workflow file
 	@.venv/bin/ruff check
 	@.venv/bin/lint-imports --no-cache --no-logo
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
+	@.venv/bin/zizmor --quiet --offline .github
 
 fix: .venv/.installed ## Fix what the linter can fix, and format
 	@.venv/bin/ruff check --fix
