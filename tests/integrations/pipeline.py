@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,8 +31,14 @@ class Pipeline:
     environment: dict[str, str]
 
     def meltano(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        return self.execute(["meltano", *arguments], **environment)
+
+    def execute(
+        self, command: Sequence[str], **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a command in the project to its end; it shows no token."""
         done = subprocess.run(
-            ["meltano", *arguments],
+            command,
             cwd=self.project,
             env=self.environment | environment,
             stdin=subprocess.DEVNULL,
@@ -43,9 +49,11 @@ class Pipeline:
         assert self.service.access_token not in done.stdout + done.stderr
         return done
 
-    def run(self, loader: str) -> None:
-        finished = self.meltano("run", "tap-audit-events", loader)
+    def run(self, loader: str, *options: str, **environment: str) -> str:
+        """Run the tap into a loader, and return the log."""
+        finished = self.meltano("run", *options, "tap-audit-events", loader, **environment)
         assert finished.returncode == 0, finished.stderr + finished.stdout
+        return finished.stderr
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows in DuckDB, oldest first."""
@@ -63,7 +71,7 @@ class Pipeline:
 
 
 @contextmanager
-def a_pipeline(project: Path, **environment: str) -> Iterator[Pipeline]:
+def a_pipeline(project: Path) -> Iterator[Pipeline]:
     """A project next to a service; a request outside of the interface fails the test."""
     service = Service()
     with serve(service) as server:
@@ -72,7 +80,7 @@ def a_pipeline(project: Path, **environment: str) -> Iterator[Pipeline]:
             "TAP_AUDIT_EVENTS_ORGANIZATION_ID": service.organization_id,
             "TAP_AUDIT_EVENTS_ACCESS_TOKEN": service.access_token,
         }
-        yield Pipeline(service, project, inherited() | settings | environment)
+        yield Pipeline(service, project, inherited() | settings)
     assert service.violations == []
 
 
@@ -86,3 +94,14 @@ def check_installed() -> None:
     """Fail the test if Meltano or its plugins are not there."""
     if shutil.which("meltano") is None or not INSTALLED.exists():
         pytest.fail("Meltano is not set up: use `make test`, or leave out with -m 'not meltano'")
+
+
+def borrow_plugins(project: Path) -> None:
+    """Make a folder a project like this one; the plugins that are installed here serve it too."""
+    check_installed()
+    shutil.copy(PROJECT / "meltano.yml", project)
+    shutil.copytree(PROJECT / "plugins", project / "plugins")
+    for folder in ("output", ".meltano"):
+        (project / folder).mkdir()
+    for plugins in ("extractors", "loaders"):
+        (project / ".meltano" / plugins).symlink_to(INSTALLED / plugins)

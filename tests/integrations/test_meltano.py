@@ -4,7 +4,6 @@ That a second run into DuckDB writes only new events, the demo checks: `test_doc
 """
 
 import json
-import shutil
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -15,13 +14,11 @@ import pytest
 from tap_audit_events.sandbox import generate
 from tests.builders import an_event
 from tests.integrations.pipeline import (
-    INSTALLED,
     NOON,
-    PROJECT,
     Event,
     Pipeline,
     a_pipeline,
-    check_installed,
+    borrow_plugins,
 )
 
 pytestmark = pytest.mark.meltano
@@ -30,21 +27,9 @@ OBJECTS = ("action", "actor", "context", "scope", "entity")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Runs in one project share files, so that each test gets its own; the plugins are borrowed."""
-    check_installed()
-    shutil.copy(PROJECT / "meltano.yml", tmp_path)
-    shutil.copytree(PROJECT / "plugins", tmp_path / "plugins")
-    for folder in ("output", ".meltano"):
-        (tmp_path / folder).mkdir()
-    for plugins in ("extractors", "loaders"):
-        (tmp_path / ".meltano" / plugins).symlink_to(INSTALLED / plugins)
-    return tmp_path
-
-
-@pytest.fixture
-def pipeline(project: Path) -> Iterator[Pipeline]:
-    with a_pipeline(project) as pipeline:
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
+    borrow_plugins(tmp_path)
+    with a_pipeline(tmp_path) as pipeline:
         yield pipeline
 
 
