@@ -4,6 +4,7 @@ How they get there is `docs/meltano.md`, whose commands `test_meltano_page.py` r
 """
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -14,15 +15,23 @@ from typing import Any
 import pytest
 
 from tap_audit_events.sandbox import Fault, generate
-from tests.integrations.pipeline import NOON, Event, Pipeline, a_pipeline, borrow_plugins
+from tests.integrations.pipeline import (
+    NOON,
+    PROJECT,
+    Event,
+    Pipeline,
+    a_pipeline,
+    borrow_plugins,
+)
 from tests.integrations.test_meltano import ids
 
 pytestmark = [pytest.mark.meltano, pytest.mark.long, pytest.mark.timeout(900)]
 
+PAGE = (PROJECT / "docs" / "meltano.md").read_text()
 STATE_ID = "dev:tap-audit-events-to-target-jsonl"
 OLD = generate(60, days=3, seed=7, until=NOON)
 NEW = generate(20, days=1, seed=8, until=NOON.replace(day=17))
-HANG = Fault(kind="hang", seconds=600, when="2-")
+HANG = Fault(kind="hang", seconds=600, when="2")
 SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
 
 
@@ -76,11 +85,11 @@ def test_the_run_after_a_failed_run_continues_where_it_ended(pipeline: Pipeline)
     assert ids(pipeline.lines()) == ids(OLD)
 
 
-def start(pipeline: Pipeline) -> "subprocess.Popen[bytes]":
+def start(pipeline: Pipeline, loader: str) -> "subprocess.Popen[bytes]":
     """Start a run whose second request gets no response."""
     pipeline.service.add_faults([HANG])
     run = subprocess.Popen(
-        ["meltano", "run", "tap-audit-events", "target-jsonl"],
+        ["meltano", "run", "tap-audit-events", loader],
         cwd=pipeline.project,
         env=pipeline.environment | SMALL_PAGES,
         stdin=subprocess.DEVNULL,
@@ -92,18 +101,28 @@ def start(pipeline: Pipeline) -> "subprocess.Popen[bytes]":
     return run
 
 
-def test_a_stopped_run_loses_nothing(pipeline: Pipeline) -> None:
-    """SIGTERM to Meltano while the service does not respond; what was delivered stays."""
-    run = start(pipeline)
-    run.send_signal(signal.SIGTERM)
-    assert run.wait(timeout=120) != 0
+def test_a_stopped_tap_loses_and_repeats_nothing(pipeline: Pipeline) -> None:
+    """SIGTERM to the tap alone: the loader gets its last state, which Meltano keeps."""
+    run = start(pipeline, "target-jsonl")
+    (stop,) = re.findall(r"<!-- stop -->\n```bash\n(.+)\n```", PAGE)
+    subprocess.run(stop.replace("PID", str(run.pid)).split(), check=True)
+    assert run.wait(timeout=120) == 1
     assert len(pipeline.lines()) == 10
     assert state(pipeline)["replication_key_value"] == newest(pipeline.lines())
 
 
+def test_a_stopped_meltano_loses_nothing(pipeline: Pipeline) -> None:
+    """SIGTERM to Meltano stops the loader too; what that had not acknowledged comes again."""
+    run = start(pipeline, "target-duckdb")
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(timeout=120) != 0
+    pipeline.run("target-duckdb")
+    assert ids(pipeline.rows()) == ids(OLD)
+
+
 def test_a_second_run_at_the_same_time_writes_nothing(pipeline: Pipeline) -> None:
     """Meltano lets one run at a time have a state."""
-    run = start(pipeline)
+    run = start(pipeline, "target-jsonl")
     second = pipeline.meltano("run", "tap-audit-events", "target-jsonl")
     run.send_signal(signal.SIGTERM)
     run.wait(timeout=120)
