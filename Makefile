@@ -66,11 +66,12 @@ bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
 	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
 
-check: .venv/.installed ## Lint; check formatting, types, and which folder imports which
+check: .venv/.installed ## Lint; check formatting, types, which folder imports which, and the workflow file
 	@.venv/bin/ruff check
 	@.venv/bin/lint-imports --no-cache --no-logo
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
+	@.venv/bin/zizmor --quiet --offline .github
 
 fix: .venv/.installed ## Fix what the linter can fix, and format
 	@.venv/bin/ruff check --fix
@@ -211,6 +212,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clean
 # meltano.yml has ranges, as users need them; the pins are passed to Meltano's installs as constraints.
 .meltano/.installed: .tools/meltano/.installed meltano.yml pyproject.toml \
+		plugins/extractors/tap-audit-events--audit-events.lock \
 		requirements/dev.txt requirements/target-duckdb.txt requirements/target-jsonl.txt
 	@echo "Setting up the tap and the loaders in .meltano"
 	@UV_CONSTRAINT=requirements/dev.txt $(MELTANO_INSTALL) extractor tap-audit-events

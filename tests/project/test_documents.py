@@ -13,7 +13,7 @@ import pytest
 from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.sandbox import Fault, Service, generate, serve
 from tests.conftest import Sync
-from tests.integrations.test_meltano import INSTALLED, NOON, PROJECT
+from tests.integrations.pipeline import INSTALLED, NOON, PROJECT
 from tests.running import settings_for
 
 README = (PROJECT / "README.md").read_text()
