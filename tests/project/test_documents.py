@@ -19,7 +19,14 @@ from tests.running import settings_for
 README = (PROJECT / "README.md").read_text()
 ERRORS = (PROJECT / "docs" / "errors.md").read_text()
 LOADER = INSTALLED / "loaders" / "target-jsonl" / "venv" / "bin"
-ELSEWHERE = ("make ", "export ", "meltano ", "pip install")  # run by make, CI and test_meltano.py
+ELSEWHERE = (
+    "make ",
+    "export ",
+    "meltano ",
+    "pip install",
+    "pipx ",
+    "uv tool ",
+)  # run by make, CI and test_meltano.py
 
 
 def generate_module() -> ModuleType:
