@@ -7,7 +7,6 @@ MODULES: Final = "MUTATION_MODULES"
 
 _PAGES = ("events/test_page",)
 _INSTANTS = ("events/test_instants", "events/test_window")
-_SOCKETS = ("service/test_body", "service/test_client", "service/test_connection")
 
 TESTS_OF: Final = {
     "errors.redaction": ("errors/test_masking",),
@@ -35,10 +34,10 @@ TESTS_OF: Final = {
     "extraction.workers": ("extraction/test_workers",),
     "service.adaptive_rate": ("service/test_adaptive_rate",),
     "service.authenticator": ("service/test_authenticator",),
-    "service.body": _SOCKETS,
-    "service.client": ("service/test_waits", *_SOCKETS),
-    "service.connection": _SOCKETS,
-    "service.proxies": _SOCKETS,
+    "service.body": ("service/test_body",),
+    "service.client": ("service/test_waits", "service/test_client"),
+    "service.connection": ("service/test_connection",),
+    "service.proxies": ("service/test_proxy_urls",),
     "service.rate_limiter": ("service/test_rate_limiter",),
     "service.responses": ("service/test_responses",),
     "service.retries": ("service/test_retries",),

@@ -127,6 +127,13 @@ class LoggedLines(logging.Logger):
         self.lines.append(record.getMessage())
 
 
+class NoWaits(RateLimiter):
+    """Does not wait before a retry."""
+
+    def pause(self, seconds: float) -> None:
+        super().pause(0.0)
+
+
 @dataclass
 class ClientOfService:
     """A client, and what it goes through."""
@@ -148,6 +155,6 @@ def client_of(service: Scripted, **settings: Any) -> ClientOfService:
         "access_token": "acme_pat_scripted",
         "max_retries": 0,
     }
-    limiter, logger = RateLimiter(4), LoggedLines()
+    limiter, logger = NoWaits(4), LoggedLines()
     client = Client(read_settings(given | settings), new_session, limiter=limiter, logger=logger)
     return ClientOfService(client, limiter, logger)

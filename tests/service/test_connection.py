@@ -59,7 +59,7 @@ def test_a_response_without_end_is_a_timeout(
         scripted_service(dripping(start, piece)) as service,
         pytest.raises(RetryableError) as raised,
     ):
-        client_of(service, request_timeout_seconds=1).fetch()
+        client_of(service, request_timeout_seconds=0.6).fetch()
     assert raised.value.code == "AE-TIMEOUT"
 
 
