@@ -144,10 +144,9 @@ class Client:
                 return response, read_body(
                     response, self._settings.max_response_megabytes * MEGABYTE
                 )
-            body = read_start(response, LARGEST_ERROR_BYTES + 1)
-            if len(body) > LARGEST_ERROR_BYTES:
-                response.raw.close()
-            return response, body[:LARGEST_ERROR_BYTES]
+            body = read_start(response, LARGEST_ERROR_BYTES)
+            response.raw.close()  # the rest is not read; without a rest, the connection stays open
+            return response, body
         except NETWORK_ERRORS as error:
             raise network_error(error) from None
 

@@ -6,6 +6,12 @@ MODULES: Final = "MUTATION_MODULES"
 """The environment variable that names the modules in question, separated by spaces."""
 
 _PAGES = ("events/test_page",)
+_CLIENTS = (
+    "service/test_client_requests",
+    "service/test_client_responses",
+    "service/test_waits",
+    "service/test_client",
+)
 _INSTANTS = ("events/test_instants", "events/test_window")
 
 TESTS_OF: Final = {
@@ -35,7 +41,7 @@ TESTS_OF: Final = {
     "service.adaptive_rate": ("service/test_adaptive_rate",),
     "service.authenticator": ("service/test_authenticator",),
     "service.body": ("service/test_body",),
-    "service.client": ("service/test_waits", "service/test_client"),
+    "service.client": _CLIENTS,
     "service.connection": ("service/test_connection",),
     "service.proxies": ("service/test_proxy_urls",),
     "service.rate_limiter": ("service/test_rate_limiter",),

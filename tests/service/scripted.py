@@ -22,20 +22,40 @@ EMPTY_PAGE = b'{"auditEvents": []}'
 Headers = tuple[str, ...]
 
 
+@dataclass
+class Scripted:
+    """A running service.
+
+    Attributes:
+        heard: the first line of each request.
+        headers: the headers of each request.
+        connections: how many there were.
+    """
+
+    base_url: str
+    heard: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    connections: int = 0
+
+
 class Peer:
     """The service's side of one connection."""
 
-    def __init__(self, connection: socket.socket, heard: list[str]) -> None:
+    def __init__(self, connection: socket.socket, service: Scripted) -> None:
         self._socket = connection
         self._file = connection.makefile("rb")
-        self._heard = heard
+        self._service = service
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
 
     def hear(self) -> bool:
         """Read a request; whether there was one."""
-        lines = list(iter(self._file.readline, b"\r\n"))[:1] if self._file.peek(1) else []
-        self._heard += [line.decode() for line in lines]
-        return bool(lines)
+        if not self._file.peek(1):
+            return False
+        line, *headers = [line.decode() for line in iter(self._file.readline, b"\r\n")]
+        self._service.heard.append(line)
+        pairs = (header.rstrip().split(": ", 1) for header in headers)
+        self._service.headers.append(dict(pairs))
+        return True
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -65,20 +85,6 @@ def keeps_open(peer: Peer) -> None:
         peer.respond()
 
 
-@dataclass
-class Scripted:
-    """A running service.
-
-    Attributes:
-        heard: the first line of each request.
-        connections: how many there were.
-    """
-
-    base_url: str
-    heard: list[str] = field(default_factory=list)
-    connections: int = 0
-
-
 @contextmanager
 def scripted_service(*scripts: Script) -> Iterator[Scripted]:
     """Serve each connection with the next script; the last one serves all others too."""
@@ -89,7 +95,7 @@ def scripted_service(*scripts: Script) -> Iterator[Scripted]:
 
     def serve(connection: socket.socket, script: Script) -> None:
         with connection, suppress(OSError):
-            script(Peer(connection, service.heard))
+            script(Peer(connection, service))
 
     def listen() -> None:
         with suppress(OSError):
