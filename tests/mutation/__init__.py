@@ -42,7 +42,7 @@ TESTS_OF: Final = {
     "service.authenticator": ("service/test_authenticator",),
     "service.body": ("service/test_body",),
     "service.client": _CLIENTS,
-    "service.connection": ("service/test_connection",),
+    "service.connection": ("service/test_connection", "service/test_secure_connection"),
     "service.proxies": ("service/test_proxy_urls",),
     "service.rate_limiter": ("service/test_rate_limiter",),
     "service.responses": ("service/test_responses",),

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -86,10 +87,14 @@ def keeps_open(peer: Peer) -> None:
 
 
 @contextmanager
-def scripted_service(*scripts: Script) -> Iterator[Scripted]:
-    """Serve each connection with the next script; the last one serves all others too."""
+def scripted_service(*scripts: Script, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
+    """Serve each connection with the next script; the last one serves all others too.
+
+    With `tls`, the service is ``localhost``, and encrypts.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
-    service = Scripted(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    origin = "https://localhost" if tls else "http://127.0.0.1"
+    service = Scripted(f"{origin}:{listener.getsockname()[1]}")
     threads: list[threading.Thread] = []
     open_connections: list[socket.socket] = []
 
@@ -101,6 +106,10 @@ def scripted_service(*scripts: Script) -> Iterator[Scripted]:
         with suppress(OSError):
             while True:
                 connection, _ = listener.accept()
+                if tls:
+                    connection = tls.wrap_socket(  # reading makes the handshake
+                        connection, server_side=True, do_handshake_on_connect=False
+                    )
                 script = scripts[min(service.connections, len(scripts) - 1)]
                 service.connections += 1
                 open_connections.append(connection)
