@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from requests import PreparedRequest, Request, Response, Session, exceptions
-from urllib3.exceptions import ProtocolError
+from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import RetryableError, ServiceError
@@ -214,7 +214,14 @@ class Client:
 
 def _was_closed(error: exceptions.ConnectionError) -> bool:
     """Whether a connection broke; that none could be made is something else."""
-    return any(isinstance(argument, ProtocolError) for argument in error.args)
+    causes = map(_unwrapped, error.args)
+    return any(isinstance(cause, ProtocolError | ConnectionError) for cause in causes)
+
+
+def _unwrapped(error: object) -> object:
+    """What urllib3 wrapped: it blames the proxy if a connection through one breaks."""
+    reason = error.reason if isinstance(error, MaxRetryError) else error
+    return reason.original_error if isinstance(reason, ProxyError) else reason
 
 
 @contextmanager

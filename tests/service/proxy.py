@@ -16,10 +16,12 @@ def serving(server: socketserver.BaseServer) -> Iterator[int]:
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     port: int = server.server_address[1]  # type: ignore[index, assignment]
-    yield port
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    try:
+        yield port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 @dataclass

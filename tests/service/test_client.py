@@ -1,8 +1,11 @@
 """Connections that the service closes while they are idle, and connections that fail."""
 
 import json
+import socket
+from typing import Any
 
 import pytest
+import urllib3
 
 from tap_audit_events.errors.exceptions import RetryableError
 from tests.builders import an_event
@@ -113,14 +116,21 @@ def keeps_twice_then_breaks(peer: Peer) -> None:
     peer.hear()
 
 
-def test_a_refused_connection_is_not_replaced() -> None:
+def test_a_refused_connection_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """That none can be made is not the same as one that was closed."""
+    attempts = []
+
+    def create_connection(address: tuple[str, int], *_: Any, **__: Any) -> socket.socket:
+        attempts.append(address)
+        return socket.create_connection(address, timeout=5)
+
+    monkeypatch.setattr(urllib3.util.connection, "create_connection", create_connection)
     with scripted_service(serves_once) as service:
         client = client_of(service)
         client.fetch()
     with pytest.raises(RetryableError, match="AE-CONNECTION"):
         client.fetch()
-    assert client.limiter.requests == 2
+    assert len(attempts) == 2
 
 
 def test_a_response_that_is_cut_costs_a_retry() -> None:

@@ -14,11 +14,12 @@ from tap_audit_events.service import connection
 from tap_audit_events.service.connection import new_session
 from tests.service.proxy import Proxy, connect_proxy
 from tests.service.scripted import (
+    Script,
     client_of,
     keeps_open,
     scripted_service,
 )
-from tests.service.test_client import serves_once
+from tests.service.test_client import resets_second, serves_once
 from tests.service.test_connection import dripping
 
 THROUGH_PROXY = pytest.mark.parametrize("through_proxy", [False, True], ids=["direct", "proxy"])
@@ -61,11 +62,12 @@ def test_a_connection_serves_many_pages(
 
 
 @THROUGH_PROXY
+@pytest.mark.parametrize("script", [serves_once, resets_second])
 def test_a_connection_that_was_closed_while_idle_is_replaced(
-    through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy
+    script: Script, through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy
 ) -> None:
-    """By one like it."""
-    with scripted_service(serves_once, tls=tls) as service:
+    """By one like it, whether it closes before the request or while the request is sent."""
+    with scripted_service(script, tls=tls) as service:
         client = client_of(service)
         for _ in range(3):
             client.fetch()
