@@ -209,7 +209,7 @@ class Client:
             "cursor": cursor,
         }
         given = {name: value for name, value in parameters.items() if value is not None}
-        return urlencode(given, quote_via=quote, safe="")
+        return urlencode(given, quote_via=quote)
 
 
 def _was_closed(error: exceptions.ConnectionError) -> bool:

@@ -11,6 +11,7 @@ _CLIENTS = (
     "service/test_client_responses",
     "service/test_waits",
     "service/test_client",
+    "service/test_secure_connection",
 )
 _INSTANTS = ("events/test_instants", "events/test_window")
 
