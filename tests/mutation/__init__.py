@@ -39,7 +39,7 @@ TESTS_OF: Final = {
     ),
     "extraction.window_sizes": ("extraction/test_forecast", "extraction/test_plan"),
     "extraction.workers": ("extraction/test_workers",),
-    "service.adaptive_rate": ("service/test_adaptive_rate",),
+    "service.adaptive_rate": ("service/test_adaptive_rate", "service/test_adaptive_rate_runs"),
     "service.authenticator": ("service/test_authenticator",),
     "service.body": ("service/test_body",),
     "service.client": _CLIENTS,
