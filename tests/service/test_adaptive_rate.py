@@ -48,6 +48,38 @@ def test_the_spacing_is_measured_in_the_period_that_the_refusal_ends() -> None:
     assert rate.seconds_to_wait(16.5) == pytest.approx(6 / 4 * 1.05)
 
 
+def test_a_period_begins_when_the_wait_ends() -> None:
+    """Even if the next request comes later: the service may count from then on."""
+    rate = AdaptiveRate(4 * WORKERS)
+    rate.start(0.0)
+    rate.rate_limited(0.0, started_at=0.0, seconds=10)
+    rate.end(started_at=0.0, succeeded=False)
+    for _ in range(4):
+        rate.start(13.0)
+        rate.end(started_at=13.0, succeeded=True)
+    rate.start(14.0)
+    rate.rate_limited(14.5, started_at=14.0, seconds=6)
+    rate.end(started_at=14.0, succeeded=False)
+    rate.start(20.5)
+    assert rate.seconds_to_wait(20.5) == pytest.approx(10 / 4 * 1.05)
+
+
+@pytest.mark.parametrize(("successes", "spacing"), [(20, 0.0), (21, 0.2), (42, 0.1)])
+def test_the_first_refusal_leads_to_a_narrow_spacing_or_none(
+    successes: int, spacing: float
+) -> None:
+    """After few successes in its period, others may have used most of the quota."""
+    rate = AdaptiveRate(WORKERS)
+    for _ in range(successes):
+        rate.start(0.0)
+        rate.end(started_at=0.0, succeeded=True)
+    rate.start(1.0)
+    rate.rate_limited(1.0, started_at=1.0, seconds=3)
+    rate.end(started_at=1.0, succeeded=False)
+    rate.start(4.0)
+    assert rate.seconds_to_wait(4.0) == pytest.approx(spacing)
+
+
 def test_the_spacing_is_kept_for_a_while_and_then_halves() -> None:
     """One request a second: kept for 20 s, then halved every 4 s."""
     rate = rate_after_a_full_period()
