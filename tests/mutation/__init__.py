@@ -5,7 +5,7 @@ from typing import Final
 MODULES: Final = "MUTATION_MODULES"
 """The environment variable that names the modules in question, separated by spaces."""
 
-_PAGES = ("events/test_page",)
+_PAGES = ("events/test_envelope", "events/test_text_repair", "events/test_page")
 _INSTANTS = ("events/test_instants", "events/test_window")
 _SOCKETS = ("service/test_body", "service/test_client", "service/test_connection")
 
