@@ -135,38 +135,86 @@ def test_a_time_leaves_in_utc_form(sent: str, left: str) -> None:
     assert only_record(an_envelope(_encode(an_event(at=sent))))["occurredAt"] == left
 
 
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"<html>sign in</html>", b'{"auditEvents": [', b"\xff\xfe{}", b'{"auditEvents": [NaN]}'],
-)
-def test_a_body_that_is_no_json_may_be_asked_for_again(body: bytes) -> None:
-    """Cut bodies and the pages of proxies are no JSON, and may pass."""
-    with pytest.raises(RetryableError, match="not JSON"):
-        parse_page(body)
+SIGN_IN = b"<html>sign in</html>"
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("body", "problem", "start"),
     [
-        b"{}",
-        b"7",
-        b"null",
-        b'{"id": "x"}',
-        b'{"id": null, "occurredAt": "2026-01-01T00:00:00Z"}',
-        b'{"id": 7, "occurredAt": "2026-01-01T00:00:00Z"}',
-        b'{"id": "", "occurredAt": "2026-01-01T00:00:00Z"}',
-        b'{"id": "x", "occurredAt": 1767225600}',
-        b'{"id": "x", "occurredAt": "2026-01-01"}',
-        rb'{"id": "x", "occurredAt": "2026-01-01T00:00:00Z\n"}',
+        (b"", "Input data was truncated", ""),
+        (SIGN_IN, "JSON is malformed: invalid character (byte 0)", "<html>sign in</html>"),
+        (SIGN_IN * 300, "JSON is malformed", f"{SIGN_IN.decode() * 4}…"),
+        (b'{"auditEvents": [', "Input data was truncated", '{"auditEvents": ['),
+        (b'{"auditEvents": [NaN]}', "JSON is malformed", '{"auditEvents": [NaN]}'),
+        (b"\xff\xfe{}", "'utf-8' codec can't decode byte 0xff in position 0", r"\xff\xfe{}"),
+        ("\U0001f600".encode() * 2000 + b"\xff", "'utf-8' codec", "\U0001f600" * 80 + "…"),
     ],
 )
-def test_events_before_one_that_cannot_be_used_are_kept(bad: bytes) -> None:
-    """A page ends before the first event without a usable id or time, and names that event."""
-    good = [_encode(an_event(id=name)) for name in ("one", "two")]
-    page = parse_page(an_envelope(*good, bad, _encode(an_event(id="four"))))
-    assert page.ids == ["one", "two"]
-    assert len(page.instants) == len(page.texts) == 2
-    assert "event 3 of the page" in str(page.malformed)
+def test_a_body_that_is_no_json_may_be_requested_again(
+    body: bytes, problem: str, start: str
+) -> None:
+    """Cut bodies and the pages of proxies are not JSON, and may pass; the error shows the start."""
+    with pytest.raises(RetryableError, match=r"AE-NO-JSON: .*not JSON") as raised:
+        parse_page(body)
+    assert raised.value.details.startswith(problem)
+    assert raised.value.details.endswith(f"; it begins {start!r}")
+
+
+NO_TIME = "occurredAt is not an RFC 3339 date-time with an offset, such as "
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        (b"{}", "Object missing required field `id`"),
+        (b"7", "Expected `object`, got `int`"),
+        (b"null", "Expected `object`, got `null`"),
+        (b'{"id": "x"}', "Object missing required field `occurredAt`"),
+        (b'{"id": null, "occurredAt": "2026-01-01T00:00:00Z"}', "Expected `str`, got `null`"),
+        (b'{"id": 7, "occurredAt": "2026-01-01T00:00:00Z"}', "Expected `str`, got `int`"),
+        (b'{"id": "", "occurredAt": "2026-01-01T00:00:00Z"}', "Expected `str` of length >= 1"),
+        (b'{"id": "x", "occurredAt": 1767225600}', "Expected `str`, got `int` - at `$.occurredAt`"),
+        (b'{"id": "x", "occurredAt": "2026-01-01"}', NO_TIME),
+        (rb'{"id": "x", "occurredAt": "2026-01-01T00:00:00Z\n"}', NO_TIME),
+        (
+            b'{"id": "x", "occurredAt": "2026-02-30T00:00:00Z"}',
+            "occurredAt is not a date-time",
+        ),
+    ],
+)
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_events_before_one_that_cannot_be_used_are_kept(
+    bad: bytes, problem: str, count: int
+) -> None:
+    """A page ends before the first event without a usable id or time, and shows that event."""
+    good = [
+        encode(an_event(id=name, at=at))
+        for name, at in [("one", "2026-01-01T01:00:00.50+01:00"), ("two", "2026-01-01T00:00:01Z")]
+    ]
+    body = an_envelope(*good[:count], bad, encode(an_event(id="four")), cursor="next")
+    page = parse_page(body)
+    assert page.ids == ["one", "two"][:count]
+    assert page.instants == ["2026-01-01T00:00:00.5", "2026-01-01T00:00:01"][:count]
+    left = [read_record(text)["occurredAt"] for text in page.texts]
+    assert left == ["2026-01-01T00:00:00.50Z", "2026-01-01T00:00:01Z"][:count]
+    assert (page.next_cursor, page.size) == ("next", len(body))
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-EVENT"
+    assert page.malformed.details.startswith(f"event {count + 1} of the page: {problem}")
+    assert page.malformed.details.endswith(f": {bad.decode()!r}")
+
+
+@pytest.mark.parametrize(("field", "most"), [("id", 1000), ("occurredAt", 100)])
+def test_ids_and_times_have_a_greatest_length(field: str, most: int) -> None:
+    """In characters, whatever their encoding; one more and the page ends before the event."""
+    longest = {"id": "é" * 1000, "occurredAt": f"2026-01-01T00:00:00.{'1' * 79}Z"}
+    assert len(longest[field]) == most
+    page = parse_page(an_envelope(encode(longest)))
+    assert (page.malformed, page.ids) == (None, [longest["id"]])
+    longest[field] = longest[field].replace(longest[field][-2], longest[field][-2] * 2, 1)
+    page = parse_page(an_envelope(encode(longest)))
+    assert page.ids == []
+    assert f"Expected `str` of length <= {most} - at `$.{field}`" in str(page.malformed)
 
 
 def test_nesting_beyond_the_parser_is_an_error() -> None:
@@ -210,3 +258,30 @@ def test_any_bytes_are_a_page_or_a_documented_error(body: bytes) -> None:
     """Nothing but the documented errors comes out of a body."""
     with suppress(RetryableError, ContractError):
         parse_page(body)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_ascending", "oldest", "newest"),
+    [
+        ([3], True, 3, 3),
+        ([1, 2, 2, 5], True, 1, 5),
+        ([5, 2, 1], False, 1, 5),
+        ([2, 1, 5, 3], False, 1, 5),
+    ],
+)
+def test_a_page_knows_the_order_of_its_times(
+    seconds: list[int], is_ascending: bool, oldest: int, newest: int
+) -> None:
+    """Events of the same time are in order."""
+    events = [encode(an_event(at=f"2026-01-01T00:00:0{each}Z")) for each in seconds]
+    page = parse_page(an_envelope(*events))
+    assert page.is_ascending == is_ascending
+    bounds = [f"2026-01-01T00:00:0{each}" for each in (oldest, newest)]
+    assert [page.oldest, page.newest] == bounds
+
+
+def test_an_empty_page_is_in_order() -> None:
+    page = parse_page(an_envelope())
+    assert (page.ids, page.instants, list(page.texts)) == ([], [], [])
+    assert page.is_ascending
+    assert page.malformed is None
