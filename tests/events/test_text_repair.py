@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.page import parse_page
 from tap_audit_events.events.text_repair import storable
@@ -83,24 +84,29 @@ def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
 
 
 def test_a_cursor_is_kept_as_it_came_if_the_page_had_to_be_changed() -> None:
-    """A cursor is opaque, also beside an event that no loader can store."""
+    """A cursor is opaque, also next to an event that no loader can store."""
     event = json.dumps(an_event(entity={"name": "\0"})).encode()
     event = event.replace(b'"entity"', b'"number": ' + b"7" * 5000 + b', "entity"')
     assert parse_page(an_envelope(event, cursor="a\0b")).next_cursor == "a\0b"
 
 
 @pytest.mark.parametrize("bad", [rb"evt-\ud801", rb"evt-\u0000", b"evt-\xed\xa0\x80"])
-def test_an_id_that_cannot_be_stored_ends_the_page(bad: bytes) -> None:
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_an_id_that_cannot_be_stored_ends_the_page(bad: bytes, position: int) -> None:
     """After the repair it might equal another event's id, which would then count as a repeat."""
-    texts = [encode(an_event(id=name)) for name in ("one", "two", "three")]
-    texts[1] = texts[1].replace(b"two", bad)
-    page = parse_page(an_envelope(*texts))
-    assert page.ids == ["one"]
-    assert len(page.instants) == len(page.texts) == 1
+    texts = [encode(an_event(id=f"{n}", at=f"2026-01-01T00:00:0{n}Z")) for n in range(4)]
+    sent = texts[position].replace(b'"%d"' % position, b'"%b"' % bad)
+    page = parse_page(an_envelope(*texts[:position], sent, *texts[position + 1 :], cursor="next"))
+    assert page.ids == [f"{n}" for n in range(position)]
+    assert page.instants == [f"2026-01-01T00:00:0{n}" for n in range(position)]
+    assert list(map(bytes, page.texts)) == texts[:position]
+    assert page.next_cursor == "next"
     assert page.malformed is not None
     assert page.malformed.code == "AE-EVENT"
-    assert "event 2 of the page: its id 'evt-" in page.malformed.details
-    assert page.malformed.details.endswith("cannot be stored as it is")
+    assert page.malformed.details == (
+        f"event {position + 1} of the page: its id 'evt-\ufffd', with U+FFFD for NUL or a lone"
+        " surrogate, cannot be stored as it is"
+    )
 
 
 @pytest.mark.parametrize(
@@ -127,3 +133,59 @@ def test_an_encoded_pair_in_a_cursor_is_a_character() -> None:
     """In an id and in any other text it is one too."""
     body = b'{"auditEvents": [], "nextCursor": "c\xed\xa0\xbd\xed\xb8\x80"}'
     assert parse_page(body).next_cursor == "c\U0001f600"
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (rb"a\u0000b", "a\0b"),
+        (rb"\ufffd\u0000", "\ufffd\0"),
+        (rb"\ufffd", "\ufffd"),
+        (b"\xef\xbf\xbd", "\ufffd"),
+        (b"", None),
+    ],
+)
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_cursor_is_used_as_it_came(sent: bytes, kept: str | None, mark: bytes) -> None:
+    """It is opaque, also next to an event that was repaired, and behind a byte order mark."""
+    events = [
+        encode(an_event(id="\ufffd")),
+        encode(an_event(id="?")).replace(b"user-1", rb"\u0000"),
+    ]
+    body = an_envelope(*events, cursor="here").replace(b"here", sent)
+    page = parse_page(mark + body)
+    assert (page.ids, page.malformed) == (["\ufffd", "?"], None)
+    assert page.next_cursor == kept
+    assert page.has_empty_cursor == (kept is None)
+
+
+@pytest.mark.parametrize("sent", [rb"\ud800", rb"a\udfff", b"\xed\xa0\x80", rb"\u0000\ud800"])
+def test_a_cursor_that_is_not_unicode_text_is_an_error(sent: bytes) -> None:
+    """It could not be sent back as it came."""
+    body = an_envelope(encode(an_event()), cursor="here").replace(b"here", sent)
+    with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*\(nextCursor is not Unicode text\)"):
+        parse_page(body)
+
+
+@pytest.mark.parametrize(
+    "text", [b'"a"', rb'"\\u0000 \\\\ud800"', rb'"\u00e9\n\ue000"', "é\U0001f600".encode()]
+)
+def test_text_that_needs_no_repair_is_returned_as_it_is(text: bytes) -> None:
+    """A byte order mark is not part of it."""
+    assert storable(text) is text
+    assert storable(b"\xef\xbb\xbf" + text) == text
+
+
+@pytest.mark.parametrize("start", [0, *range(65_533, 65_540), *range(131_069, 131_076)])
+@pytest.mark.parametrize("character", ["é", "€", "\U0001f600"])
+def test_a_character_may_lie_across_the_chunks_in_which_text_is_checked(
+    start: int, character: str
+) -> None:
+    """A part of one is an error, in the middle and at the end of the text."""
+    encoded = character.encode()
+    whole = b"a" * start + encoded
+    assert storable(whole) is whole
+    assert storable(whole + b"a") == whole + b"a"
+    for cut in (whole[:-1], whole[:-1] + b"a", whole + encoded[:1], b"\x80" + whole):
+        with pytest.raises(UnicodeDecodeError):
+            storable(cut)
