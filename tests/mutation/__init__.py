@@ -10,7 +10,7 @@ _INSTANTS = ("events/test_instants", "events/test_window")
 _SOCKETS = ("service/test_body", "service/test_client", "service/test_connection")
 
 TESTS_OF: Final = {
-    "errors.redaction": ("errors/test_masking",),
+    "errors.redaction": ("errors/test_forms_of_secrets", "errors/test_masking"),
     "events.envelope": _PAGES,
     "events.exact_json": ("events/test_exact_json",),
     "events.instants": _INSTANTS,
