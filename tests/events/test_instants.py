@@ -97,6 +97,15 @@ def test_moving_an_instant_adds_seconds(moment: datetime, fraction: str, seconds
     assert moved == expected
 
 
+@pytest.mark.parametrize("seconds", [1, 300, 10**9, 10**12, 10**15])
+def test_time_ends_with_the_years_1_and_9999(seconds: int) -> None:
+    """A lookback may be longer than all of time."""
+    for instant in (EARLIEST, parse_instant("0001-01-01T00:00:00.5Z")):
+        assert later(instant, seconds=-seconds) == EARLIEST
+    for instant in (LATEST, parse_instant("9999-12-31T23:59:59.5Z")):
+        assert later(instant, seconds=seconds) == LATEST
+
+
 @pytest.mark.parametrize(
     ("text", "form"),
     [
