@@ -193,6 +193,13 @@ def test_text_that_only_resembles_a_secret_stays(register: Callable[[str], None]
     assert redact("pat_1/2/3") == f"{MASK}/3"
 
 
+@pytest.mark.parametrize("before", ["\\", "\\\\", "%", "&", "\0", "x", "-"])
+def test_what_is_before_and_after_a_secret_stays(before: str) -> None:
+    """For example the backslash of a path: no letter is written with one."""
+    register_secret("pat_12z")
+    assert redact(f"{before}pat_12z{before}") == f"{before}{MASK}{before}"
+
+
 def test_every_text_in_a_json_value_is_masked() -> None:
     """Names too, at any depth; other values stay."""
     register_secret(TOKEN)
