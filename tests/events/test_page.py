@@ -160,6 +160,16 @@ def test_a_body_that_is_no_json_may_be_requested_again(
     assert raised.value.details.endswith(f"; it begins {start!r}")
 
 
+def test_a_body_that_is_cut_anywhere_is_no_json() -> None:
+    """Also within an escape or a character."""
+    escaped = json.dumps(an_event(entity={"name": 'a\\ "\0é'})).encode()
+    body = an_envelope(escaped, encode({"name": "é€"}))
+    assert parse_page(body).ids == ["event-1"]
+    for length in range(len(body)):
+        with pytest.raises(RetryableError, match="AE-NO-JSON"):
+            parse_page(body[:length])
+
+
 NO_TIME = "occurredAt is not an RFC 3339 date-time with an offset, such as "
 
 
