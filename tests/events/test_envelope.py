@@ -32,7 +32,7 @@ def test_a_thousand_events_are_a_page_and_more_are_not() -> None:
         ),
     ],
 )
-def test_json_that_is_no_page_is_an_error(body: bytes, problem: str) -> None:
+def test_json_that_is_not_a_page_is_an_error(body: bytes, problem: str) -> None:
     """An envelope needs its list of events, and a cursor is a string."""
     with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*not a page of audit events") as raised:
         parse_page(body)

@@ -150,7 +150,7 @@ SIGN_IN = b"<html>sign in</html>"
         ("\U0001f600".encode() * 2000 + b"\xff", "'utf-8' codec", "\U0001f600" * 80 + "…"),
     ],
 )
-def test_a_body_that_is_no_json_may_be_requested_again(
+def test_a_body_that_is_not_json_may_be_requested_again(
     body: bytes, problem: str, start: str
 ) -> None:
     """Cut bodies and the pages of proxies are not JSON, and may pass; the error shows the start."""
@@ -160,7 +160,7 @@ def test_a_body_that_is_no_json_may_be_requested_again(
     assert raised.value.details.endswith(f"; it begins {start!r}")
 
 
-def test_a_body_that_is_cut_anywhere_is_no_json() -> None:
+def test_a_body_that_is_cut_anywhere_is_not_json() -> None:
     """Also within an escape or a character."""
     escaped = json.dumps(an_event(entity={"name": 'a\\ "\0é'})).encode()
     body = an_envelope(escaped, encode({"name": "é€"}))
