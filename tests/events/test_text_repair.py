@@ -157,6 +157,8 @@ def test_a_cursor_is_used_as_it_came(sent: bytes, kept: str | None, mark: bytes)
     assert (page.ids, page.malformed) == (["\ufffd", "?"], None)
     assert page.next_cursor == kept
     assert page.has_empty_cursor == (kept is None)
+    empty = parse_page(mark + an_envelope(cursor="here").replace(b"here", sent))
+    assert (empty.ids, empty.next_cursor) == ([], kept)
 
 
 @pytest.mark.parametrize("sent", [rb"\ud800", rb"a\udfff", b"\xed\xa0\x80", rb"\u0000\ud800"])
