@@ -5,7 +5,7 @@ from typing import Final
 MODULES: Final = "MUTATION_MODULES"
 """The environment variable that names the modules in question, separated by spaces."""
 
-_PAGES = ("events/test_page",)
+_PAGES = ("events/test_envelope", "events/test_text_repair", "events/test_page")
 _CLIENTS = (
     "service/test_client_requests",
     "service/test_client_responses",
@@ -16,7 +16,7 @@ _CLIENTS = (
 _INSTANTS = ("events/test_instants", "events/test_window")
 
 TESTS_OF: Final = {
-    "errors.redaction": ("errors/test_masking",),
+    "errors.redaction": ("errors/test_forms_of_secrets", "errors/test_masking"),
     "events.envelope": _PAGES,
     "events.exact_json": ("events/test_exact_json",),
     "events.instants": _INSTANTS,
