@@ -242,7 +242,9 @@ def test_the_variable_of_a_proxy_that_cannot_be_used_is_named(
     """Whichever it is, also if another one for plain http has the same value."""
     monkeypatch.setenv("HTTP_PROXY", f"http://user:{PASSWORD}@")
     done = run_behind(name, f"http://user:{PASSWORD}@", *arguments)
-    assert f"the proxy that {name} names must be a URL" in only_error(done)
+    line = only_error(done)
+    assert f"the proxy that {name} names must be a URL" in line
+    assert line.index(name) < line.index("HTTPS_PROXY or ALL_PROXY") < line.index("base_url")
     assert PASSWORD not in done.log
 
 
