@@ -135,7 +135,7 @@ def test_a_time_that_is_too_long_is_an_error(length: int) -> None:
 
 LANES: dict[str, dict[str, Any]] = {
     "verbatim": {},
-    "map": {"stream_maps": {"audit_events": {"copy": "note"}}},
+    "map": {"stream_maps": {"audit_events": {"copy": "id"}}},
     "flat": {"flattening_enabled": True, "flattening_max_depth": 3},
 }
 
