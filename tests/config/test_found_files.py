@@ -1,4 +1,4 @@
-"""No file is used that the user did not name: a `.env` could send the token to another host."""
+"""No file is used that the user did not name, and none is written."""
 
 import json
 import os
@@ -10,6 +10,7 @@ import singer_sdk
 
 import tap_audit_events
 from tap_audit_events.sandbox import Service
+from tests.builders import an_event
 from tests.config.test_surroundings import run_in_shell
 
 FOUND = """
@@ -39,7 +40,7 @@ def installed(tmp_path: Path) -> Path:
 def test_no_file_named_env_is_read(
     source: str, service: Service, settings: dict[str, Any], installed: Path, tmp_path: Path
 ) -> None:
-    """Neither above the installed package nor in the working folder; nothing is set."""
+    """Above the package or in the working folder, it could send the token to another host."""
     arguments = {"both": "--config config.json --config ENV"}.get(source, source)
     variables = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in settings.items()}
     (tmp_path / "config.json").write_text(json.dumps(settings))
@@ -55,3 +56,15 @@ def test_no_file_named_env_is_read(
     assert request.status == 200
     assert "startTime" not in request.params
     assert request.params["pageSize"] == "1000"
+
+
+def test_no_file_is_written(
+    service: Service, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The token and the events are in no file but those that the user names."""
+    service.add([an_event()])
+    for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    done = run_in_shell(settings, tmp_path, "TAP").raise_for_exit_code()
+    assert len(done.ids) == 1
+    assert [path.name for path in tmp_path.rglob("*")] == ["config.json"]

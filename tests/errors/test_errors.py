@@ -134,12 +134,13 @@ def test_another_organization_is_refused_by_the_service(sync: Sync) -> None:
     assert line.startswith("AE-403: ")
 
 
-def test_a_redirect_is_not_followed(service: Service, sync: Sync) -> None:
+@pytest.mark.parametrize("code", [300, 301, 302, 303, 304, 307, 308])
+def test_a_redirect_is_not_followed(code: int, service: Service, sync: Sync) -> None:
     """The token goes nowhere else; the error names the new URL."""
-    service.add_faults([Fault(kind="status", code=302, location="https://elsewhere.example/x")])
+    service.add_faults([Fault(kind="status", code=code, location="https://elsewhere.example/x")])
     line = only_error(sync())
     assert line.startswith("AE-REDIRECT: ")
-    assert "status 302 to 'https://elsewhere.example/x'" in line
+    assert f"status {code} to 'https://elsewhere.example/x'" in line
     assert "set base_url to it" in line
     assert len(service.requests) == 1
 

@@ -219,6 +219,16 @@ def test_widened_action_types_bring_the_added_types_from_the_lookback_on(
     assert any("action_types was widened" in warning for warning in second.warnings)
 
 
+def test_a_changed_filter_does_not_bring_what_was_left_out(service: Service, sync: Sync) -> None:
+    """The bookmark has passed those events."""
+    service.add(events("08:00:00", "09:00:00"))
+    maps = {"audit_events": {"__filter__": "id != '08:00:00'"}}
+    first = sync(stream_maps=maps).raise_for_exit_code()
+    assert first.ids == ["09:00:00"]
+    service.add(events("10:00:00"))
+    assert sync(state=first.state).raise_for_exit_code().ids == ["10:00:00"]
+
+
 def test_back_from_full_table_a_run_resumes_at_the_old_bookmark(
     service: Service, sync: Sync
 ) -> None:
