@@ -193,11 +193,11 @@ def _check_sizes(texts: Sequence[JsonText]) -> None:
     """Check that no event is larger than `LARGEST_EVENT_BYTES`.
 
     Raises:
-        ValueError: one is; the message is the rest of a sentence about it.
+        ValueError: one is; the message says how large.
     """
     size = max(map(len, texts), default=0)
     if size > LARGEST_EVENT_BYTES:
-        raise _EventTooLargeError(f"has {size:,} bytes; the most is {LARGEST_EVENT_BYTES:,}")
+        raise _EventTooLargeError(f"it has {size:,} bytes; the most is {LARGEST_EVENT_BYTES:,}")
 
 
 class _EventTooLargeError(ValueError):

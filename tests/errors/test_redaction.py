@@ -78,6 +78,16 @@ def test_a_token_with_other_characters_around_it_is_masked(
     assert f"unknown: {MASK}" in only_error(done)
 
 
+@pytest.mark.parametrize("quote_mark", ['"', "'"])
+def test_a_token_of_another_kind_in_quotes_is_masked(
+    quote_mark: str, service: Service, sync: Sync
+) -> None:
+    """Without `pat_` it is known by its setting alone."""
+    service.add_faults([Fault(kind="status", code=401, msg="unknown: of-another-kind")])
+    done = sync(access_token=f"{quote_mark}of-another-kind{quote_mark}")
+    assert f"unknown: {MASK}" in only_error(done)
+
+
 @pytest.mark.parametrize(
     "settings_of",
     [

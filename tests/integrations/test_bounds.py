@@ -162,6 +162,6 @@ def test_an_event_that_is_too_large_is_an_error(extra: int, character: str, lane
         return
     line = only_error(done)
     assert line.startswith("AE-EVENT-SIZE: ")
-    assert "event 3 of the page: has 8,000,001 bytes; the most is 8,000,000" in line
+    assert "event 3 of the page: it has 8,000,001 bytes; the most is 8,000,000" in line
     assert len(line) < 1200
     check_nothing_is_lost(done, ["0", "1"], events(2, first=2))
