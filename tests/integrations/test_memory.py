@@ -62,7 +62,9 @@ LARGE_BODIES = {
         '{"auditEvents":[{"id":"1","occurredAt":"2024-05-06T07:08:09.', "1", 'Z"}]}'
     ),
     "a name": lambda: filled('{"auditEvents":[],"', "x", '":1}'),
-    "an event": lambda: filled('{"auditEvents":[{"x":[', '{"y":1.5},', "0]}]}"),
+    "an event": lambda: filled(
+        '{"auditEvents":[{"id":"1","occurredAt":"2024-05-06T07:08:09Z","x":[', '{"y":1.5},', "0]}]}"
+    ),
     "a key that comes twice": lambda: filled(
         '{"auditEvents":[],"auditEvents":[],"x":[', "[],", "0]}"
     ),
