@@ -30,34 +30,32 @@ def dripping(start: bytes, piece: bytes) -> Script:
     return serve
 
 
+ENDLESS: dict[str, tuple[bytes, bytes]] = {
+    "100 Continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "103 Early Hints": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "status": (b"HTTP/1.1 2", b"0"),
+    "header": (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+    "length": (head("Content-Length: 100000"), b"x"),
+    "no length": (head(), b"x"),
+    "chunks": (CHUNKED, b"1\r\nx\r\n"),
+    "chunk extension": (CHUNKED + b"1;", b"x"),
+    "trailers": (CHUNKED + b"0\r\n", b"X: x\r\n"),
+    "empty gzip members": (
+        head("Content-Encoding: gzip"),
+        b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0",
+    ),
+    "error": (b"HTTP/1.1 503 No\r\n\r\n", b"x"),
+}
+"""How a response begins, and what follows without end."""
+
+
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    ("start", "piece"),
-    [
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
-        (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
-        (b"HTTP/1.1 2", b"0"),
-        (b"HTTP/1.1 200 OK\r\nX: ", b"x"),
-        (head("Content-Length: 100000"), b"x"),
-        (head(), b"x"),
-        (CHUNKED, b"1\r\nx\r\n"),
-        (CHUNKED + b"1;", b"x"),
-        (CHUNKED + b"0\r\n", b"X: x\r\n"),
-        (head("Content-Encoding: gzip"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0"),
-        (b"HTTP/1.1 503 No\r\n\r\n", b"x"),
-    ],
-    ids=[
-        "100 Continue", "103 Early Hints", "status", "header", "length", "no length", "chunks",
-        "chunk extension", "trailers", "empty gzip members", "error",
-    ],
-)  # fmt: skip
-def test_a_response_without_end_is_a_timeout(
-    start: bytes, piece: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_response_without_end_is_a_timeout(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each wait on bytes is short; only the whole takes too long."""
     monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
     with (
-        scripted_service(dripping(start, piece)) as service,
+        scripted_service(dripping(*ENDLESS[kind])) as service,
         pytest.raises(RetryableError) as raised,
     ):
         client_of(service, request_timeout_seconds=0.6).fetch()

@@ -91,6 +91,23 @@ def run_with(service: Service, **environment: str) -> Run:
     return run(given, environment=environment)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REQUESTS_CA_BUNDLE", ""),
+        ("CURL_CA_BUNDLE", ""),
+        ("PYTHONHTTPSVERIFY", "0"),
+        ("TAP_AUDIT_EVENTS_VERIFY", "false"),
+        ("GIT_SSL_NO_VERIFY", "1"),
+        ("NODE_TLS_REJECT_UNAUTHORIZED", "0"),
+    ],
+)
+def test_no_variable_turns_off_certificate_checks(name: str, value: str, service: Service) -> None:
+    """Those of other programs, or an empty one, change nothing."""
+    assert only_error(run_with(service, **{name: value})).startswith("AE-CERTIFICATE: ")
+    assert service.tokens == []
+
+
 def test_a_bundle_of_ones_own_is_trusted(service: Service) -> None:
     """And without it, the service is not."""
     trusted = run_with(service, REQUESTS_CA_BUNDLE=str(service.bundle))
@@ -190,7 +207,9 @@ def test_the_variable_of_a_proxy_that_cannot_be_used_is_named(
     """Whichever it is, also if another one for plain http has the same value."""
     monkeypatch.setenv("HTTP_PROXY", f"http://user:{PASSWORD}@")
     done = run_behind(name, f"http://user:{PASSWORD}@", *arguments)
-    assert f"the proxy that {name} names must be a URL" in only_error(done)
+    line = only_error(done)
+    assert f"the proxy that {name} names must be a URL" in line
+    assert line.index(name) < line.index("HTTPS_PROXY or ALL_PROXY") < line.index("base_url")
     assert PASSWORD not in done.log
 
 
