@@ -13,6 +13,7 @@ REPETITIONS ?= 5
 # What `make test-loaders` installs, each in an environment of its own: requirements/NAME.txt.
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
+BENCH_LOADER := meltanolabs-target-postgres postgres-server
 
 # An installed uv is used if it runs; otherwise the pinned one, in its own folder.
 INSTALLED_UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
@@ -62,15 +63,16 @@ fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MI
 mutate: .tools/mutate/.installed ## Try which small changes to the code no test notices; MUTATE_ARGS='events extraction.plan'
 	@.tools/mutate/bin/python -m tests.mutation $(MUTATE_ARGS)
 
-bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
+bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADER:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
 	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
 
-check: .venv/.installed ## Lint; check formatting, types, and which folder imports which
+check: .venv/.installed ## Lint; check formatting, types, which folder imports which, and the workflow file
 	@.venv/bin/ruff check
 	@.venv/bin/lint-imports --no-cache --no-logo
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
+	@.venv/bin/zizmor --quiet --offline .github
 
 fix: .venv/.installed ## Fix what the linter can fix, and format
 	@.venv/bin/ruff check --fix
@@ -211,6 +213,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clean
 # meltano.yml has ranges, as users need them; the pins are passed to Meltano's installs as constraints.
 .meltano/.installed: .tools/meltano/.installed meltano.yml pyproject.toml \
+		plugins/extractors/tap-audit-events--audit-events.lock \
 		requirements/dev.txt requirements/target-duckdb.txt requirements/target-jsonl.txt
 	@echo "Setting up the tap and the loaders in .meltano"
 	@UV_CONSTRAINT=requirements/dev.txt $(MELTANO_INSTALL) extractor tap-audit-events

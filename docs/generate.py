@@ -1,7 +1,8 @@
 """Regenerates the generated parts of the documents: ``make docs``.
 
 Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, the table
-of settings, the errors, the size of a state. Tests compare the parts with the code.
+of settings, the errors, the size of a state. Tests compare the parts with the code. The definition
+of the Meltano plugin is generated as a whole.
 """
 
 import json
@@ -13,6 +14,7 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
+import plugin_definition
 from singer_sdk.singerlib import StateMessage
 
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
@@ -135,6 +137,7 @@ def demo_output(printed: str) -> str:
 
 def main() -> None:
     """Regenerate every part; the demo runs once."""
+    plugin_definition.write()
     command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
     demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     text = with_part(README.read_text(), "demo", demo_output(demo.stdout))

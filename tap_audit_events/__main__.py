@@ -8,8 +8,10 @@ import os
 import sys
 from pathlib import Path
 
+from tap_audit_events.config.access_token import possible_tokens
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
+from tap_audit_events.errors.redaction import register_possible_secret
 
 _LEVELS = ("TAP_AUDIT_EVENTS_LOGLEVEL", "LOGLEVEL")
 _LOG_CONFIG = "SINGER_SDK_LOG_CONFIG"
@@ -19,6 +21,8 @@ def main() -> None:
     """Run the tap; an error before it starts is one line too."""
     redact_stderr()
     redact_logs()
+    for text in possible_tokens(sys.argv[1:]):
+        register_possible_secret(text)
     atexit.register(_replace_closed_stderr)
     for name in _LEVELS:
         level = os.environ.get(name, "")

@@ -105,7 +105,7 @@ def settings_for(service: Service, base_url: str, **settings: Any) -> dict[str, 
 
 
 def run(
-    settings: Mapping[str, Any] | None,
+    settings: Mapping[str, Any] | str | None,
     *arguments: str,
     state: object = None,
     catalog: object = None,

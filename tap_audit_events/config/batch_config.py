@@ -38,8 +38,12 @@ class BatchConfig:
     batch_size: int
 
 
-def read_batch_config(value: Any) -> BatchConfig | None:
+def read_batch_config(value: Any, *, access_token: str = "") -> BatchConfig | None:
     """Check ``batch_config``; None if it is unset or null.
+
+    Args:
+        value: the setting.
+        access_token: must not be a part of the files' names.
 
     Raises:
         SettingsError: one line for each thing to fix.
@@ -71,6 +75,8 @@ def read_batch_config(value: Any) -> BatchConfig | None:
         parameters=storage.get("params") or {},
         batch_size=read(given, "batch_size", _batch_size),
     )
+    if access_token and access_token.lower() in f"{config.root} {config.prefix}".lower():
+        problems.append("batch_config.storage contains the access token: remove it there")
     if problems:
         raise SettingsError(problems)
     return config

@@ -27,12 +27,17 @@ def read_token_file(path: str) -> str:
             raise ValueError("is empty: write the token into it")
         check_token(text)
     except OSError as error:
-        raise ValueError(f"{sanitize(path)} cannot be read: {error.strerror}") from None
+        raise ValueError(f"{_shown(path)} cannot be read: {error.strerror}") from None
     except UnicodeError:
         raise ValueError(f"{sanitize(path)} is not a text file: write the token into it") from None
     except ValueError as error:
         raise ValueError(f"{sanitize(path)} {error}") from None
     return text
+
+
+def _shown(path: str) -> str:
+    """A path that cannot be read, for a message; a name without a folder may be the token."""
+    return sanitize(path) if len(Path(path).parts) > 1 else "names a file that"
 
 
 def others_may_read(status: os.stat_result) -> bool:

@@ -141,8 +141,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-ADDRESS": ErrorEntry(
         Category.REFUSED,
         "No request can be sent to this URL",
-        "base_url or the URL of a proxy is malformed.",
-        f"{_CHECK_URL} Check the proxy too if HTTPS_PROXY or ALL_PROXY names one.",
+        "The URL of a proxy, or base_url, is malformed.",
+        f"If HTTPS_PROXY or ALL_PROXY names a proxy, check its URL first. {_CHECK_URL}",
     ),
     "AE-CUT": ErrorEntry(
         Category.RETRY,
@@ -179,6 +179,15 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " fill the memory. The line says what is wrong, and shows the event.",
         "The events before it are delivered. Report it to the service's support,"
         " or exclude it with start_date or end_date.",
+    ),
+    "AE-EVENT-SIZE": ErrorEntry(
+        Category.CONTRACT,
+        "An event is larger than the tap reads",
+        "The tap reads events of at most 8 MB, thousands of times the usual size, because one event"
+        " may take thirty times as much memory if stream maps, flattening or deselected fields are"
+        " used. The line shows the start of the event.",
+        "The events before it are delivered. Exclude it with start_date or end_date,"
+        " and report it to the service's support.",
     ),
     "AE-NESTING": ErrorEntry(
         Category.CONTRACT,

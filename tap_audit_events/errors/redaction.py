@@ -112,8 +112,9 @@ def _codes(character: str) -> list[str]:
     percent = quote(character, safe="", errors="replace")
     if percent == character:
         percent = f"%{number:02x}"
+    name = html.escape(character)[1:-1]
     return [
         f"%(?:25)?(?i:{percent[1:]})",
         rf"\\\\?(?:u(?i:{number:04x})|x(?i:{number:02x}))",
-        f"&(?:#0*{number}|#[xX]0*(?i:{number:x})|{html.escape(character)[1:-1] or '#'});",
+        f"&(?:#0*{number}|#[xX]0*(?i:{number:x}){f'|{name}' if name else ''});",
     ]

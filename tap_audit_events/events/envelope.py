@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any, Final
 
 import msgspec
@@ -12,10 +13,9 @@ from tap_audit_events.errors.exceptions import service_error
 MOST_EVENTS: Final = 1000
 """Events of a page: more cannot be requested (interface.md, section 8)."""
 
-_EVENTS_NAME: Final = "auditEvents"
-_EVENTS_KEY: Final = b'"auditEvents"'
-_ESCAPED_KEY: Final = re.compile(rb"\\u00(?:45|6[14569eE]|7[3456])")
-"""A letter of ``auditEvents`` as an escape, which hardly any service sends."""
+_EVENTS, _CURSOR = "auditEvents", "nextCursor"
+_ESCAPED_LETTER: Final = re.compile(rb"\\u00(?:4[35]|6[14569eEfF]|7[2-68])")
+"""A letter of these names as an escape, which hardly any service sends."""
 _ENVELOPE_BYTES: Final = len('{"auditEvents":[],"nextCursor":""}')
 
 # A list would hold all members of the array before they could be counted. A struct that is read
@@ -27,7 +27,7 @@ _Events = msgspec.defstruct(
     gc=False,
 )
 _Envelope = msgspec.defstruct(
-    "_Envelope", [(_EVENTS_NAME, _Events), ("nextCursor", str | None, None)], gc=False
+    "_Envelope", [(_EVENTS, _Events), (_CURSOR, str | None, None)], gc=False
 )
 _decode: Any = msgspec.json.Decoder(_Envelope).decode
 
@@ -46,35 +46,40 @@ def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
     return events, envelope.nextCursor
 
 
-def check_events_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
-    """Check that no events are hidden by a repeated key.
+def check_keys_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
+    """Check that no events and no further pages are hidden by a repeated key.
 
     Raises:
-        ContractError: the key ``auditEvents`` stands in the envelope more than once.
+        ContractError: ``auditEvents`` or ``nextCursor`` stands in the envelope more than once.
     """
-    if _may_repeat_events(text, events, cursor) and _count_events_keys(text) > 1:
-        raise service_error("AE-ENVELOPE", details="auditEvents stands in it more than once")
+    if not _may_repeat_keys(text, events, cursor):
+        return
+    counts = _count_keys(text)
+    for name in (_EVENTS, _CURSOR):
+        if counts[name] > 1:
+            raise service_error("AE-ENVELOPE", details=f"{name} stands in it more than once")
 
 
-def _may_repeat_events(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> bool:
-    """Whether the body is longer than its events and cursor explain, and the key comes twice."""
+def _may_repeat_keys(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> bool:
+    """Whether the body is longer than its events and cursor explain, and a key comes twice."""
     explained = sum(map(len, events)) + len(events) + len(cursor or "") + _ENVELOPE_BYTES
     if len(text) <= explained:
         return False
-    return text.count(_EVENTS_KEY) > 1 or _ESCAPED_KEY.search(text) is not None
+    is_repeated = any(text.count(b'"%b"' % name.encode()) > 1 for name in (_EVENTS, _CURSOR))
+    return is_repeated or _ESCAPED_LETTER.search(text) is not None
 
 
-def _count_events_keys(text: bytes) -> int:
-    """How often the envelope itself has the key ``auditEvents``; an event may have it as well."""
-    count = 0
+def _count_keys(text: bytes) -> Counter[str]:
+    """How often the envelope itself has each of its keys; an event may have them as well."""
+    counts: Counter[str] = Counter()
 
     def note(_: type, name: str) -> _Name:
-        nonlocal count
-        count += name == _EVENTS_NAME
+        if name in (_EVENTS, _CURSOR):
+            counts[name] += 1
         return _Name()
 
     msgspec.json.Decoder(dict[_Name, msgspec.Raw], dec_hook=note).decode(text)
-    return count
+    return counts
 
 
 class _Name:

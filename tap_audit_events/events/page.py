@@ -11,7 +11,7 @@ from typing import Annotated, Final
 import msgspec
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
-from tap_audit_events.events.envelope import check_events_come_once, read_envelope
+from tap_audit_events.events.envelope import check_keys_come_once, read_envelope
 from tap_audit_events.events.exact_json import JsonText, encode, excerpt
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
 from tap_audit_events.events.text_repair import storable, with_marks
@@ -21,6 +21,9 @@ LONGEST_ID: Final = 1000
 
 LONGEST_TIME: Final = 100
 """In characters: a fraction may have some 80 digits."""
+
+LARGEST_EVENT_BYTES: Final = 8_000_000
+"""As Python objects, which stream maps need, an event may take thirty times as much."""
 
 _LINE_BREAKS_TO_SPACES: Final = bytes.maketrans(b"\n\r", b"  ")
 
@@ -95,7 +98,7 @@ def parse_page(body: bytes) -> Page:
     try:
         text = storable(body)
         events, cursor = read_envelope(text)
-        check_events_come_once(text, events, cursor)
+        check_keys_come_once(text, events, cursor)
         page = _read_columns(text, events, cursor)
         return page if text is body else _with_original_keys(page, body)
     except msgspec.ValidationError as error:
@@ -143,6 +146,7 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
     if b"\n" in body or b"\r" in body:  # between tokens: inside of strings they are escaped
         texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
     try:
+        _check_sizes(texts)
         keys = _decode_all_keys(body).auditEvents
         ids, times = list(map(_id_of, keys)), list(map(_time_of, keys))
         instants = utc_instants(times)
@@ -173,6 +177,7 @@ def _columns_before_malformed(
     malformed = None
     for position, text in enumerate(texts):
         try:
+            _check_sizes([text])
             keys = _decode_keys(text)
             form = _utc_form(keys.occurredAt)
         except (msgspec.ValidationError, ValueError) as error:
@@ -184,10 +189,25 @@ def _columns_before_malformed(
     return ids, instants, usable, malformed
 
 
+def _check_sizes(texts: Sequence[JsonText]) -> None:
+    """Check that no event is larger than `LARGEST_EVENT_BYTES`.
+
+    Raises:
+        ValueError: one is; the message says how large.
+    """
+    size = max(map(len, texts), default=0)
+    if size > LARGEST_EVENT_BYTES:
+        raise _EventTooLargeError(f"it has {size:,} bytes; the most is {LARGEST_EVENT_BYTES:,}")
+
+
+class _EventTooLargeError(ValueError):
+    """An event is too large to be read."""
+
+
 def _malformed(position: int, text: JsonText, error: Exception) -> ServiceError:
+    code = "AE-EVENT-SIZE" if isinstance(error, _EventTooLargeError) else "AE-EVENT"
     return service_error(
-        "AE-EVENT",
-        details=f"event {position + 1} of the page: {error}: {excerpt(text)}",
+        code, details=f"event {position + 1} of the page: {error}: {excerpt(text)}"
     )
 
 

@@ -125,8 +125,7 @@ class Delivery:
 
 
 def _pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:
-    """The items at ascending positions; those of a range in one step, all of them as they are."""
+    """The items at ascending positions; those of a range in one step."""
     if isinstance(positions, range):
-        is_all = len(positions) == len(column)
-        return column if is_all else column[positions.start : positions.stop]
+        return column[positions.start : positions.stop]
     return [column[position] for position in positions]

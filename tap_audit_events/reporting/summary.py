@@ -14,7 +14,7 @@ from singer_sdk import metrics
 
 from tap_audit_events import STREAM
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.events.instants import brief, instant_of, seconds_between
+from tap_audit_events.events.instants import EARLIEST, brief, instant_of, seconds_between
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
@@ -160,7 +160,7 @@ class Report:
     def _lag_seconds(self) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
         newest = self._delivery.watermark.bookmark
-        if newest is None:
+        if newest is None or newest == EARLIEST:  # the latter if all came out of order
             return None
         return max(0.0, seconds_between(newest, instant_of(self._now())))
 
@@ -204,4 +204,5 @@ def _delivered(events: int, records: int, left_out: int) -> str:
 
 def bookmark_shown(watermark: Watermark) -> str:
     """The bookmark, for people."""
-    return "none" if watermark.bookmark is None else brief(watermark.bookmark)
+    bookmark = watermark.bookmark
+    return "none" if bookmark is None or bookmark == EARLIEST else brief(bookmark)

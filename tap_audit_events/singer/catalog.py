@@ -63,6 +63,8 @@ def stream_map_problems(stream_maps: object) -> list[str]:
         for source in sources.values()
         if not fnmatchcase(STREAM, str(source))
     ]
+    if stream_maps.get("__else__") not in _REMOVED:
+        problems.append("stream_maps has an __else__ that is not null")
     matching = [stream_maps[name] for name in sources if fnmatchcase(STREAM, name)]
     is_removed = any(each in _REMOVED for each in matching if not isinstance(each, dict))
     is_left_out = "__else__" in stream_maps and not matching

@@ -34,6 +34,12 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
             f"start_date lies after the bookmark: events between {brief(bookmark)} and"
             f" {brief(start_date)} are not read, now or later. {_WITHOUT_STATE}"
         )
+    elif start_date is not None and _cuts_lookback(watermark, start_date):
+        yield (
+            f"start_date lies within the lookback: late events before {brief(start_date)} are not"
+            " read, and not later either once the bookmark has moved on. To get them, run with the"
+            " earlier start_date before that"
+        )
     elif watermark.short_reach_seconds is not None and _is_new_reach(watermark, start_date):
         yield (
             f"Late events are read only from {brief(watermark.ids_from)} on: earlier runs kept no"
@@ -75,6 +81,15 @@ def _never_read(covered_from: Instant | None, start_date: Instant | None) -> Ite
             f"Events {which} were not all read: start_date was {since} in an earlier run."
             f" {_WITHOUT_STATE} To do without them, set start_date to {since} again"
         )
+
+
+def _cuts_lookback(watermark: Watermark, start_date: Instant) -> bool:
+    """Whether earlier runs had an earlier start date, and would look back further than this one."""
+    covered_from = watermark.covered_from
+    if covered_from is None:
+        return False
+    shortest = later(max(watermark.lookback_start, watermark.ids_from), seconds=1)
+    return start_date > max(shortest, covered_from)
 
 
 def _is_new_reach(watermark: Watermark, start_date: Instant | None) -> bool:

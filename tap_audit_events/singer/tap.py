@@ -138,7 +138,7 @@ class TapAuditEvents(Tap):
         ):
             self.logger.warning("%s", warning)
         self.settings = read_settings(self.config)
-        read_batch_config(self.config.get("batch_config"))
+        read_batch_config(self.config.get("batch_config"), access_token=self.settings.access_token)
         register_secret(self.settings.access_token)
         for warning in token_warnings(self.settings):
             self.logger.warning("%s", warning)

@@ -26,10 +26,9 @@ THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range
 RELEASED = """
     AE-400 AE-401 AE-403 AE-404 AE-429 AE-500 AE-ADDRESS AE-BATCH-FILE AE-CATALOG AE-CERTIFICATE
     AE-CONNECTION AE-CURSOR-LENGTH AE-CURSOR-REFUSED AE-CURSOR-REPEATED AE-CUT AE-DEFECT
-    AE-EMPTY-PAGES
-    AE-ENVELOPE AE-EVENT AE-FILE AE-NESTING AE-NO-JSON AE-NO-PROGRESS AE-OUTPUT AE-REDIRECT
-    AE-RETRY-AFTER AE-SETTINGS AE-STATE AE-STATUS AE-STOPPED AE-STREAM-MAPS AE-TARGET AE-TIMEOUT
-    AE-TOO-LARGE AE-TOO-MANY-EVENTS
+    AE-EMPTY-PAGES AE-ENVELOPE AE-EVENT AE-EVENT-SIZE AE-FILE AE-NESTING AE-NO-JSON
+    AE-NO-PROGRESS AE-OUTPUT AE-REDIRECT AE-RETRY-AFTER AE-SETTINGS AE-STATE AE-STATUS AE-STOPPED
+    AE-STREAM-MAPS AE-TARGET AE-TIMEOUT AE-TOO-LARGE AE-TOO-MANY-EVENTS
 """
 """Codes that alerts may look for: codes are added, never removed."""
 
@@ -135,12 +134,13 @@ def test_another_organization_is_refused_by_the_service(sync: Sync) -> None:
     assert line.startswith("AE-403: ")
 
 
-def test_a_redirect_is_not_followed(service: Service, sync: Sync) -> None:
+@pytest.mark.parametrize("code", [300, 301, 302, 303, 304, 307, 308])
+def test_a_redirect_is_not_followed(code: int, service: Service, sync: Sync) -> None:
     """The token goes nowhere else; the error names the new URL."""
-    service.add_faults([Fault(kind="status", code=302, location="https://elsewhere.example/x")])
+    service.add_faults([Fault(kind="status", code=code, location="https://elsewhere.example/x")])
     line = only_error(sync())
     assert line.startswith("AE-REDIRECT: ")
-    assert "status 302 to 'https://elsewhere.example/x'" in line
+    assert f"status {code} to 'https://elsewhere.example/x'" in line
     assert "set base_url to it" in line
     assert len(service.requests) == 1
 

@@ -25,6 +25,7 @@ from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.config.test_settings import GOOD
+from tests.config.test_surroundings import run_in_shell
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.errors.test_masking import TOKEN, fresh_redaction  # noqa: F401 - a fixture
@@ -77,6 +78,16 @@ def test_a_token_with_other_characters_around_it_is_masked(
     assert f"unknown: {MASK}" in only_error(done)
 
 
+@pytest.mark.parametrize("quote_mark", ['"', "'"])
+def test_a_token_of_another_kind_in_quotes_is_masked(
+    quote_mark: str, service: Service, sync: Sync
+) -> None:
+    """Without `pat_` it is known by its setting alone."""
+    service.add_faults([Fault(kind="status", code=401, msg="unknown: of-another-kind")])
+    done = sync(access_token=f"{quote_mark}of-another-kind{quote_mark}")
+    assert f"unknown: {MASK}" in only_error(done)
+
+
 @pytest.mark.parametrize(
     "settings_of",
     [
@@ -105,7 +116,7 @@ def test_a_cursor_that_echoes_is_masked_in_the_debug_log(service: Service, sync:
     page = json.dumps({"auditEvents": [], "nextCursor": TOKEN}).encode()
     service.add_faults([Fault(kind="body", text=page, when="1")])
     done = sync(access_token=TOKEN, concurrency=1, environment={"LOGLEVEL": "DEBUG"})
-    assert f"cursor={MASK}" in done.log
+    assert f"cursor={MASK} HTTP" in done.log  # to its last character
     service.violations.clear()  # the cursor was none of the sandbox's
 
 
@@ -205,6 +216,39 @@ def test_a_token_in_a_wrong_place_of_the_settings_is_not_shown(swapped: dict[str
     done = run(GOOD | unreachable | swapped, environment={"LOGLEVEL": "DEBUG"})
     assert "secret-name" not in done.log.lower()
     assert "AE-" in done.log
+
+
+@pytest.mark.parametrize("name", ["a-secret-name", "'a-secret-name'", "secret-name.txt"])
+def test_a_name_in_place_of_a_path_is_not_shown(name: str) -> None:
+    """Even if it does not look like a token of the service."""
+    done = run(GOOD | {"access_token": None, "access_token_file": name})
+    expected = "names a file that cannot be read: No such file or directory"
+    assert only_error(done) == f"AE-SETTINGS: access_token_file {expected}"
+    assert "secret-name" not in done.log
+
+
+@pytest.mark.parametrize(
+    "name", ["ACCESS_TOKEN_FILE", "BASE_URL", "START_DATE", "ACTION_TYPES", "PAGE_SIZE", "OTHER"]
+)
+def test_a_token_in_a_wrong_variable_is_not_shown(name: str) -> None:
+    """The environment's settings are masked like those of a file."""
+    settings = {**GOOD, "base_url": "https://127.0.0.1:1", "max_retries": 0, "access_token": None}
+    environment = {f"TAP_AUDIT_EVENTS_{name}": "acme_pat_secret-name", "LOGLEVEL": "DEBUG"}
+    done = run(settings, "--config", "ENV", environment=environment)
+    assert "AE-SETTINGS: " in done.log
+    assert "secret-name" not in done.log
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["acme_pat_secret-name", "--acme_pat_secret-name", "--about --format=acme_pat_secret-name"],
+)
+def test_a_token_on_the_command_line_is_not_shown(arguments: str, tmp_path: Path) -> None:
+    """The lines about wrong arguments show them."""
+    done = run_in_shell(GOOD, tmp_path, f"TAP {arguments}")
+    assert done.exit_code == 2
+    assert MASK in done.log
+    assert "secret-name" not in done.log
 
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tap_audit_events.errors.exceptions import ContractError
-from tap_audit_events.events.exact_json import HugeNumber, encode, read_record
+from tap_audit_events.errors.exceptions import MAX_TEXT_LENGTH, ContractError
+from tap_audit_events.events.exact_json import HugeNumber, encode, excerpt, read_record
 
 NINES, LONG = "9" * 4000, "9" * 4400
 HUGE = "1e999999999999999999999"
@@ -79,3 +79,11 @@ def test_a_record_that_is_nested_too_deeply_is_an_error(other: str) -> None:
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
         read_record(text)
     assert raised.value.details.startswith('\'{"id": "x"')
+
+
+@pytest.mark.parametrize("start", range(4))
+def test_an_excerpt_may_be_cut_within_a_character(start: int) -> None:
+    """It shows the first few hundred characters, whatever stands where it is cut."""
+    text = "x" * start + "\U0001f600" * 2000
+    assert excerpt(text.encode()) == f"'{text[:MAX_TEXT_LENGTH]}…'"
+    assert excerpt(msgspec.Raw(text.encode())) == excerpt(text.encode())

@@ -1,5 +1,6 @@
 """RFC 3339, to the last digit."""
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from fractions import Fraction
 
@@ -97,6 +98,15 @@ def test_moving_an_instant_adds_seconds(moment: datetime, fraction: str, seconds
     assert moved == expected
 
 
+@pytest.mark.parametrize("seconds", [1, 300, 10**9, 10**12, 10**15])
+def test_time_ends_with_the_years_1_and_9999(seconds: int) -> None:
+    """A lookback may be longer than all of time."""
+    for instant in (EARLIEST, parse_instant("0001-01-01T00:00:00.5Z")):
+        assert later(instant, seconds=-seconds) == EARLIEST
+    for instant in (LATEST, parse_instant("9999-12-31T23:59:59.5Z")):
+        assert later(instant, seconds=seconds) == LATEST
+
+
 @pytest.mark.parametrize(
     ("text", "form"),
     [
@@ -149,6 +159,33 @@ def test_what_is_no_instant_is_refused(text: str) -> None:
         utc_text(text)
     for texts in ([text], [text, text_of(EARLIEST)], [text_of(EARLIEST), text]):
         assert utc_instants(texts) is None
+
+
+NO_DATE_TIME = "is not an RFC 3339 date-time with an offset"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "yesterday",
+            f"{NO_DATE_TIME}, such as 2026-01-31T00:00:00Z or 2026-01-31T00:00:00.5+02:00",
+        ),
+        (
+            "2026-01-01T12:00:60Z",
+            "is not a date-time that exists (second 60 is valid only at 23:59:60 UTC)",
+        ),
+        (
+            "2026-01-01T00:00:00-24:00",
+            "is not a date-time that exists (an offset is at most 23:59)",
+        ),
+        ("9999-12-31T23:59:60Z", "is not a date-time that exists (date value out of range)"),
+    ],
+)
+def test_the_error_says_why_a_text_is_refused(text: str, problem: str) -> None:
+    """It is the rest of a sentence about the text."""
+    with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
+        parse_instant(text)
 
 
 @pytest.mark.parametrize(

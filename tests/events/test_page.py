@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tap_audit_events.errors.exceptions import ContractError, RetryableError
 from tap_audit_events.events.exact_json import encode, read_record
 from tap_audit_events.events.page import parse_page
-from tap_audit_events.events.text_repair import storable
 from tests.builders import an_event
+from tests.events.bodies import an_envelope, only_record
 
 storable_text = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20
@@ -44,21 +44,9 @@ records = st.builds(
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
-def an_envelope(*texts: bytes, cursor: str | None = None) -> bytes:
-    end = b"" if cursor is None else b', "nextCursor": ' + json.dumps(cursor).encode()
-    return b'{"auditEvents": [' + b", ".join(texts) + b"]" + end + b"}"
-
-
 def exact(text: bytes) -> Any:
     """JSON as Python's own parser reads it, numbers as exact as they are written."""
     return json.loads(text, parse_float=Decimal)
-
-
-def only_record(body: bytes) -> dict[str, Any]:
-    page = parse_page(body)
-    assert page.malformed is None
-    (text,) = page.texts
-    return read_record(text)
 
 
 @given(st.lists(records, max_size=5), st.none() | st.text(min_size=1, max_size=50))
@@ -111,55 +99,6 @@ def test_a_number_of_any_length_keeps_its_value(number: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "left"),
-    [
-        (rb'"a\u0000b"', "a\ufffdb"),
-        (rb'"\ud800"', "\ufffd"),
-        (rb'"\uDFFFx"', "\ufffdx"),
-        (rb'"\ud800\ud800\udc00"', "\ufffd\U00010000"),
-        (rb'"\ud83d\ude00"', "😀"),
-        (rb'"\\ud800 \\\\u0000"', r"\ud800 \\u0000"),
-        (rb'"\\\u0000"', "\\\ufffd"),
-        (rb'"\u00e9\u0001\u001f"', "é\x01\x1f"),
-        (b'"\xed\xa0\xbd\xed\xb8\x80 \xed\xa0\x80"', "😀 \ufffd"),
-    ],
-)
-def test_only_nul_and_lone_surrogates_are_replaced(sent: bytes, left: str) -> None:
-    """What no loader can store becomes U+FFFD; what only looks like it stays."""
-    text = _encode(an_event()).replace(b'"Research"', sent, 1)
-    record = only_record(an_envelope(text))
-    assert record["action"]["details"]["fields"]["name"] == left
-
-
-@given(st.lists(st.sampled_from(["\ud800", "\udfff", "\0", "\\", "u0000", "ud800", "é", '"'])))
-def test_unstorable_characters_are_replaced_one_by_one(pieces: list[str]) -> None:
-    """The result is what replacing in the decoded text gives; surrogate pairs are characters."""
-    text = "".join(pieces)
-    event = json.dumps(an_event(entity={"name": text})).encode()
-    pairs_joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    expected = "".join(
-        "\ufffd" if letter == "\0" or "\ud800" <= letter <= "\udfff" else letter
-        for letter in pairs_joined
-    )
-    assert only_record(an_envelope(event))["entity"]["name"] == expected
-
-
-escapes = st.sampled_from(
-    [rb"\ud83d", rb"\uDe00", rb"\\", rb"\u0000", b"ud83d", b"uDE00", b"u0000", rb"\n", rb"\"", b"a"]
-)
-
-
-@given(st.lists(escapes, max_size=12).map(b"".join))
-def test_escapes_are_judged_as_json_has_them(escaped: bytes) -> None:
-    """Behind an escaped backslash there is no escape, and two in a row may be one character."""
-    event = _encode(an_event()).replace(b'"Research"', b'"%b"' % escaped, 1)
-    joined = json.loads(b'"%b"' % escaped)
-    expected = "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in joined)
-    record = only_record(an_envelope(event))
-    assert record["action"]["details"]["fields"]["name"] == expected
-
-
-@pytest.mark.parametrize(
     "also",
     [
         b'"2026-01-01T00:00:00.10+00:00"',
@@ -182,33 +121,6 @@ def test_only_the_time_of_the_event_is_rewritten(sent: bytes, also: bytes) -> No
     assert page.instants == ["2026-01-01T00:00:00.1"]
 
 
-@pytest.mark.parametrize("others", [0, 1, 1999, 2000, 2001, 9000])
-@pytest.mark.parametrize("other", [rb"\n", rb"\\", rb"\u00e9"])
-def test_what_no_loader_can_store_is_found_behind_any_number_of_escapes(
-    other: bytes, others: int
-) -> None:
-    """Each of the few is looked at; behind them the rest is searched."""
-    name = b'"%b%b"' % (other * others, rb"\u0000 \ud800")
-    body = an_envelope(_encode(an_event()).replace(b'"Research"', name, 1))
-    left = only_record(body)["action"]["details"]["fields"]["name"]
-    assert left == json.loads(b'"%b"' % other) * others + "\ufffd \ufffd"
-
-
-@pytest.mark.parametrize("start", [0, *range(65_500, 65_540)])
-def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
-    """A service may escape all but ASCII: such pages are as quick as others."""
-    name = b'"%b%b"' % (b"a" * start, rb"\ud83d\ude00" * 3)
-    body = an_envelope(_encode(an_event()).replace(b'"Research"', name, 1))
-    assert storable(body) is body
-
-
-def test_a_cursor_is_kept_as_it_came_if_the_page_had_to_be_changed() -> None:
-    """A cursor is opaque, also beside an event that no loader can store."""
-    event = json.dumps(an_event(entity={"name": "\0"})).encode()
-    event = event.replace(b'"entity"', b'"number": ' + b"7" * 5000 + b', "entity"')
-    assert parse_page(an_envelope(event, cursor="a\0b")).next_cursor == "a\0b"
-
-
 @pytest.mark.parametrize(
     ("sent", "left"),
     [
@@ -219,74 +131,102 @@ def test_a_cursor_is_kept_as_it_came_if_the_page_had_to_be_changed() -> None:
     ],
 )
 def test_a_time_leaves_in_utc_form(sent: str, left: str) -> None:
-    """Only a time in another form is rewritten, and keeps all its digits."""
-    assert only_record(an_envelope(_encode(an_event(at=sent))))["occurredAt"] == left
+    """Only a time in another form is rewritten, and keeps all its digits; other bytes stay."""
+    text = json.dumps(an_event(at=sent)).encode()
+    page = parse_page(an_envelope(text))
+    assert list(map(bytes, page.texts)) == [text.replace(sent.encode(), left.encode())]
+
+
+SIGN_IN = b"<html>sign in</html>"
 
 
 @pytest.mark.parametrize(
-    "body",
-    [b"", b"<html>sign in</html>", b'{"auditEvents": [', b"\xff\xfe{}", b'{"auditEvents": [NaN]}'],
-)
-def test_a_body_that_is_no_json_may_be_asked_for_again(body: bytes) -> None:
-    """Cut bodies and the pages of proxies are no JSON, and may pass."""
-    with pytest.raises(RetryableError, match="not JSON"):
-        parse_page(body)
-
-
-@pytest.mark.parametrize(
-    "body",
+    ("body", "problem", "start"),
     [
-        b"{}",
-        b"[]",
-        b"null",
-        b'{"auditEvents": {}}',
-        b'{"auditEvents": null}',
-        b'{"auditEvents": [], "nextCursor": 5}',
+        (b"", "Input data was truncated", ""),
+        (SIGN_IN, "JSON is malformed: invalid character (byte 0)", "<html>sign in</html>"),
+        (SIGN_IN * 300, "JSON is malformed", f"{SIGN_IN.decode() * 4}…"),
+        (b'{"auditEvents": [', "Input data was truncated", '{"auditEvents": ['),
+        (b'{"auditEvents": [NaN]}', "JSON is malformed", '{"auditEvents": [NaN]}'),
+        (b"\xff\xfe{}", "'utf-8' codec can't decode byte 0xff in position 0", r"\xff\xfe{}"),
+        ("\U0001f600".encode() * 2000 + b"\xff", "'utf-8' codec", "\U0001f600" * 80 + "…"),
     ],
 )
-def test_json_that_is_no_page_is_an_error(body: bytes) -> None:
-    """An envelope needs its list of events, and a cursor is a string."""
-    with pytest.raises(ContractError, match="not a page of audit events"):
+def test_a_body_that_is_not_json_may_be_requested_again(
+    body: bytes, problem: str, start: str
+) -> None:
+    """Cut bodies and the pages of proxies are not JSON, and may pass; the error shows the start."""
+    with pytest.raises(RetryableError, match=r"AE-NO-JSON: .*not JSON") as raised:
         parse_page(body)
+    assert raised.value.details.startswith(problem)
+    assert raised.value.details.endswith(f"; it begins {start!r}")
 
 
-def test_a_null_cursor_is_none() -> None:
-    """`nextCursor: null` says the same as leaving it out."""
-    page = parse_page(b'{"auditEvents": [], "nextCursor": null}')
-    assert page.next_cursor is None
-    assert not page.has_empty_cursor
+def test_a_body_that_is_cut_anywhere_is_not_json() -> None:
+    """Also within an escape or a character."""
+    escaped = json.dumps(an_event(entity={"name": 'a\\ "\0é'})).encode()
+    body = an_envelope(escaped, encode({"name": "é€"}))
+    assert parse_page(body).ids == ["event-1"]
+    for length in range(len(body)):
+        with pytest.raises(RetryableError, match="AE-NO-JSON"):
+            parse_page(body[:length])
 
 
-def test_an_empty_cursor_is_treated_as_absent() -> None:
-    """The page's events are kept, and the page says that the cursor was empty."""
-    page = parse_page(an_envelope(_encode(an_event()), cursor=""))
-    assert page.ids == ["event-1"]
-    assert page.next_cursor is None
-    assert page.has_empty_cursor
+NO_TIME = "occurredAt is not an RFC 3339 date-time with an offset, such as "
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "problem"),
     [
-        b"{}",
-        b"7",
-        b"null",
-        b'{"id": "x"}',
-        b'{"id": null, "occurredAt": "2026-01-01T00:00:00Z"}',
-        b'{"id": 7, "occurredAt": "2026-01-01T00:00:00Z"}',
-        b'{"id": "", "occurredAt": "2026-01-01T00:00:00Z"}',
-        b'{"id": "x", "occurredAt": 1767225600}',
-        b'{"id": "x", "occurredAt": "2026-01-01"}',
-        rb'{"id": "x", "occurredAt": "2026-01-01T00:00:00Z\n"}',
+        (b"{}", "Object missing required field `id`"),
+        (b"7", "Expected `object`, got `int`"),
+        (b"null", "Expected `object`, got `null`"),
+        (b'{"id": "x"}', "Object missing required field `occurredAt`"),
+        (b'{"id": null, "occurredAt": "2026-01-01T00:00:00Z"}', "Expected `str`, got `null`"),
+        (b'{"id": 7, "occurredAt": "2026-01-01T00:00:00Z"}', "Expected `str`, got `int`"),
+        (b'{"id": "", "occurredAt": "2026-01-01T00:00:00Z"}', "Expected `str` of length >= 1"),
+        (b'{"id": "x", "occurredAt": 1767225600}', "Expected `str`, got `int` - at `$.occurredAt`"),
+        (b'{"id": "x", "occurredAt": "2026-01-01"}', NO_TIME),
+        (rb'{"id": "x", "occurredAt": "2026-01-01T00:00:00Z\n"}', NO_TIME),
+        (
+            b'{"id": "x", "occurredAt": "2026-02-30T00:00:00Z"}',
+            "occurredAt is not a date-time",
+        ),
     ],
 )
-def test_events_before_one_that_cannot_be_used_are_kept(bad: bytes) -> None:
-    """A page ends before the first event without a usable id or time, and names that event."""
-    good = [_encode(an_event(id=name)) for name in ("one", "two")]
-    page = parse_page(an_envelope(*good, bad, _encode(an_event(id="four"))))
-    assert page.ids == ["one", "two"]
-    assert len(page.instants) == len(page.texts) == 2
-    assert "event 3 of the page" in str(page.malformed)
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_events_before_one_that_cannot_be_used_are_kept(
+    bad: bytes, problem: str, count: int
+) -> None:
+    """A page ends before the first event without a usable id or time, and shows that event."""
+    good = [
+        encode(an_event(id=name, at=at))
+        for name, at in [("one", "2026-01-01T01:00:00.50+01:00"), ("two", "2026-01-01T00:00:01Z")]
+    ]
+    body = an_envelope(*good[:count], bad, encode(an_event(id="four")), cursor="next")
+    page = parse_page(body)
+    assert page.ids == ["one", "two"][:count]
+    assert page.instants == ["2026-01-01T00:00:00.5", "2026-01-01T00:00:01"][:count]
+    left = [read_record(text)["occurredAt"] for text in page.texts]
+    assert left == ["2026-01-01T00:00:00.50Z", "2026-01-01T00:00:01Z"][:count]
+    assert (page.next_cursor, page.size) == ("next", len(body))
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-EVENT"
+    assert page.malformed.details.startswith(f"event {count + 1} of the page: {problem}")
+    assert page.malformed.details.endswith(f": {bad.decode()!r}")
+
+
+@pytest.mark.parametrize(("field", "most"), [("id", 1000), ("occurredAt", 100)])
+def test_ids_and_times_have_a_greatest_length(field: str, most: int) -> None:
+    """In characters, whatever their encoding; one more and the page ends before the event."""
+    longest = {"id": "é" * 1000, "occurredAt": f"2026-01-01T00:00:00.{'1' * 79}Z"}
+    assert len(longest[field]) == most
+    page = parse_page(an_envelope(encode(longest)))
+    assert (page.malformed, page.ids) == (None, [longest["id"]])
+    longest[field] = longest[field].replace(longest[field][-2], longest[field][-2] * 2, 1)
+    page = parse_page(an_envelope(encode(longest)))
+    assert page.ids == []
+    assert f"Expected `str` of length <= {most} - at `$.{field}`" in str(page.malformed)
 
 
 def test_nesting_beyond_the_parser_is_an_error() -> None:
@@ -332,56 +272,28 @@ def test_any_bytes_are_a_page_or_a_documented_error(body: bytes) -> None:
         parse_page(body)
 
 
-@pytest.mark.parametrize("bad", [rb"evt-\ud801", rb"evt-\u0000", b"evt-\xed\xa0\x80"])
-def test_an_id_that_cannot_be_stored_ends_the_page(bad: bytes) -> None:
-    """After the repair it might equal another event's id, which would then count as a repeat."""
-    texts = [_encode(an_event(id=name)) for name in ("one", "two", "three")]
-    texts[1] = texts[1].replace(b"two", bad)
-    page = parse_page(an_envelope(*texts))
-    assert page.ids == ["one"]
-    assert len(page.instants) == len(page.texts) == 1
-    assert page.malformed is not None
-    assert page.malformed.code == "AE-EVENT"
-    assert "event 2 of the page: its id 'evt-" in page.malformed.details
-    assert page.malformed.details.endswith("cannot be stored as it is")
-
-
 @pytest.mark.parametrize(
-    "good", [rb"\ud83d\ude00", b"\xed\xa0\xbd\xed\xb8\x80", rb"\\ud800", b"\xef\xbf\xbd"]
+    ("seconds", "is_ascending", "oldest", "newest"),
+    [
+        ([3], True, 3, 3),
+        ([1, 2, 2, 5], True, 1, 5),
+        ([5, 2, 1], False, 1, 5),
+        ([2, 1, 5, 3], False, 1, 5),
+    ],
 )
-def test_an_id_that_can_be_stored_is_kept_in_a_repaired_page(good: bytes) -> None:
-    """Pairs of surrogates are characters, and U+FFFD that the service itself sent is one too."""
-    text = _encode(an_event(id="it", entity={"name": "?"})).replace(b'"it"', b'"%b"' % good)
-    page = parse_page(an_envelope(text.replace(b'"?"', rb'"\u0000"')))
+def test_a_page_knows_the_order_of_its_times(
+    seconds: list[int], is_ascending: bool, oldest: int, newest: int
+) -> None:
+    """Events of the same time are in order."""
+    events = [encode(an_event(at=f"2026-01-01T00:00:0{each}Z")) for each in seconds]
+    page = parse_page(an_envelope(*events))
+    assert page.is_ascending == is_ascending
+    bounds = [f"2026-01-01T00:00:0{each}" for each in (oldest, newest)]
+    assert [page.oldest, page.newest] == bounds
+
+
+def test_an_empty_page_is_in_order() -> None:
+    page = parse_page(an_envelope())
+    assert (page.ids, page.instants, list(page.texts)) == ([], [], [])
+    assert page.is_ascending
     assert page.malformed is None
-    assert len(page.ids) == 1
-
-
-@pytest.mark.parametrize("key", [b'"auditEvents"', rb'"audit\u0045vents"'])
-def test_two_lists_of_events_are_an_error(key: bytes) -> None:
-    """Only one of them would be read, and the events of the other lost."""
-    event = _encode(an_event())
-    with pytest.raises(ContractError, match="more than once"):
-        parse_page(b'{"auditEvents": [%b], %b: []}' % (event, key))
-
-
-def test_a_field_named_like_the_list_of_events_is_kept() -> None:
-    """In an event it is a field like any other, however often it comes."""
-    event = _encode(an_event(auditEvents=[{"auditEvents": []}], entity={"auditEvents": 1}))
-    page = parse_page(an_envelope(event, event.replace(b"event-1", b"event-2")))
-    assert page.ids == ["event-1", "event-2"]
-
-
-def test_two_halves_of_a_pair_in_different_encodings_are_not_repaired_in_an_id() -> None:
-    """They become two times U+FFFD, like the halves of any other pair."""
-    text = _encode(an_event(id="it")).replace(b'"it"', b'"\xed\xa0\x80\\udc00"')
-    page = parse_page(an_envelope(text))
-    assert page.ids == []
-    assert page.malformed is not None
-    assert page.malformed.code == "AE-EVENT"
-
-
-def test_an_encoded_pair_in_a_cursor_is_a_character() -> None:
-    """In an id and in any other text it is one too."""
-    body = b'{"auditEvents": [], "nextCursor": "c\xed\xa0\xbd\xed\xb8\x80"}'
-    assert parse_page(body).next_cursor == "c\U0001f600"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.pagination import (
+    LONGEST_CURSOR,
     MOST_CYCLES,
     MOST_EMPTY_PAGES,
     MOST_REPEATED_PAGES,
@@ -78,6 +79,14 @@ def test_a_cursor_is_opaque() -> None:
     for number, cursor in enumerate(cursors):
         paginator.advance(a_page([f"{number}"], cursor))
         assert paginator.cursor == cursor
+
+
+def test_a_cursor_may_have_16384_characters() -> None:
+    """A longer one would not fit into a URL; the error says how long it is."""
+    Paginator().advance(a_page(["1"], "é" * LONGEST_CURSOR))
+    expected = r"AE-CURSOR-LENGTH: .*\(16,385 characters; the most is 16,384\)"
+    with pytest.raises(ContractError, match=expected):
+        Paginator().advance(a_page(["1"], "é" * (LONGEST_CURSOR + 1)))
 
 
 # Cursors that come again

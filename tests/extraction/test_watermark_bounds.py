@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import EARLIEST
@@ -120,6 +120,7 @@ def plainly_trimmed(held: Sequence[Known], watermark: Watermark) -> list[Known]:
     ),
     st.integers(1, 3),
 )
+@example([(0, 2), (8, 1)], [([5, 5, 40], True)], 1)  # two of an earlier run, then one of its own
 def test_the_oldest_ids_are_dropped_one_by_one(
     earlier: list[tuple[int, int]], pages: list[tuple[list[int], bool]], lookback: int
 ) -> None:

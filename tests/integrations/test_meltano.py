@@ -4,100 +4,33 @@ That a second run into DuckDB writes only new events, the demo checks: `test_doc
 """
 
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
-from tap_audit_events.sandbox import Service, generate, serve
+from tap_audit_events.sandbox import generate
 from tests.builders import an_event
+from tests.integrations.pipeline import (
+    NOON,
+    Event,
+    Pipeline,
+    a_pipeline,
+    borrow_plugins,
+)
 
 pytestmark = pytest.mark.meltano
 
-PROJECT = Path(__file__).resolve().parents[2]
-INSTALLED = PROJECT / ".meltano"
-NOON = datetime(2026, 1, 15, 12, tzinfo=UTC)
 OBJECTS = ("action", "actor", "context", "scope", "entity")
 
-Event = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """A Meltano project of the test's own, with this project's meltano.yml and plugins."""
-
-    service: Service
-    project: Path
-    environment: dict[str, str]
-
-    def meltano(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            ["meltano", *arguments],
-            cwd=self.project,
-            env=self.environment | environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert self.service.access_token not in done.stdout + done.stderr
-        return done
-
-    def run(self, loader: str) -> None:
-        finished = self.meltano("run", "tap-audit-events", loader)
-        assert finished.returncode == 0, finished.stderr + finished.stdout
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The rows in DuckDB, oldest first."""
-        with duckdb.connect(
-            str(self.project / "output" / "warehouse.duckdb"), read_only=True
-        ) as connection:
-            rows = connection.execute("FROM audit_events ORDER BY occurredat, id")
-            names = [column[0] for column in rows.description or ()]
-            return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
-
-    def lines(self) -> list[Event]:
-        """The records in the file of target-jsonl, which only appends."""
-        text = (self.project / "output" / "audit_events.jsonl").read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
-
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    """Runs in one project share files, so that each test gets its own; the plugins are borrowed."""
-    if shutil.which("meltano") is None or not INSTALLED.exists():
-        pytest.fail("Meltano is not set up: use `make test`, or leave out with -m 'not meltano'")
-    shutil.copy(PROJECT / "meltano.yml", tmp_path)
-    for folder in ("output", ".meltano"):
-        (tmp_path / folder).mkdir()
-    for plugins in ("extractors", "loaders"):
-        (tmp_path / ".meltano" / plugins).symlink_to(INSTALLED / plugins)
-    return tmp_path
-
-
-@pytest.fixture
-def pipeline(project: Path) -> Iterator[Pipeline]:
-    service = Service()
-    with serve(service) as server:
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("TAP_AUDIT_EVENTS_", "TARGET_", "MELTANO_"))
-        }
-        settings = {
-            "TAP_AUDIT_EVENTS_BASE_URL": server.base_url,
-            "TAP_AUDIT_EVENTS_ORGANIZATION_ID": service.organization_id,
-            "TAP_AUDIT_EVENTS_ACCESS_TOKEN": service.access_token,
-        }
-        yield Pipeline(service, project, inherited | settings)
-    assert service.violations == []
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
+    borrow_plugins(tmp_path)
+    with a_pipeline(tmp_path) as pipeline:
+        yield pipeline
 
 
 def as_rows(events: list[Event]) -> list[Event]:

@@ -13,13 +13,20 @@ import pytest
 from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.sandbox import Fault, Service, generate, serve
 from tests.conftest import Sync
-from tests.integrations.test_meltano import INSTALLED, NOON, PROJECT
+from tests.integrations.pipeline import INSTALLED, NOON, PROJECT
 from tests.running import settings_for
 
 README = (PROJECT / "README.md").read_text()
 ERRORS = (PROJECT / "docs" / "errors.md").read_text()
 LOADER = INSTALLED / "loaders" / "target-jsonl" / "venv" / "bin"
-ELSEWHERE = ("make ", "export ", "meltano ", "pip install")  # run by make, CI and test_meltano.py
+ELSEWHERE = (
+    "make ",
+    "export ",
+    "meltano ",
+    "pip install",
+    "pipx ",
+    "uv tool ",
+)  # run by make, CI and test_meltano.py
 
 
 def generate_module() -> ModuleType:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integrations.test_meltano import PROJECT
+from tests.integrations.pipeline import PROJECT
 
 FAILING = """
 import logging

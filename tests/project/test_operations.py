@@ -15,7 +15,7 @@ import pytest
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 from tests.conftest import Sync
-from tests.integrations.test_meltano import PROJECT
+from tests.integrations.pipeline import PROJECT
 from tests.reporting.test_log_lines import STRANGE, TEN_EVENTS, metrics
 from tests.running import Run
 from tests.singer.test_incremental import events, state_of

@@ -1,4 +1,7 @@
-"""What users install and copy: the wheel, meltano.yml and sample_config.json fit the tap."""
+"""What users install and copy: the wheel, meltano.yml and sample_config.json fit the tap.
+
+`test_plugin_definition.py` tests the definition of the Meltano plugin.
+"""
 
 import json
 import re
@@ -8,7 +11,6 @@ import tarfile
 from collections.abc import Iterator
 from email import message_from_bytes
 from email.message import Message
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,9 +24,6 @@ from tap_audit_events.config.settings import read_settings, settings_warnings
 
 PROJECT = Path(__file__).resolve().parents[2]
 MELTANO: dict[str, Any] = yaml.safe_load((PROJECT / "meltano.yml").read_text(encoding="utf-8"))
-EXTRACTOR: dict[str, Any] = MELTANO["plugins"]["extractors"][0]
-DEPENDS_ON_VERSION = {"user_agent"}
-"""Settings whose default changes from release to release; it stays in the tap."""
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +40,6 @@ def wheel(dist: Path) -> Iterator[ZipFile]:
     (path,) = dist.glob("*.whl")
     with ZipFile(path) as archive:
         yield archive
-
-
-@cache
-def about() -> dict[str, Any]:
-    """What the tap says of itself, without a service and without a token."""
-    command = [sys.executable, "-m", "tap_audit_events", "--about", "--format=json"]
-    finished = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
-    described: dict[str, Any] = json.loads(finished.stdout)
-    return described
 
 
 def metadata(wheel: ZipFile) -> "Message[str, str]":
@@ -104,67 +94,10 @@ def test_the_sdist_holds_what_a_fresh_clone_needs(dist: Path) -> None:
         ".ci/run",
         "demo/demo.py",
         "output/.gitignore",
+        "plugins/extractors/tap-audit-events.yml",
         "tests/project/test_packaging.py",
     } <= names
     assert not [name for name in names if name.startswith((".venv/", ".tools/", ".meltano/"))]
-
-
-def test_meltano_knows_exactly_the_taps_settings() -> None:
-    """Each with its kind, default, title and description; of the SDK's own, some are added."""
-    described = [
-        setting
-        for setting in EXTRACTOR["settings"]
-        if setting["name"] in SETTINGS_SCHEMA["properties"]
-    ]
-    further = {setting["name"] for setting in EXTRACTOR["settings"]} - set(
-        SETTINGS_SCHEMA["properties"]
-    )
-
-    assert [_without_placeholder(setting) for setting in described] == [
-        _as_meltano_has_it(name, schema) for name, schema in SETTINGS_SCHEMA["properties"].items()
-    ]
-    assert further <= set(about()["settings"]["properties"])
-
-
-def _without_placeholder(setting: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in setting.items() if key != "placeholder"}
-
-
-def _as_meltano_has_it(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    setting = {
-        "name": name,
-        "kind": _kind(schema),
-        "label": schema["title"],
-        "description": schema["description"],
-    }
-    if schema.get("secret"):
-        setting["sensitive"] = True
-    if "default" in schema and name not in DEPENDS_ON_VERSION:
-        setting["value"] = schema["default"]
-    return setting
-
-
-def _kind(schema: dict[str, Any]) -> str:
-    if schema.get("format") == "date-time":
-        return "date_iso8601"
-    (kind,) = {schema["type"]} if isinstance(schema["type"], str) else {*schema["type"]} - {"null"}
-    # Meltano fails to write a `decimal` into a tap's configuration.
-    return "integer" if kind == "number" else kind
-
-
-def test_meltano_knows_exactly_the_taps_capabilities() -> None:
-    assert sorted(EXTRACTOR["capabilities"]) == sorted(about()["capabilities"])
-
-
-def test_meltano_asks_for_what_the_tap_requires() -> None:
-    """And for the token, by value or by file."""
-    required = set(about()["settings"]["required"])
-
-    assert [set(group) - required for group in EXTRACTOR["settings_group_validation"]] == [
-        {"access_token"},
-        {"access_token_file"},
-    ]
-    assert all(required < set(group) for group in EXTRACTOR["settings_group_validation"])
 
 
 @pytest.mark.parametrize("loader", MELTANO["plugins"]["loaders"], ids=lambda loader: loader["name"])

@@ -97,7 +97,13 @@ def test_events_of_the_future_wait(service: Service, sync: Sync) -> None:
 
 def test_plain_http_does_not_go_through_a_proxy(service: Service, sync: Sync) -> None:
     """A proxy would see the token of a request that is not encrypted."""
-    names = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "http://127.0.0.1_proxy")
+    names = (
+        "HTTP_PROXY",
+        "http_proxy",
+        "ALL_PROXY",
+        "all://127.0.0.1_proxy",
+        "http://127.0.0.1_proxy",
+    )
     proxy = dict.fromkeys(names, "http://127.0.0.1:1")
     sync(max_retries=0, environment=proxy | {"NO_PROXY": "", "no_proxy": ""}).raise_for_exit_code()
     assert len(service.requests) == 1

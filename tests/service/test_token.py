@@ -6,12 +6,13 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from tap_audit_events.config.settings import read_settings, token_warnings
 from tap_audit_events.config.token_file import MAX_TOKEN_FILE_BYTES, others_may_read
-from tap_audit_events.sandbox import Service
+from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.service.client import MOST_NEW_TOKENS
 from tests.builders import an_event
 from tests.config.test_settings import GOOD, TOKEN
@@ -191,6 +192,40 @@ def test_a_run_goes_on_with_a_rotated_token(
     assert 2 <= len(refused) <= 2 * concurrency
     assert done.log.count("access_token_file holds a new token") == 2
     assert "rotated" not in done.log + json.dumps(done.states)
+
+
+@pytest.mark.parametrize("token", ["acme_pat_rotated-first", "another-kind/of+token=="])
+def test_a_rotated_token_is_masked_if_it_is_echoed(
+    token: str,
+    service: Service,
+    token_file: Path,
+    by_file: Sync,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And so is the one that it replaced, in errors, URLs and cursors."""
+    old = service.access_token
+
+    def rotate(request: int) -> None:
+        if request == 2:
+            service.access_token = token
+            token_file.write_text(token)
+
+    rotating(service, monkeypatch, rotate)
+    service.add(EVENTS)
+    page = {"auditEvents": EVENTS[10:20], "nextCursor": f"{token} {quote(old)}"}
+    service.add_faults(
+        [
+            Fault(kind="body", text=json.dumps(page).encode(), when="3"),
+            Fault(kind="status", code=403, msg=f"{old} and {token.upper()}", when="4"),
+        ]
+    )
+    done = by_file(page_size=10, concurrency=1, environment={"LOGLEVEL": "DEBUG"})
+    assert "msg '<access_token> and <access_token>'" in only_error(done)
+    assert len(done.ids) == 20
+    for secret in (token, quote(token, safe=""), old):
+        assert secret.lower() not in done.log.lower()
+        assert secret not in json.dumps(done.states)
+    service.violations.clear()  # the cursor was none of the sandbox's
 
 
 @pytest.mark.parametrize("change", ["unchanged", "removed", "emptied"])

@@ -7,11 +7,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from upath import UPath
 
 from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.running import Run
+from tests.singer.test_lanes import WriterIntoMemory
 
 
 def a_batch_config(root: Path | str, **more: Any) -> dict[str, Any]:
@@ -223,6 +226,50 @@ def test_a_new_folder_is_open_to_its_user_only(
     (tmp_path / "old").mkdir(mode=0o755)
     sync(batch_config=a_batch_config(tmp_path / "old")).raise_for_exit_code()
     assert (tmp_path / "old").stat().st_mode & 0o777 == 0o755
+
+
+def test_the_token_is_not_a_part_of_a_file_name(
+    service: Service, sync: Sync, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A slip of the hand does not write it to the disk."""
+    storage = {"root": str(tmp_path), "prefix": settings["access_token"].upper()}
+    run = sync(batch_config=a_batch_config(tmp_path, storage=storage))
+    assert run.exit_code == 1
+    assert "batch_config.storage contains the access token" in "\n".join(run.errors)
+    assert list(tmp_path.iterdir()) == []
+    assert service.requests == []
+
+
+def test_the_environment_can_set_it_as_json(service: Service, sync: Sync, tmp_path: Path) -> None:
+    """As an orchestrator does."""
+    service.add(events(2))
+    variables = {"TAP_AUDIT_EVENTS_BATCH_CONFIG": json.dumps(a_batch_config(tmp_path))}
+    assert ids(sync("--config", "ENV", environment=variables).raise_for_exit_code()) == ["0", "1"]
+
+
+def test_other_file_systems_are_those_of_fsspec(service: Service, settings: dict[str, Any]) -> None:
+    """Such as an object store, if the package for it is installed; here: the memory."""
+    service.add(events(2))
+    storage = {"root": "memory://folder/below", "prefix": "audit-"}
+    config = a_batch_config("", storage=storage)
+    writer = WriterIntoMemory()
+    TapAuditEvents(config=settings | {"batch_config": config}, message_writer=writer).sync_all()
+    (message,) = (each for each in writer.messages if each["type"] == "BATCH")
+    (url,) = message["manifest"]
+    assert url.startswith("memory://folder/below/audit-tap-audit-events-")
+    lines = gzip.decompress(UPath(url).read_bytes()).splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["0", "1"]
+
+
+def test_a_file_system_whose_package_is_missing_is_an_error(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Which names the package."""
+    storage = {"root": "s3://bucket/folder"}
+    (error,) = sync(batch_config=a_batch_config(tmp_path, storage=storage)).errors
+    assert error.startswith("AE-BATCH-FILE: ")
+    assert "Install s3fs" in error
+    assert service.requests == []
 
 
 def test_the_capability_is_declared(sync: Sync) -> None:

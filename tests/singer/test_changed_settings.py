@@ -107,6 +107,43 @@ def test_a_start_that_cannot_be_is_an_error(value: object, service: Service, syn
     assert service.requests == []
 
 
+def test_a_start_date_within_the_lookback_warns_of_late_events(
+    service: Service, sync: Sync
+) -> None:
+    """They are not read, and once the bookmark has moved on, a lower start date is too late."""
+    service.add(events("08:00:00", "08:10:00"))
+    first = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
+    service.add(events("08:06:00", "08:20:00"))
+    raised = sync(state=first.state, start_date="2024-05-06T08:08:00Z").raise_for_exit_code()
+    assert raised.ids == ["08:20:00"]
+    (warning,) = raised.warnings
+    assert warning.startswith("start_date lies within the lookback: late events before 2024-05-06T")
+    lowered = sync(state=raised.state, start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
+    assert (lowered.ids, lowered.warnings) == ([], [])
+
+
+def test_a_start_date_within_the_lookback_is_lowered_in_time(service: Service, sync: Sync) -> None:
+    """As long as the bookmark has not moved, the late events come."""
+    service.add(events("08:00:00", "08:10:00"))
+    first = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
+    service.add(events("08:06:00"))
+    raised = sync(state=first.state, start_date="2024-05-06T08:08:00Z").raise_for_exit_code()
+    assert (raised.ids, len(raised.warnings)) == ([], 1)
+    lowered = sync(state=raised.state, start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
+    assert (lowered.ids, lowered.warnings) == (["08:06:00"], [])
+
+
+@pytest.mark.parametrize("start_date", ["2024-05-06T08:00:00Z", "2024-05-06T07:59:00Z"])
+def test_the_first_events_after_the_start_date_warn_of_nothing(
+    start_date: str, service: Service, sync: Sync
+) -> None:
+    """The lookback reaches beyond the start date, but nothing before it was ever to be read."""
+    service.add(events("08:01:00"))
+    state = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code().state
+    assert sync(state=state, start_date="2024-05-06T08:00:00Z").warnings == []
+    assert len(sync(state=state, start_date=start_date).warnings) == (start_date[11:13] == "07")
+
+
 def test_a_start_date_beyond_the_bookmark_leaves_a_gap(service: Service, sync: Sync) -> None:
     """The bookmark moves beyond it, and moving the start date back does not bring it."""
     service.add(events("08:00:00"))
@@ -182,6 +219,16 @@ def test_widened_action_types_bring_the_added_types_from_the_lookback_on(
     assert any("action_types was widened" in warning for warning in second.warnings)
 
 
+def test_a_changed_filter_does_not_bring_what_was_left_out(service: Service, sync: Sync) -> None:
+    """The bookmark has passed those events."""
+    service.add(events("08:00:00", "09:00:00"))
+    maps = {"audit_events": {"__filter__": "id != '08:00:00'"}}
+    first = sync(stream_maps=maps).raise_for_exit_code()
+    assert first.ids == ["09:00:00"]
+    service.add(events("10:00:00"))
+    assert sync(state=first.state).raise_for_exit_code().ids == ["10:00:00"]
+
+
 def test_back_from_full_table_a_run_resumes_at_the_old_bookmark(
     service: Service, sync: Sync
 ) -> None:
@@ -223,6 +270,15 @@ def test_an_empty_bookmark_is_warned_about(service: Service, sync: Sync) -> None
         ({"__else__": "__NULL__"}, "removes audit_events"),
         ({"audit_events": None}, "removes audit_events"),
         ({"audit_*": "__NULL__"}, "removes audit_events"),
+        ({"*": None}, "removes audit_events"),
+        ({"audit_events ": {"x": "id"}}, "'audit_events ', which does not exist"),
+        ({"Audit_Events": {"x": "id"}, "__else__": None}, "removes audit_events"),
+        ({"audit_events": {"__source__": "other"}}, "'other', which does not exist"),
+        ({"audit_events": {"x": "id"}, "*": None}, "removes audit_events"),
+        ({"audit_events": {"__else__": None}}, "Property 'id' was not detected"),
+        ({"__else__": "x"}, "has an __else__ that is not null"),
+        ({"__else__": 5}, "has an __else__ that is not null"),
+        ({"audit_events": {"x": "id"}, "__else__": {}}, "has an __else__ that is not null"),
     ],
 )
 def test_a_stream_map_that_would_bring_no_record_is_an_error(

@@ -21,8 +21,9 @@ from tap_audit_events.singer.stream import AuditEventsStream
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
+from tests.events.bodies import an_envelope
 from tests.events.test_instants import texts as times
-from tests.events.test_page import an_envelope, records
+from tests.events.test_page import records
 from tests.singer.test_command_line import metadata_of
 from tests.singer.test_faithful import ODD_EVENT
 

@@ -1,0 +1,54 @@
+"""The token is not shown if the service sends it back, and goes to no other service."""
+
+import json
+from logging import getLogger
+
+import pytest
+import requests
+
+from tap_audit_events.errors.exceptions import RefusedError
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tests.conftest import Sync
+
+
+def echoes(token: str) -> dict[str, bytes]:
+    escaped = json.dumps(token)
+    return {
+        "not JSON": f"<pre>Authorization: Bearer {token}</pre>".encode(),
+        "event": f'{{"auditEvents": [{{"id": "x", "token": {escaped}}}]}}'.encode(),
+        "cursor": f'{{"auditEvents": [], "nextCursor": {escaped}}}'.encode(),
+        "envelope": f"{{{escaped}: 1}}".encode(),
+    }
+
+
+@pytest.mark.parametrize("where", list(echoes("")))
+@pytest.mark.parametrize("token", ["acme_pat_" + "x" * 60, 'acme_pat_"quoted\\'])
+def test_an_echoed_token_is_never_shown(
+    where: str, token: str, service: Service, sync: Sync
+) -> None:
+    """Also if the status is 200, and if the end of a shortened text would cut the token."""
+    service.access_token = token
+    service.add_faults([Fault(kind="body", text=echoes(token)[where])])
+    done = sync(access_token=token, max_retries=0)
+    assert done.exit_code == 1
+    assert token not in done.log
+    assert json.dumps(token)[1:-1] not in done.log
+    assert token[:30] not in done.log
+    service.violations.clear()  # the cursor was none of the sandbox's
+
+
+def test_the_token_goes_to_the_configured_service_only() -> None:
+    """A request to another scheme, host or port is not sent."""
+    authenticator = AccessTokenAuthenticator(
+        token="x_pat_y",
+        base_url="https://a.example/prefix",
+        token_file=None,
+        logger=getLogger("test"),
+    )
+    for url in ("https://a.example/v1", "https://a.example:443/v1"):
+        request = requests.Request("GET", url, auth=authenticator).prepare()
+        assert request.headers["Authorization"] == "Bearer x_pat_y"
+    for url in ("http://a.example/", "https://b.example/", "https://a.example:444/"):
+        with pytest.raises(RefusedError):
+            requests.Request("GET", url, auth=authenticator).prepare()

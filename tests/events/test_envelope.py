@@ -1,0 +1,89 @@
+"""The envelope: one list of events, of bounded length, and a cursor."""
+
+import pytest
+
+from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.events.exact_json import encode
+from tap_audit_events.events.page import parse_page
+from tests.builders import an_event
+from tests.events.bodies import an_envelope
+
+
+def test_a_thousand_events_are_a_page_and_more_are_not() -> None:
+    """No more can be requested; members that are not events count as well."""
+    texts = [encode({"id": f"{n}", "occurredAt": "2026-01-01T00:00:00Z"}) for n in range(1001)]
+    assert parse_page(an_envelope(*texts[:1000])).ids == [f"{n}" for n in range(1000)]
+    for members in (texts, texts * 3, [b"0"] * 1001):
+        with pytest.raises(ContractError, match=r"AE-TOO-MANY-EVENTS: .* \(more than 1,000\)"):
+            parse_page(an_envelope(*members))
+
+
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        (b"{}", "Object missing required field `auditEvents`"),
+        (b"[]", "Expected `object`, got `array`"),
+        (b"null", "Expected `object`, got `null`"),
+        (b'{"auditEvents": {}}', "Expected `array`, got `object` - at `$.auditEvents`"),
+        (b'{"auditEvents": null}', "Expected `array`, got `null` - at `$.auditEvents`"),
+        (
+            b'{"auditEvents": [], "nextCursor": 5}',
+            "Expected `str | null`, got `int` - at `$.nextCursor`",
+        ),
+    ],
+)
+def test_json_that_is_not_a_page_is_an_error(body: bytes, problem: str) -> None:
+    """An envelope needs its list of events, and a cursor is a string."""
+    with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*not a page of audit events") as raised:
+        parse_page(body)
+    assert raised.value.details == f"'{problem}'"
+
+
+def test_a_null_cursor_is_none() -> None:
+    """`nextCursor: null` says the same as leaving it out."""
+    page = parse_page(b'{"auditEvents": [], "nextCursor": null}')
+    assert page.next_cursor is None
+    assert not page.has_empty_cursor
+
+
+def test_an_empty_cursor_is_treated_as_absent() -> None:
+    """The page's events are kept, and the page says that the cursor was empty."""
+    page = parse_page(an_envelope(encode(an_event()), cursor=""))
+    assert page.ids == ["event-1"]
+    assert page.next_cursor is None
+    assert page.has_empty_cursor
+
+
+NAME = "auditEvents"
+ESCAPED = [NAME.replace(each, f"\\u{ord(each):04{case}}", 1) for each in NAME for case in "xX"]
+
+
+@pytest.mark.parametrize("name", [NAME, *ESCAPED])
+def test_two_lists_of_events_are_an_error(name: str) -> None:
+    """Only one of them would be read, and the events of the other lost; however it is written."""
+    key, event = f'"{name}"'.encode(), encode(an_event())
+    for body in (
+        b'{"auditEvents":[%b],%b:[]}' % (event, key),
+        b'{"auditEvents":[0],%b:[]}' % key,
+        b'{"auditEvents":[0],%b:[%b]}' % (key, event),
+        b'{"auditEvents":[0],%b:[%b]}' % (key, b",".join([event] * 9)),
+        b'{%b:[0],"auditEvents":[],"nextCursor":"next"}' % key,
+    ):
+        with pytest.raises(
+            ContractError, match=r"AE-ENVELOPE: .*\(auditEvents stands in it more than once\)"
+        ):
+            parse_page(body)
+
+
+def test_other_names_may_come_twice() -> None:
+    """They hide no events, and the last cursor counts, as in any JSON."""
+    events = b'"auditEvents": [%b]' % encode(an_event(note={"auditEvents": [], r"audit\u0045": 1}))
+    page = parse_page(b'{"nextCursor": "a", "x": 1, %b, "x": 2, "nextCursor": "b"}' % events)
+    assert (page.ids, page.next_cursor) == (["event-1"], "b")
+
+
+def test_a_field_named_like_the_list_of_events_is_kept() -> None:
+    """In an event it is a field like any other, however often it comes."""
+    event = encode(an_event(auditEvents=[{"auditEvents": []}], entity={"auditEvents": 1}))
+    page = parse_page(an_envelope(event, event.replace(b"event-1", b"event-2")))
+    assert page.ids == ["event-1", "event-2"]

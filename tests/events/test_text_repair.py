@@ -1,0 +1,193 @@
+"""What no loader can store is replaced, and nothing else."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.events.exact_json import encode
+from tap_audit_events.events.page import parse_page
+from tap_audit_events.events.text_repair import storable
+from tests.builders import an_event
+from tests.events.bodies import an_envelope, only_record
+
+
+@pytest.mark.parametrize(
+    ("sent", "left"),
+    [
+        (rb'"a\u0000b"', "a\ufffdb"),
+        (rb'"\ud800"', "\ufffd"),
+        (rb'"\uDFFFx"', "\ufffdx"),
+        (rb'"\ud800\ud800\udc00"', "\ufffd\U00010000"),
+        (rb'"\ud83d\ude00"', "😀"),
+        (rb'"\\ud800 \\\\u0000"', r"\ud800 \\u0000"),
+        (rb'"\\\u0000"', "\\\ufffd"),
+        (rb'"\u00e9\u0001\u001f"', "é\x01\x1f"),
+        (b'"\xed\xa0\xbd\xed\xb8\x80 \xed\xa0\x80"', "😀 \ufffd"),
+    ],
+)
+def test_only_nul_and_lone_surrogates_are_replaced(sent: bytes, left: str) -> None:
+    """What no loader can store becomes U+FFFD; what only looks like it stays."""
+    text = encode(an_event()).replace(b'"Research"', sent, 1)
+    record = only_record(an_envelope(text))
+    assert record["action"]["details"]["fields"]["name"] == left
+
+
+@given(st.lists(st.sampled_from(["\ud800", "\udfff", "\0", "\\", "u0000", "ud800", "é", '"'])))
+def test_unstorable_characters_are_replaced_one_by_one(pieces: list[str]) -> None:
+    """The result is what replacing in the decoded text gives; surrogate pairs are characters."""
+    text = "".join(pieces)
+    event = json.dumps(an_event(entity={"name": text})).encode()
+    pairs_joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+    expected = "".join(
+        "\ufffd" if letter == "\0" or "\ud800" <= letter <= "\udfff" else letter
+        for letter in pairs_joined
+    )
+    assert only_record(an_envelope(event))["entity"]["name"] == expected
+
+
+escapes = st.sampled_from(
+    [rb"\ud83d", rb"\uDe00", rb"\\", rb"\u0000", b"ud83d", b"uDE00", b"u0000", rb"\n", rb"\"", b"a"]
+)
+
+
+@given(st.lists(escapes, max_size=12).map(b"".join))
+def test_escapes_are_judged_as_json_has_them(escaped: bytes) -> None:
+    """Behind an escaped backslash there is no escape, and two in a row may be one character."""
+    event = encode(an_event()).replace(b'"Research"', b'"%b"' % escaped, 1)
+    joined = json.loads(b'"%b"' % escaped)
+    expected = "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in joined)
+    record = only_record(an_envelope(event))
+    assert record["action"]["details"]["fields"]["name"] == expected
+
+
+@pytest.mark.parametrize("others", [0, 1, 1999, 2000, 2001, 9000])
+@pytest.mark.parametrize("other", [rb"\n", rb"\\", rb"\u00e9"])
+def test_what_no_loader_can_store_is_found_behind_any_number_of_escapes(
+    other: bytes, others: int
+) -> None:
+    """Each of the few is looked at; behind them the rest is searched."""
+    name = b'"%b%b"' % (other * others, rb"\u0000 \ud800")
+    body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
+    left = only_record(body)["action"]["details"]["fields"]["name"]
+    assert left == json.loads(b'"%b"' % other) * others + "\ufffd \ufffd"
+
+
+@pytest.mark.parametrize("start", [0, *range(65_500, 65_540)])
+def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
+    """A service may escape all but ASCII: such pages are as quick as others."""
+    name = b'"%b%b"' % (b"a" * start, rb"\ud83d\ude00" * 3)
+    body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
+    assert storable(body) is body
+
+
+def test_a_cursor_is_kept_as_it_came_if_the_page_had_to_be_changed() -> None:
+    """A cursor is opaque, also next to an event that no loader can store."""
+    event = json.dumps(an_event(entity={"name": "\0"})).encode()
+    event = event.replace(b'"entity"', b'"number": ' + b"7" * 5000 + b', "entity"')
+    assert parse_page(an_envelope(event, cursor="a\0b")).next_cursor == "a\0b"
+
+
+@pytest.mark.parametrize("bad", [rb"evt-\ud801", rb"evt-\u0000", b"evt-\xed\xa0\x80"])
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_an_id_that_cannot_be_stored_ends_the_page(bad: bytes, position: int) -> None:
+    """After the repair it might equal another event's id, which would then count as a repeat."""
+    texts = [encode(an_event(id=f"{n}", at=f"2026-01-01T00:00:0{n}Z")) for n in range(4)]
+    sent = texts[position].replace(b'"%d"' % position, b'"%b"' % bad)
+    page = parse_page(an_envelope(*texts[:position], sent, *texts[position + 1 :], cursor="next"))
+    assert page.ids == [f"{n}" for n in range(position)]
+    assert page.instants == [f"2026-01-01T00:00:0{n}" for n in range(position)]
+    assert list(map(bytes, page.texts)) == texts[:position]
+    assert page.next_cursor == "next"
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-EVENT"
+    assert page.malformed.details == (
+        f"event {position + 1} of the page: its id 'evt-\ufffd', with U+FFFD for NUL or a lone"
+        " surrogate, cannot be stored as it is"
+    )
+
+
+@pytest.mark.parametrize(
+    "good", [rb"\ud83d\ude00", b"\xed\xa0\xbd\xed\xb8\x80", rb"\\ud800", b"\xef\xbf\xbd"]
+)
+def test_an_id_that_can_be_stored_is_kept_in_a_repaired_page(good: bytes) -> None:
+    """Pairs of surrogates are characters, and U+FFFD that the service itself sent is one too."""
+    text = encode(an_event(id="it", entity={"name": "?"})).replace(b'"it"', b'"%b"' % good)
+    page = parse_page(an_envelope(text.replace(b'"?"', rb'"\u0000"')))
+    assert page.malformed is None
+    assert len(page.ids) == 1
+
+
+def test_two_halves_of_a_pair_in_different_encodings_are_not_repaired_in_an_id() -> None:
+    """They become two times U+FFFD, like the halves of any other pair."""
+    text = encode(an_event(id="it")).replace(b'"it"', b'"\xed\xa0\x80\\udc00"')
+    page = parse_page(an_envelope(text))
+    assert page.ids == []
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-EVENT"
+
+
+def test_an_encoded_pair_in_a_cursor_is_a_character() -> None:
+    """In an id and in any other text it is one too."""
+    body = b'{"auditEvents": [], "nextCursor": "c\xed\xa0\xbd\xed\xb8\x80"}'
+    assert parse_page(body).next_cursor == "c\U0001f600"
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        (rb"a\u0000b", "a\0b"),
+        (rb"\ufffd\u0000", "\ufffd\0"),
+        (rb"\ufffd", "\ufffd"),
+        (b"\xef\xbf\xbd", "\ufffd"),
+        (b"", None),
+    ],
+)
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_a_cursor_is_used_as_it_came(sent: bytes, kept: str | None, mark: bytes) -> None:
+    """It is opaque, also next to an event that was repaired, and behind a byte order mark."""
+    events = [
+        encode(an_event(id="\ufffd")),
+        encode(an_event(id="?")).replace(b"user-1", rb"\u0000"),
+    ]
+    body = an_envelope(*events, cursor="here").replace(b"here", sent)
+    page = parse_page(mark + body)
+    assert (page.ids, page.malformed) == (["\ufffd", "?"], None)
+    assert page.next_cursor == kept
+    assert page.has_empty_cursor == (kept is None)
+    empty = parse_page(mark + an_envelope(cursor="here").replace(b"here", sent))
+    assert (empty.ids, empty.next_cursor) == ([], kept)
+
+
+@pytest.mark.parametrize("sent", [rb"\ud800", rb"a\udfff", b"\xed\xa0\x80", rb"\u0000\ud800"])
+def test_a_cursor_that_is_not_unicode_text_is_an_error(sent: bytes) -> None:
+    """It could not be sent back as it came."""
+    body = an_envelope(encode(an_event()), cursor="here").replace(b"here", sent)
+    with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*\(nextCursor is not Unicode text\)"):
+        parse_page(body)
+
+
+@pytest.mark.parametrize(
+    "text", [b'"a"', rb'"\\u0000 \\\\ud800"', rb'"\u00e9\n\ue000"', "é\U0001f600".encode()]
+)
+def test_text_that_needs_no_repair_is_returned_as_it_is(text: bytes) -> None:
+    """A byte order mark is not part of it."""
+    assert storable(text) is text
+    assert storable(b"\xef\xbb\xbf" + text) == text
+
+
+@pytest.mark.parametrize("start", [0, *range(65_533, 65_540), *range(131_069, 131_076)])
+@pytest.mark.parametrize("character", ["é", "€", "\U0001f600"])
+def test_a_character_may_lie_across_the_chunks_in_which_text_is_checked(
+    start: int, character: str
+) -> None:
+    """A part of one is an error, in the middle and at the end of the text."""
+    encoded = character.encode()
+    whole = b"a" * start + encoded
+    assert storable(whole) is whole
+    assert storable(whole + b"a") == whole + b"a"
+    for cut in (whole[:-1], whole[:-1] + b"a", whole + encoded[:1], b"\x80" + whole):
+        with pytest.raises(UnicodeDecodeError):
+            storable(cut)

@@ -1,0 +1,169 @@
+"""What users of Meltano rely on after the first run: loaders, states, failures, environments.
+
+How they get there is `docs/meltano.md`, whose commands `test_meltano_page.py` runs.
+"""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, generate
+from tests.integrations.pipeline import (
+    NOON,
+    PROJECT,
+    Event,
+    Pipeline,
+    a_pipeline,
+    borrow_plugins,
+)
+from tests.integrations.test_meltano import ids
+
+pytestmark = [pytest.mark.meltano, pytest.mark.long, pytest.mark.timeout(900)]
+
+PAGE = (PROJECT / "docs" / "meltano.md").read_text()
+STATE_ID = "dev:tap-audit-events-to-target-jsonl"
+OLD = generate(60, days=3, seed=7, until=NOON)
+NEW = generate(20, days=1, seed=8, until=NOON.replace(day=17))
+HANG = Fault(kind="hang", seconds=600, when="2")
+SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
+    borrow_plugins(tmp_path)
+    with a_pipeline(tmp_path) as pipeline:
+        pipeline.service.add(OLD)
+        yield pipeline
+
+
+def newest(events: list[Event]) -> str:
+    return max(str(event["occurredAt"]) for event in events)
+
+
+def state(pipeline: Pipeline, state_id: str = STATE_ID) -> dict[str, Any]:
+    done = pipeline.meltano("state", "get", state_id)
+    found: dict[str, Any] = json.loads(done.stdout)["singer_state"]["bookmarks"]["audit_events"]
+    return found
+
+
+def test_each_loader_gets_every_event_and_has_a_state_of_its_own(pipeline: Pipeline) -> None:
+    """In one command; a second one brings only what is new, to both."""
+    both = ["run", "tap-audit-events", "target-jsonl", "tap-audit-events", "target-duckdb"]
+    for added in ([], NEW):
+        pipeline.service.add(added)
+        done = pipeline.meltano(*both)
+        assert done.returncode == 0, done.stderr
+
+    assert ids(pipeline.lines()) == ids(pipeline.rows()) == ids(OLD + NEW)
+    listed = pipeline.meltano("state", "list").stdout.split()
+    assert sorted(listed) == ["dev:tap-audit-events-to-target-duckdb", STATE_ID]
+
+
+def test_a_full_refresh_brings_everything_again(pipeline: Pipeline) -> None:
+    pipeline.run("target-jsonl")
+    pipeline.run("target-jsonl", "--full-refresh")
+
+    assert ids(pipeline.lines()) == ids(OLD + OLD)
+
+
+def test_the_run_after_a_failed_run_continues_where_it_ended(pipeline: Pipeline) -> None:
+    """The failed run ends with 1, and its last line from the tap says why."""
+    pipeline.service.add_faults([Fault(kind="status", code=403, when="3")])
+    failed = pipeline.meltano("run", "tap-audit-events", "target-jsonl", **SMALL_PAGES)
+    assert failed.returncode == 1
+    assert "AE-403: " in failed.stderr
+    assert len(pipeline.lines()) == 20
+
+    pipeline.run("target-jsonl")
+    assert ids(pipeline.lines()) == ids(OLD)
+
+
+def start(pipeline: Pipeline, loader: str) -> "subprocess.Popen[bytes]":
+    """Start a run whose second request gets no response."""
+    pipeline.service.add_faults([HANG])
+    run = subprocess.Popen(
+        ["meltano", "run", "tap-audit-events", loader],
+        cwd=pipeline.project,
+        env=pipeline.environment | SMALL_PAGES,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while len(pipeline.service.requests) < 2:
+        assert run.poll() is None
+        time.sleep(0.1)
+    return run
+
+
+def test_a_stopped_tap_loses_and_repeats_nothing(pipeline: Pipeline) -> None:
+    """SIGTERM to the tap alone: the loader gets its last state, which Meltano keeps."""
+    run = start(pipeline, "target-jsonl")
+    (stop,) = re.findall(r"<!-- stop -->\n```bash\n(.+)\n```", PAGE)
+    subprocess.run(stop.replace("PID", str(run.pid)).split(), check=True)
+    assert run.wait(timeout=120) == 1
+    assert len(pipeline.lines()) == 10
+    assert state(pipeline)["replication_key_value"] == newest(pipeline.lines())
+
+
+def test_a_stopped_meltano_loses_nothing(pipeline: Pipeline) -> None:
+    """SIGTERM to Meltano stops the loader too; what that had not acknowledged comes again."""
+    run = start(pipeline, "target-duckdb")
+    run.send_signal(signal.SIGTERM)
+    assert run.wait(timeout=120) != 0
+    pipeline.run("target-duckdb")
+    assert ids(pipeline.rows()) == ids(OLD)
+
+
+def test_a_second_run_at_the_same_time_writes_nothing(pipeline: Pipeline) -> None:
+    """Meltano lets one run at a time have a state."""
+    run = start(pipeline, "target-jsonl")
+    second = pipeline.meltano("run", "tap-audit-events", "target-jsonl")
+    run.send_signal(signal.SIGTERM)
+    run.wait(timeout=120)
+
+    assert second.returncode != 0
+    assert "already running" in second.stderr
+    assert len(pipeline.service.requests) == 2
+
+
+def test_a_merged_state_replaces_the_bookmark_as_a_whole(pipeline: Pipeline) -> None:
+    """Bookmark and ids fit together: the next run repeats only what lies after the merged one."""
+    pipeline.run("target-jsonl")
+    before = state(pipeline)
+    pipeline.service.add(NEW)
+    pipeline.run("target-jsonl")
+    assert state(pipeline)["replication_key_value"] == newest(NEW)
+
+    merged = {"singer_state": {"bookmarks": {"audit_events": before}}}
+    done = pipeline.meltano("state", "merge", STATE_ID, json.dumps(merged))
+    assert done.returncode == 0, done.stderr
+    assert state(pipeline) == before
+
+    pipeline.run("target-jsonl")
+    assert ids(pipeline.lines()) == ids(OLD + NEW + NEW)
+
+
+def test_environments_have_settings_and_states_of_their_own(pipeline: Pipeline) -> None:
+    """In one of them only the newest day is read; the other one knows nothing of it."""
+    meltano_yml = (pipeline.project / "meltano.yml").read_text()
+    (pipeline.project / "meltano.yml").write_text(
+        meltano_yml.replace("- name: dev\n", "- name: dev\n- name: prod\n")
+    )
+    done = pipeline.meltano(
+        "--environment=prod",
+        *("config", "set", "tap-audit-events", "start_date", "2026-01-15T00:00:00Z"),
+    )
+    assert done.returncode == 0, done.stderr
+    done = pipeline.meltano("--environment=prod", "run", "tap-audit-events", "target-jsonl")
+    assert done.returncode == 0, done.stderr
+    of_the_day = [each for each in OLD if each["occurredAt"] >= "2026-01-15"]
+    assert ids(pipeline.lines()) == ids(of_the_day)
+
+    pipeline.run("target-jsonl")
+    assert ids(pipeline.lines()) == ids(of_the_day + OLD)

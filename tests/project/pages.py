@@ -1,0 +1,54 @@
+"""What a page of the documents shows: its files and its commands."""
+
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.integrations.pipeline import PROJECT
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page, from a heading to the next of the same level."""
+
+    text: str
+
+    @property
+    def commands(self) -> list[str]:
+        """Every command in a console, in order."""
+        consoles = re.findall(r"```console\n(.*?)```", self.text, re.DOTALL)
+        return [line[2:] for text in consoles for line in text.splitlines() if line[:2] == "$ "]
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Every file that follows a comment with its name."""
+        pattern = r"<!-- file: (\S+) -->\n```\w+\n(.*?)```"
+        return dict(re.findall(pattern, self.text, re.DOTALL))
+
+    def write_files(self, folder: Path) -> None:
+        for name, text in self.files.items():
+            (folder / name).write_text(text)
+
+
+def sections(page: str) -> dict[str, Section]:
+    """The sections of a page in docs/ by their headings."""
+    text = (PROJECT / "docs" / page).read_text()
+    _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
+    return {title: Section(body) for title, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def shell(
+    command: str, folder: Path, environment: Mapping[str, str]
+) -> "subprocess.CompletedProcess[str]":
+    """Run a command of a page as a reader would."""
+    return subprocess.run(
+        ["bash", "-uo", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

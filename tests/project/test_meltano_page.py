@@ -1,0 +1,269 @@
+"""`docs/meltano.md`, section by section, in a project that begins empty, without Meltano's hub."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tap_audit_events.sandbox import Service, generate, serve
+from tests.integrations.pipeline import (
+    INSTALLED,
+    NOON,
+    PROJECT,
+    Pipeline,
+    check_installed,
+    inherited,
+)
+from tests.project.pages import Section, sections, shell
+from tests.project.test_recipes import ids
+
+pytestmark = [pytest.mark.meltano, pytest.mark.long, pytest.mark.timeout(1200)]
+
+PAGE = sections("meltano.md")
+URL = "https://api.example.com"
+REPOSITORY = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"][
+    "Repository"
+]
+TOKEN = "acme_pat_..."
+ORGANIZATIONS = re.findall(r"organization_id (\S+)", (PROJECT / "docs" / "meltano.md").read_text())
+PINS = str(PROJECT / "requirements" / "dev.txt")
+OLD = generate(60, days=40, seed=7, until=NOON)
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A project folder, and the commands of the page, for the service of a test."""
+
+    pipeline: Pipeline
+    done: list[str] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        return self.pipeline.project
+
+    def follow(self, section: Section) -> None:
+        """Write the files of a section and run its commands, but not those of alerts."""
+        url = self.pipeline.environment["URL"]
+        for name, text in section.files.items():
+            (self.folder / name).write_text(text.replace(TOKEN, self.pipeline.service.access_token))
+        for command in section.commands:
+            if command not in alerts().values():
+                self.shell(command.replace(URL, url))
+
+    def shell(self, command: str) -> str:
+        done = shell(command, self.folder, self.pipeline.environment)
+        assert done.returncode == 0, done.stderr + done.stdout
+        assert self.pipeline.service.access_token not in done.stdout + done.stderr
+        self.done.append(done.stdout + done.stderr)
+        return done.stdout
+
+    @property
+    def extractors(self) -> list[dict[str, Any]]:
+        project = yaml.safe_load((self.folder / "meltano.yml").read_text())
+        found: list[dict[str, Any]] = project["plugins"]["extractors"]
+        return found
+
+
+def alerts() -> dict[str, str]:
+    pattern = r"<!-- alert: (\w+) -->\n```console\n\$ (.*?)\n```"
+    return dict(re.findall(pattern, PAGE["Alert on the log"].text, re.DOTALL))
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a stranger clones: the sdist, committed."""
+    folder = tmp_path_factory.mktemp("published")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]
+    subprocess.run(build, cwd=PROJECT, check=True, capture_output=True)
+    (archive,) = folder.glob("*.tar.gz")
+    shutil.unpack_archive(archive, folder, filter="data")
+    repository = folder / archive.name.removesuffix(".tar.gz")
+    commit(repository, "init", "--quiet")
+    commit(repository, "add", "--all", "--force")
+    commit(repository, "commit", "--quiet", "--message", "first")
+    return repository
+
+
+def commit(repository: Path, *arguments: str) -> None:
+    author = ["-c", "user.name=somebody", "-c", "user.email=somebody@example.com"]
+    subprocess.run(["git", *author, *arguments], cwd=repository, check=True)
+
+
+def environment(repository: Path) -> dict[str, str]:
+    """Git finds the repository in place of its URL; everything else has the pins of the tests."""
+    urls = (REPOSITORY, f"{REPOSITORY}.git")
+    git = {"GIT_CONFIG_COUNT": str(len(urls))}
+    for number, url in enumerate(urls):
+        git |= {
+            f"GIT_CONFIG_KEY_{number}": f"url.{repository.as_uri()}.insteadOf",
+            f"GIT_CONFIG_VALUE_{number}": url,
+        }
+    return inherited() | git | {"UV_CONSTRAINT": PINS, "UV_BUILD_CONSTRAINT": PINS}
+
+
+@pytest.fixture(scope="module")
+def added(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty project with a loader, to which the tap was added as the page says."""
+    check_installed()
+    project = tmp_path_factory.mktemp("projects") / "warehouse"
+    variables = environment(repository)
+    create = f"meltano init {project.name} --no-usage-stats"
+    done = shell(create, project.parent, variables)
+    assert done.returncode == 0, done.stderr
+    loaders = yaml.safe_load((PROJECT / "meltano.yml").read_text())["plugins"]["loaders"]
+    with (project / "meltano.yml").open("a") as file:
+        yaml.safe_dump({"plugins": {"loaders": loaders}}, file, sort_keys=False)
+    (project / ".meltano" / "loaders").symlink_to(INSTALLED / "loaders")
+    for command in PAGE["Add the tap"].commands:
+        done = shell(command, project, variables)
+        assert done.returncode == 0, done.stderr + done.stdout
+    return project
+
+
+@pytest.fixture
+def desk(added: Path, repository: Path, tmp_path: Path) -> Iterator[Desk]:
+    """A copy of that project, configured as the page says, next to a service."""
+    project = tmp_path / "warehouse"
+    shutil.copytree(added, project, symlinks=True)
+    shutil.copytree(added.parent / "tap-audit-events", tmp_path / "tap-audit-events")
+    service = Service(organization_id=ORGANIZATIONS[0])
+    service.add(OLD)
+    with serve(service) as server:
+        variables = environment(repository) | {"URL": server.base_url}
+        desk = Desk(Pipeline(service, project, variables))
+        desk.follow(PAGE["Configure it"])
+        yield desk
+    assert service.violations == []
+
+
+def test_the_tap_is_added_and_configured(desk: Desk) -> None:
+    """With its settings and capabilities; the token is in `.env` and is never shown."""
+    (extractor,) = desk.extractors
+    assert extractor["pip_url"] == f"git+{REPOSITORY}.git"
+    assert extractor["config"].keys() == {"base_url", "organization_id"}
+    *_, listed, tested, told = desk.done
+    assert "access_token" in listed
+    assert "(redacted)" in listed
+    assert "Plugin configuration is valid" in tested
+    assert "The service accepts the access token" in told
+
+
+def test_fields_are_chosen_and_loaded(desk: Desk) -> None:
+    desk.follow(PAGE["Choose fields"])
+    assert "audit_events.actor" in desk.done[-1]
+    assert "audit_events.context" not in desk.done[-1]
+
+    desk.follow(PAGE["Load for the first time"])
+    assert ids(desk.pipeline.lines()) == ids(OLD)
+    assert not any("context" in record for record in desk.pipeline.lines())
+
+
+def test_the_schedule_loads_and_the_alerts_read_its_log(desk: Desk) -> None:
+    """Silent after a good run with a new event; loud after a failed one, and if events are old."""
+    desk.follow(PAGE["Schedule it"])
+    assert ids(desk.pipeline.lines()) == ids(OLD)
+    assert rings(desk) == ["silent"]
+    assert "nothing new for " in shell(alerts()["silent"], desk.folder, os.environ).stdout
+
+    log = (desk.folder / "last-run.log").read_text()
+    fresh = re.sub(r'("lag_seconds", "value": )[0-9.]+', r"\g<1>60.5", log)
+    (desk.folder / "last-run.log").write_text(fresh)
+    assert rings(desk) == []
+
+    failed = desk.pipeline.execute(
+        ["bash", "hourly.sh"], TAP_AUDIT_EVENTS_ACCESS_TOKEN="acme_pat_wrong"
+    )
+    assert failed.returncode == 1
+    assert "failed" in rings(desk)
+    assert "AE-401: " in shell(alerts()["failed"], desk.folder, os.environ).stdout
+    assert log in (desk.folder / "meltano.log").read_text()
+
+
+def rings(desk: Desk) -> list[str]:
+    return [
+        name
+        for name, command in alerts().items()
+        if shell(command, desk.folder, os.environ).returncode == 1
+    ]
+
+
+def test_old_events_come_later(desk: Desk) -> None:
+    """Each event once, into a target that only appends."""
+    desk.follow(PAGE["Bring old events later"])
+
+    assert ids(desk.pipeline.lines()) == ids(OLD)
+    assert "2025" in desk.shell("meltano state list")
+
+
+def test_two_organizations_have_a_state_each(desk: Desk) -> None:
+    acme = Service(organization_id=ORGANIZATIONS[1])
+    theirs = generate(30, days=2, seed=9, until=NOON)
+    acme.add(theirs)
+    desk.follow(PAGE["Load for the first time"])
+    with serve(acme) as server, ExitStack() as restored:
+        variables = desk.pipeline.environment
+        variables["TAP_AUDIT_EVENTS__ACME_BASE_URL"] = server.base_url
+        restored.callback(variables.pop, "TAP_AUDIT_EVENTS__ACME_BASE_URL")
+        desk.follow(PAGE["Several organizations"])
+
+    assert acme.violations == []
+    assert ids(desk.pipeline.lines()) == ids(OLD + theirs)
+    assert desk.shell("meltano state list").split() == [
+        "dev:tap-audit-events-to-target-jsonl",
+        "dev:tap-audit-events--acme-to-target-jsonl",
+    ]
+
+
+def test_a_state_is_shown_and_set(desk: Desk) -> None:
+    """What was written is what is read: the next run brings nothing again."""
+    desk.follow(PAGE["Load for the first time"])
+    desk.follow(PAGE["Look at the state and change it"])
+    desk.follow(PAGE["Load for the first time"])
+
+    assert ids(desk.pipeline.lines()) == ids(OLD)
+
+
+def test_an_upgrade_keeps_configuration_selection_and_state(desk: Desk, repository: Path) -> None:
+    desk.follow(PAGE["Choose fields"])
+    desk.follow(PAGE["Load for the first time"])
+    (before,) = desk.extractors
+    pyproject = repository / "pyproject.toml"
+    pyproject.write_text(re.sub(r'\nversion = ".*"', '\nversion = "9.9.9"', pyproject.read_text()))
+    definition = repository / "plugins" / "extractors" / "tap-audit-events.yml"
+    definition.write_text(definition.read_text() + "- name: a_new_setting\n")
+    commit(repository, "commit", "--quiet", "--all", "--message", "second")
+
+    desk.follow(PAGE["Upgrade"])
+    assert "v9.9.9" in desk.done[-1]
+    (after,) = desk.extractors
+    assert after["settings"][-1]["name"] == "a_new_setting"
+    assert (after["config"], after["select"]) == (before["config"], before["select"])
+    desk.follow(PAGE["Load for the first time"])
+    assert ids(desk.pipeline.lines()) == ids(OLD)
+
+
+def test_every_command_of_the_page_is_run() -> None:
+    """A section that is added needs a test."""
+    assert {name for name, section in PAGE.items() if section.commands} == {
+        "Add the tap",
+        "Configure it",
+        "Choose fields",
+        "Load for the first time",
+        "Schedule it",
+        "Alert on the log",
+        "Bring old events later",
+        "Several organizations",
+        "Look at the state and change it",
+        "Upgrade",
+    }
+    assert len(alerts()) == len(PAGE["Alert on the log"].commands)

@@ -1,0 +1,275 @@
+"""`docs/recipes.md`, each recipe as it is written, into real targets."""
+
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service, generate, serve
+from tests.builders import ORGANIZATION_ID, an_event
+from tests.integrations.pipeline import INSTALLED, NOON, PROJECT, check_installed
+from tests.project.pages import sections, shell
+from tests.running import settings_for
+
+pytestmark = pytest.mark.meltano
+
+RECIPES = sections("recipes.md")
+KEY = "0123456789abcdef0123456789abcdef"
+SPLIT = [
+    "2025-12-31T23:59:59.999Z",
+    "2025-12-31T23:59:59.999999999Z",
+    "2026-01-01T00:00:00Z",
+    "2026-01-01T00:00:00.000000001Z",
+]
+"""Times on both sides of the time at which the recipe splits the history."""
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A folder with a configuration, next to a service, where commands of the page run."""
+
+    service: Service
+    folder: Path
+    environment: dict[str, str]
+
+    def configure(self, **more: Any) -> None:
+        config = json.loads((self.folder / "config.json").read_text())
+        (self.folder / "config.json").write_text(json.dumps(config | more))
+
+    def run(self, command: str) -> str:
+        done = shell(command, self.folder, self.environment)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def text(self) -> str:
+        """What arrived; target-jsonl without a configuration begins a new file in each run."""
+        return "".join(path.read_text() for path in self.folder.glob("audit_events-*.jsonl"))
+
+    def records(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.text().splitlines()]
+
+    def ids(self) -> list[str]:
+        return sorted(record["id"] for record in self.records())
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    check_installed()
+    service = Service()
+    loaders = [INSTALLED / "loaders" / name / "venv" / "bin" for name in ("target-jsonl",)]
+    path = [Path(sys.executable).parent, *loaders, os.environ["PATH"]]
+    environment = os.environ | {"PATH": ":".join(map(str, path)), "AUDIT_EVENTS_MASK_KEY": KEY}
+    with serve(service) as server:
+        desk = Desk(service, tmp_path, environment)
+        (tmp_path / "config.json").write_text(json.dumps(settings_for(service, server.base_url)))
+        for section in RECIPES.values():
+            section.write_files(tmp_path)
+        yield desk
+    assert service.violations == []
+
+
+def ids(events: list[dict[str, Any]]) -> list[str]:
+    return sorted(event["id"] for event in events)
+
+
+# Backfill
+
+
+def backfill_commands(target: str) -> list[str]:
+    """The live run, the backfill, and the two commands that continue it."""
+    commands = RECIPES["Backfill old months beside the live bookmark"].commands
+    assert len(commands) == 4
+    return [command.replace("target-jsonl", target) for command in commands]
+
+
+def history() -> list[dict[str, Any]]:
+    """Events of two months, and some at the very time at which the history is split."""
+    return [
+        *generate(300, days=60, seed=3, until=NOON.replace(hour=0)),
+        *(an_event(id=at, at=at) for at in SPLIT),
+    ]
+
+
+def test_a_backfill_meets_the_live_runs_without_gap_or_repeat(desk: Desk) -> None:
+    """Also after it was interrupted, with a live run between; the target only appends."""
+    live, backfill, *resume = backfill_commands("target-jsonl")
+    old, new = history(), generate(20, days=1, seed=4, until=NOON.replace(day=17))
+    desk.configure(page_size=50)
+    desk.service.add(old)
+    desk.run(live)
+    first = desk.ids()
+    assert 0 < len(first) < len(old)
+
+    third = str(len(desk.service.requests) + 3)
+    desk.service.add_faults([Fault(kind="status", code=403, when=third)])
+    interrupted = shell(backfill, desk.folder, desk.environment)
+    assert interrupted.returncode == 1, interrupted.stderr
+    assert len(first) < len(desk.ids()) < len(old)
+    desk.service.add(new)
+    (desk.folder / "state.json").write_text(
+        (desk.folder / "live-states.jsonl").read_text().splitlines()[-1]
+    )
+    desk.run(live.replace(" |", " --state state.json |"))
+    for command in resume * 2:
+        desk.run(command)
+
+    assert desk.ids() == ids(old + new)
+
+
+@pytest.mark.long
+def test_a_backfill_fills_a_table_that_is_updated_by_id(desk: Desk) -> None:
+    target = INSTALLED / "loaders" / "target-duckdb" / "venv" / "bin" / "target-duckdb"
+    (desk.folder / "duckdb.json").write_text(
+        json.dumps({"filepath": "warehouse.duckdb", "default_target_schema": "main"})
+    )
+    desk.service.add(history())
+    for command in backfill_commands(f"{target} --config duckdb.json"):
+        desk.run(command)
+
+    with duckdb.connect(str(desk.folder / "warehouse.duckdb"), read_only=True) as connection:
+        rows = connection.execute("SELECT id FROM audit_events ORDER BY id").fetchall()
+    assert [row[0] for row in rows] == ids(history())
+
+
+# Widen
+
+
+def test_added_types_come_complete_and_nothing_comes_twice(desk: Desk) -> None:
+    """First two types, then all others; the series of the first type goes on."""
+    added, others = RECIPES["Widen `action_types` without repeating anything"].commands
+    first = "tap-audit-events --config config.json | target-jsonl > states.jsonl"
+    events = generate(400, days=9, seed=5, until=NOON)
+    desk.configure(action_types=["user_sign_in"])
+    desk.service.add(events)
+    desk.run(first)
+    assert {record["action"]["type"] for record in desk.records()} == {"user_sign_in"}
+
+    desk.run(added)
+    wanted = {"user_sign_in", "channel_create", "file_download"}
+    assert desk.ids() == ids([each for each in events if each["action"]["type"] in wanted])
+
+    for path in desk.folder.glob("audit_events-*.jsonl"):
+        path.unlink()
+    desk.run(first)
+    desk.run(others)
+    assert desk.ids() == ids(events)
+
+
+# Mask
+
+
+def masked(address: str) -> str:
+    return hmac.new(KEY.encode(), address.encode(), hashlib.sha256).hexdigest()
+
+
+def test_masked_addresses_leave_no_trace(desk: Desk) -> None:
+    """The rest of each event arrives as it was, also numbers that Python cannot hold."""
+    key, load, lookup = RECIPES["Mask e-mail and IP addresses"].commands
+    shutil.copy(PROJECT / "examples" / "mask.py", desk.folder)
+    (desk.folder / "mask-key").write_text(f"{KEY}\n")
+    actor = {"type": "user", "id": "user-1", "name": "Zoë", "email": "Zoe@Example.com"}
+    details = {"huge": 2**70, "text": "1.5"}
+    desk.service.add(
+        [
+            an_event(id="1", actor=actor, action={"type": "a", "details": details}),
+            an_event(id="2", actor={"type": "system", "id": "s"}, context={"requestIp": None}),
+        ]
+    )
+    desk.environment.pop("AUDIT_EVENTS_MASK_KEY")
+    desk.run(f"{key}; {load}")
+
+    with_addresses, without = desk.records()
+    text = desk.text()
+    assert "example.com" not in text.lower()
+    assert "192.0.2.1" not in text
+    assert with_addresses == an_event(
+        id="1",
+        actor=actor | {"email": masked("zoe@example.com")},
+        action={"type": "a", "details": details},
+        context=an_event()["context"] | {"requestIp": masked("192.0.2.1")},
+    )
+    assert without["actor"] == {"type": "system", "id": "s"}
+    assert without["context"] == {"requestIp": None}
+    assert desk.run(f"{key}; {lookup}").split()[-1] == masked("zoe@example.com")
+
+
+@pytest.mark.parametrize(
+    ("lines", "key"),
+    [
+        ('{"type":"BATCH","stream":"audit_events"}', KEY),
+        ('{"type":"RECORD","stream":"audit_events","record":{"raw_event":"{}"}}', KEY),
+        ('{"type":"SCHEMA","schema":{"properties":{"actor__email":{}}}}', KEY),
+        ('{"type":"STATE","value":{}}', "short"),
+    ],
+)
+def test_what_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_path: Path) -> None:
+    """Nothing is passed on, and the exit code says so."""
+    command = f"echo '{lines}' | python3 {PROJECT}/examples/mask.py"
+    done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": key})
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("mask.py: ")
+
+
+def test_what_has_no_address_passes(tmp_path: Path) -> None:
+    """Groups that are absent or null, and addresses that are."""
+    record = '{"type": "RECORD", "record": {"actor": null, "entity": {"email": null}}}'
+    command = f"echo '{record}' | python3 {PROJECT}/examples/mask.py"
+    done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
+
+    assert done.stdout == f"{record}\n"
+
+
+def test_numbers_and_other_messages_pass_as_they_are_written(tmp_path: Path) -> None:
+    number = '{"n":1e400,"m":-0.10,"big":' + "9" * 5000 + "}"
+    (tmp_path / "messages").write_text(
+        '{"type":"STATE","value":{"a":1.50}}\n'
+        f'{{"type":"RECORD","stream":"audit_events","record":{{"details":{number}}}}}\n'
+    )
+    command = f"python3 {PROJECT}/examples/mask.py < messages"
+    done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
+
+    state, record = done.stdout.splitlines()
+    assert state == '{"type":"STATE","value":{"a":1.50}}'
+    assert number in record.replace(" ", "")
+
+
+# Columns
+
+
+def test_context_is_left_out(desk: Desk) -> None:
+    (command,) = RECIPES["Leave out `context`"].commands
+    desk.service.add([an_event()])
+    desk.run(command)
+
+    left = {name: value for name, value in an_event().items() if name != "context"}
+    assert desk.records() == [left]
+
+
+def test_the_organization_is_a_column(desk: Desk) -> None:
+    (command,) = RECIPES["A column for the organization"].commands
+    desk.service.add([an_event()])
+    desk.run(command)
+
+    columns = {"organization_id": ORGANIZATION_ID, "organization": "acme"}
+    assert desk.records() == [an_event() | columns]
+
+
+def test_every_file_and_command_of_the_page_is_used() -> None:
+    """A recipe that is added needs a test."""
+    assert {name: len(section.commands) for name, section in RECIPES.items()} == {
+        "Backfill old months beside the live bookmark": 4,
+        "Widen `action_types` without repeating anything": 2,
+        "Mask e-mail and IP addresses": 3,
+        "Leave out `context`": 1,
+        "A column for the organization": 1,
+    }

@@ -1,0 +1,174 @@
+"""However a response is framed, a run reads it within its bounds, or ends with an error in time."""
+
+import time
+from collections.abc import Sequence
+
+import pytest
+
+from tests.builders import ORGANIZATION_ID, an_event
+from tests.errors.test_errors import only_error
+from tests.events.test_page import _encode as encoded
+from tests.events.test_page import an_envelope
+from tests.running import Run, run
+from tests.service.scripted import (
+    EMPTY_PAGE,
+    Peer,
+    Script,
+    Scripted,
+    head,
+    keeps_open,
+    scripted_service,
+)
+from tests.service.test_body import FRAMINGS, MEGABYTE, sends
+from tests.service.test_connection import ENDLESS, dripping
+
+PAGE = an_envelope(encoded(an_event(id="a")))
+MOST_KILOBYTES = 800_000
+"""Address space of a run that reads a page of some megabytes."""
+
+
+def run_against(service: Scripted, **more: object) -> Run:
+    """Run the tap with a small bound for responses, and without retries."""
+    settings = {
+        "base_url": service.base_url,
+        "organization_id": ORGANIZATION_ID,
+        "access_token": "acme_pat_framing",
+        "max_retries": 0,
+        "max_response_megabytes": 1,
+    }
+    return run(settings | more)
+
+
+# Size
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+def test_a_page_of_the_largest_size_is_delivered(framing: str) -> None:
+    """The bound counts the bytes of the body, decompressed."""
+    with scripted_service(sends(FRAMINGS[framing](PAGE.ljust(MEGABYTE)))) as service:
+        assert run_against(service).raise_for_exit_code().ids == ["a"]
+
+
+@pytest.mark.parametrize("framing", FRAMINGS)
+def test_a_page_that_is_a_byte_larger_ends_the_run(framing: str) -> None:
+    """Whatever the headers say of its length."""
+    with scripted_service(sends(FRAMINGS[framing](PAGE.ljust(MEGABYTE + 1)))) as service:
+        line = only_error(run_against(service, max_retries=3))
+        assert len(service.heard) == 1
+    assert line.startswith("AE-TOO-LARGE: ")
+    assert "more than 1,000,000 bytes" in line
+
+
+def endless(start: bytes, piece: bytes = b" " * 100_000) -> Script:
+    """Sends pieces without end, as fast as they are read."""
+
+    def serve(peer: Peer) -> None:
+        peer.hear()
+        peer.send(start)
+        while True:
+            peer.send(piece)
+
+    return serve
+
+
+CHUNK = b"186a0\r\n" + b" " * 100_000 + b"\r\n"
+
+ENDLESS_BODIES: dict[str, tuple[Sequence[str], bytes]] = {
+    "no length": ((), b" " * 100_000),
+    "a length next to chunks": (("Content-Length: 10", "Transfer-Encoding: chunked"), CHUNK),
+    "a length after chunks": (("Transfer-Encoding: chunked", "Content-Length: 10"), CHUNK),
+    "two lengths": (("Content-Length: 10", "Content-Length: 5000000000"), b" " * 100_000),
+    "two lengths in one": (("Content-Length: 10, 5000000000",), b" " * 100_000),
+    "a length that is no number": (("Content-Length: many",), b" " * 100_000),
+    "a length below zero": (("Content-Length: -1",), b" " * 100_000),
+    "a huge length": (("Content-Length: " + "9" * 5000,), b" " * 100_000),
+    "a negative chunk": (("Transfer-Encoding: chunked",), b"-1\r\n" + b" " * 100_000),
+    "an unknown encoding": (("Transfer-Encoding: gzip",), b" " * 100_000),
+    "a line of a chunk's size": (("Transfer-Encoding: chunked",), b"1" * 100_000),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS_BODIES)
+def test_a_body_without_end_ends_the_run(kind: str) -> None:
+    """It is read up to the bound, or not at all."""
+    headers, piece = ENDLESS_BODIES[kind]
+    with scripted_service(endless(head(*headers), piece)) as service:
+        line = only_error(run_against(service))
+    assert line.split(":")[0] in {"AE-TOO-LARGE", "AE-CUT"}
+
+
+@pytest.mark.parametrize(
+    "start", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX: ", b"", b"HTTP/1.1 100 Continue\r\n"]
+)
+def test_headers_without_end_end_the_run(start: bytes) -> None:
+    """Whether they are many, long, or none at all."""
+    pieces = {b"HTTP/1.1 200 OK\r\n": b"X: x\r\n" * 1000}
+    with scripted_service(endless(start, pieces.get(start, b"x" * 100_000))) as service:
+        line = only_error(run_against(service))
+    assert line.split(":")[0] in {"AE-CUT", "AE-CONNECTION"}
+
+
+# Time
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_response_without_end_is_a_timeout(kind: str) -> None:
+    """Each wait on bytes is short; only the whole takes too long."""
+    start, piece = ENDLESS[kind]
+    begun = time.monotonic()
+    with scripted_service(dripping(start, piece)) as service:
+        line = only_error(run_against(service, request_timeout_seconds=0.1))
+    assert line.startswith("AE-TIMEOUT: ")
+    assert time.monotonic() - begun < 60
+
+
+@pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])
+def test_an_interim_response_does_not_end_the_run(status: str) -> None:
+    """The response follows it (RFC 9110, section 15.2)."""
+
+    def serve(peer: Peer) -> None:
+        peer.hear()
+        peer.send(3 * f"HTTP/1.1 {status}\r\nLink: </style.css>\r\n\r\n".encode())
+        peer.respond(PAGE)
+
+    with scripted_service(serve) as service:
+        assert run_against(service).raise_for_exit_code().ids == ["a"]
+
+
+@pytest.mark.parametrize(
+    "size", [b"x", b"", b"-1", b"-5", b"f" * 24, b"1" * 70_000, b"1;", b"0x13 x"]
+)
+def test_a_bad_chunk_size_is_retried(size: bytes) -> None:
+    """It is a cut response, and the second one is whole."""
+    bad = head("Transfer-Encoding: chunked") + size + b"\r\n" + EMPTY_PAGE
+    with scripted_service(sends(bad), keeps_open) as service:
+        done = run_against(service, max_retries=1, concurrency=1).raise_for_exit_code()
+    (warning,) = done.warnings
+    assert warning.startswith("Retry 1 of 1 in ")
+    assert "AE-CUT: The response is incomplete" in warning
+
+
+# The log
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+def test_malformed_headers_do_not_fill_the_log(level: str) -> None:
+    """What libraries log of a response is cut, as is what the tap logs."""
+    lines = [f"X-{number}: {'y' * 60_000}" for number in range(90)]
+    lines.insert(1, "without a colon " + "z" * 60_000)
+
+    def serve(peer: Peer) -> None:
+        peer.hear()
+        peer.send(head(f"Content-Length: {len(PAGE)}", *lines) + PAGE)
+
+    with scripted_service(serve) as service:
+        settings = {
+            "base_url": service.base_url,
+            "organization_id": ORGANIZATION_ID,
+            "access_token": "acme_pat_framing",
+        }
+        done = run(settings, environment={"LOGLEVEL": level}).raise_for_exit_code()
+    assert done.ids == ["a"]
+    assert "Failed to parse headers" in done.log
+    assert max(map(len, done.log.splitlines())) <= 20_100
+    assert len(done.log) < 50_000

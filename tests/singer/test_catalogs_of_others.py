@@ -1,0 +1,47 @@
+"""Catalogs and stream maps as others write them."""
+
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Service
+from tests.conftest import Sync
+from tests.errors.test_errors import only_error
+from tests.singer.test_complete import TEN_EVENTS, TEN_IDS
+from tests.singer.test_incremental import state_of
+
+
+def a_catalog(**metadata: Any) -> dict[str, Any]:
+    root = {"breadcrumb": [], "metadata": {"selected": True, **metadata}}
+    schema = {"properties": {"id": {"type": "string"}, "occurredAt": {"type": "string"}}}
+    stream = {"tap_stream_id": "audit_events", "stream": "other", "schema": schema}
+    return {"streams": [stream | {"metadata": [root], "key_properties": ["id"]}]}
+
+
+def test_a_method_in_the_metadata_counts(service: Service, sync: Sync) -> None:
+    """Some tools write `replication-method` only there."""
+    service.add(TEN_EVENTS)
+    catalog = a_catalog(**{"replication-method": "FULL_TABLE"})
+    done = sync(catalog=catalog, state=state_of("2024-05-06T08:00:09Z")).raise_for_exit_code()
+    assert done.ids == TEN_IDS
+    assert "bookmark none, as the whole table was read" in done.log
+    wrong = sync(catalog=a_catalog(**{"replication-key": "id"}))
+    assert "replication_key of audit_events must be occurredAt" in only_error(wrong)
+
+
+def test_a_catalog_that_selects_nothing_is_warned_about(sync: Sync) -> None:
+    """A pipeline that succeeds without ever bringing events would be noticed too late."""
+    done = sync(catalog=a_catalog(selected=False)).raise_for_exit_code()
+    assert done.warnings == ["The catalog does not select audit_events: nothing is read"]
+
+
+@pytest.mark.parametrize("name", ["x", "__filter__"])
+@pytest.mark.parametrize("expression", ["nope", "1/0", "actor['nope']"])
+def test_a_stream_map_that_fails_is_one_line(
+    name: str, expression: str, service: Service, sync: Sync
+) -> None:
+    """Whatever the error of the expression; STATE is written before the run ends."""
+    service.add(TEN_EVENTS)
+    done = sync(stream_maps={"audit_events": {name: expression}})
+    assert only_error(done).startswith("AE-STREAM-MAPS: stream_maps ")
+    assert done.messages[-1]["type"] == "STATE"

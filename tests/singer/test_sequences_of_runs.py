@@ -1,0 +1,99 @@
+"""Sequences of runs with more ids than the state holds: each event arrives once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tap_audit_events.events.instants import later, parse_instant
+from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark_json import from_json
+from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.state import to_bookmark
+from tests.builders import ORGANIZATION_ID, an_event
+from tests.conftest import Sync
+
+START = parse_instant("2024-05-06T08:00:00Z")
+NEW = 3000
+"""Events before each run: fewer than the state holds, more than a page."""
+
+SEQUENCES: dict[str, Sequence[dict[str, Any]]] = {
+    "nothing changes": [{}, {}, {}],
+    "a lowered lookback": [{"lookback_seconds": 120}] * 3,
+    "a lookback of 0 and back": [{}, {"lookback_seconds": 0}, {}],
+    "fewer action types": [{"action_types": ["workspace_create"]}] * 3,
+    "a later start date": [{"start_date": "2024-05-06T08:03:00Z"}] * 3,
+}
+
+
+def a_full_state(*, is_version_1: bool = False) -> dict[str, Any]:
+    """A state whose ids fill the memory, of events that the service does not show any more."""
+    share = LONGEST_MEMORY // 200
+    groups = [
+        Group(later(START, seconds=n), digests_of(f"gone-{n}-{each}" for each in range(share)))
+        for n in range(100, 300)
+    ]
+    watermark = Watermark(groups[-1].until, groups, lookback_seconds=300)
+    bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
+    if is_version_1:
+        (entry,) = bookmark["watermark"]
+        ids = [f"gone-{n}-{each}" for n in range(100, 300) for each in range(share)]
+        entry |= {"version": 1, "ids": ids, "ids_until": entry["bookmark"]}
+    return {"bookmarks": {"audit_events": bookmark}}
+
+
+def events_after(seconds: int) -> list[dict[str, Any]]:
+    """So many events in ten seconds."""
+    return [
+        an_event(
+            id=f"{seconds}-{n:04}",
+            at=f"{later(START, seconds=seconds + n // 300)}.{n % 300:03}Z",
+            context={},
+        )
+        for n in range(NEW)
+    ]
+
+
+def count_ids(state: dict[str, Any]) -> int:
+    (entry,) = state["bookmarks"]["audit_events"]["watermark"]
+    return sum(group.count for group in from_json(entry, lookback_seconds=300).groups)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "is_version_1"),
+    [*((sequence, False) for sequence in SEQUENCES), ("nothing changes", True)],
+)
+def test_a_full_memory_repeats_nothing(
+    sequence: str, is_version_1: bool, service: Service, sync: Sync
+) -> None:
+    """Ids that the service does not show again make room for those of new events."""
+    state = a_full_state(is_version_1=is_version_1)
+    for number, settings in enumerate(SEQUENCES[sequence]):
+        new = events_after(300 + 20 * number)
+        service.add(new)
+        done = sync(state=state, **settings).raise_for_exit_code()
+        assert done.ids == [event["id"] for event in new]
+        assert count_ids(done.state) <= LONGEST_MEMORY
+        state = done.state
+    assert sync(state=state, **settings).raise_for_exit_code().ids == []
+
+
+def test_ids_leave_the_state_with_their_instants(service: Service, sync: Sync) -> None:
+    """One after the other, as the bookmark moves; not as a whole, and not never."""
+    state, counts = a_full_state(), []
+    for seconds in (430, 500, 610):
+        new = events_after(seconds)
+        service.add(new)
+        done = sync(state=state).raise_for_exit_code()
+        assert done.ids == [event["id"] for event in new]
+        assert done.warnings == []
+        counts.append(count_ids(done.state))
+        state = done.state
+    share = LONGEST_MEMORY // 200
+    left = [(300 - first) * share for first in (139, 209)]  # those of the last five minutes
+    assert counts == [
+        pytest.approx(left[0] + NEW, abs=2 * share),
+        pytest.approx(left[1] + 2 * NEW, abs=2 * share),
+        3 * NEW,
+    ]

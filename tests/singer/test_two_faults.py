@@ -1,0 +1,90 @@
+"""A service that breaks its promises in two ways at once, and pages that would never end."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.page import Page
+from tap_audit_events.extraction import pagination
+from tap_audit_events.extraction.pagination import Paginator
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.conftest import Sync
+from tests.errors.test_errors import only_error
+from tests.singer.test_complete import TEN_EVENTS, TEN_IDS
+from tests.singer.test_incremental import events
+
+
+def pages_out_of_order(service: Service) -> None:
+    """Pages of two events, the last one before the middle ones, then a refused cursor."""
+    first = {"auditEvents": TEN_EVENTS[:2], "nextCursor": "a"}
+    second = {"auditEvents": TEN_EVENTS[8:], "nextCursor": "b"}
+    third = {"auditEvents": TEN_EVENTS[2:4], "nextCursor": "c"}
+    for number, page in enumerate((first, second, third), 1):
+        service.add_faults([Fault(kind="body", text=json.dumps(page).encode(), when=str(number))])
+    service.add_faults([Fault(kind="status", code=400, when="4")])
+
+
+def test_a_refused_cursor_after_disorder_is_an_error(service: Service, sync: Sync) -> None:
+    """A restart at the newest instant would skip the events that are still to come."""
+    service.add(TEN_EVENTS)
+    pages_out_of_order(service)
+    done = sync(page_size=2, concurrency=1)
+    assert only_error(done).startswith("AE-CURSOR-REFUSED: ")
+    assert "in the oldest event to " in only_error(done)
+    again = sync(state=done.state).raise_for_exit_code()
+    assert sorted(done.ids + again.ids) == TEN_IDS
+    service.violations.clear()  # the cursors of the pages above were none of the sandbox's
+
+
+def test_a_first_run_out_of_order_that_breaks_off_repeats_nothing(
+    service: Service, sync: Sync
+) -> None:
+    """There is a bookmark from the first event on, with the ids that were delivered."""
+    service.add(TEN_EVENTS)
+    page = {"auditEvents": [TEN_EVENTS[n] for n in (4, 1)] + [{"id": "bad"}]}
+    service.add_faults([Fault(kind="body", text=json.dumps(page).encode(), when="1")])
+    first = sync()
+    assert first.exit_code == 1
+    second = sync(state=first.state).raise_for_exit_code()
+    assert sorted(first.ids + second.ids) == TEN_IDS
+    assert "startTime" not in service.requests[-1].params
+
+
+def test_empty_pages_without_end_are_an_error(
+    service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a new cursor, so only their number shows it."""
+    monkeypatch.setattr(pagination, "MOST_EMPTY_PAGES", 5)
+    service.add(TEN_EVENTS)
+    service.add_faults([Fault(kind="empty", when="3-")])
+    with pytest.raises(Exception, match="AE-EMPTY-PAGES: "):
+        TapAuditEvents(config=settings | {"page_size": 1, "concurrency": 1}).sync_all()
+    assert len(service.requests) == 2 + 6
+
+
+def advance_in_a_cycle(paginator: Paginator, length: int) -> None:
+    for page in range(10 * length + 100):
+        paginator.advance(Page([str(page)], [Instant("")], [b""], f"cursor {page % length}"))
+
+
+def test_cycles_of_any_length_are_found_with_bounded_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cycle longer than the number of remembered cursors is found too."""
+    monkeypatch.setattr(pagination, "RECENT_CURSORS", 10)
+    for length in (1, 2, 9, 11, 50, 333):
+        paginator = Paginator()
+        with pytest.raises(Exception, match="AE-CURSOR-REPEATED"):
+            advance_in_a_cycle(paginator, length)
+        assert len(paginator._cursors) <= 10
+
+
+def test_bounds_that_were_rounded_raise_no_warning(service: Service, sync: Sync) -> None:
+    """The tap itself requested the whole second."""
+    service.add(events("08:00:00.2", "08:00:00.7"))
+    done = sync(start_date="2024-05-06T08:00:00.1Z", end_date="2024-05-06T08:00:00.5Z")
+    assert done.raise_for_exit_code().ids == ["08:00:00.2"]
+    assert done.warnings == []
