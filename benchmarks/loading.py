@@ -16,7 +16,7 @@ from benchmarks.measuring import FailedError
 from benchmarks.results import Content, Load
 from benchmarks.sandbox import Sandbox, start_sandbox
 from tests.loaders.loader import environment_of, version_of
-from tests.loaders.postgres_server import PASSWORD, USER, PostgresServer, postgres_server
+from tests.loaders.postgres_server import USER, PostgresServer, postgres_server
 
 LOADER: Final = "meltanolabs-target-postgres"
 EVENTS: Final = 30_000
@@ -76,7 +76,12 @@ def _seconds(
     folder: Path, settings: dict[str, Any], server: PostgresServer, database: str
 ) -> float:
     """The time from the start of both to the end of both."""
-    address = {"host": "127.0.0.1", "port": server.port, "user": USER, "password": PASSWORD}
+    address = {
+        "host": "127.0.0.1",
+        "port": server.port,
+        "user": USER,
+        "password": server.password,
+    }
     (folder / "tap.json").write_text(json.dumps(settings))
     (folder / "loader.json").write_text(json.dumps(address | {"database": database}))
     programs = f"{OWN}:{environment_of(LOADER)}:{os.environ['PATH']}"
