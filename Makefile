@@ -10,6 +10,11 @@ PYTEST_ARGS ?= -n auto --dist worksteal
 MINUTES ?= 5
 REPETITIONS ?= 5
 
+# What `make test-loaders` installs, each in an environment of its own: requirements/NAME.txt.
+LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
+	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
+BENCH_LOADER := meltanolabs-target-postgres postgres-server
+
 # An installed uv is used if it runs; otherwise the pinned one, in its own folder.
 INSTALLED_UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
 UV := $(or $(INSTALLED_UV),.tools/uv/bin/uv)
@@ -29,7 +34,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -38,10 +43,15 @@ demo: .venv/.installed .meltano/.installed ## Run sandbox -> tap -> Meltano -> D
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python demo/demo.py
 
 test: .venv/.installed .meltano/.installed ## Run the test suite, except the tests that repeat for confidence
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long" $(PYTEST_ARGS)
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not loaders" $(PYTEST_ARGS)
 
 test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m long $(PYTEST_ARGS)
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "long and not loaders" $(PYTEST_ARGS)
+
+test-loaders: .venv/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
+	@rm -rf .tools/loader-findings
+	@LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders $(PYTEST_ARGS)
+	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
 
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
@@ -52,7 +62,7 @@ fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MI
 mutate: .tools/mutate/.installed ## Try which small changes to the code no test notices; MUTATE_ARGS='events extraction.plan'
 	@.tools/mutate/bin/python -m tests.mutation $(MUTATE_ARGS)
 
-bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
+bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADER:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
 	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
 
@@ -81,7 +91,7 @@ test-matrix: $(UV_READY) ## Run the tests, except Meltano's, on every supported 
 	@for version in $(MATRIX); do \
 	  echo "== Python $$version"; \
 	  $(MAKE) --no-print-directory .tools/py$$version/.installed || exit 1; \
-	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long" || exit 1; \
+	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders" || exit 1; \
 	done
 
 audit: .tools/audit/.installed .tools/bench/.installed ## Check for known vulnerabilities, licences that are not allowed, and secrets
@@ -93,6 +103,15 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/meltano.txt requirements/meltano.in >/dev/null
 	$(COMPILE) --output-file requirements/target-jsonl.txt requirements/target-jsonl.in >/dev/null
 	$(COMPILE) --output-file requirements/target-duckdb.txt requirements/target-duckdb.in >/dev/null
+	$(COMPILE) --output-file requirements/target-duckdb-newest.txt requirements/target-duckdb-newest.in >/dev/null
+	$(COMPILE) --output-file requirements/meltanolabs-target-csv.txt requirements/meltanolabs-target-csv.in >/dev/null
+	$(COMPILE) --output-file requirements/meltanolabs-target-postgres.txt requirements/meltanolabs-target-postgres.in >/dev/null
+	$(COMPILE) --output-file requirements/pipelinewise-target-postgres.txt \
+	  --override requirements/pipelinewise-target-postgres.override requirements/pipelinewise-target-postgres.in >/dev/null
+	$(COMPILE) --output-file requirements/target-elasticsearch.txt requirements/target-elasticsearch.in >/dev/null
+	$(COMPILE) --output-file requirements/z3-target-bigquery.txt requirements/z3-target-bigquery.in >/dev/null
+	$(COMPILE) --output-file requirements/meltano-map-transform.txt requirements/meltano-map-transform.in >/dev/null
+	$(COMPILE) --output-file requirements/postgres-server.txt requirements/postgres-server.in >/dev/null
 	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --group bench pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
@@ -176,6 +195,13 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 .tools/mutate/.installed: .tools/mutate/pyvenv.cfg requirements/mutate.txt
 	@echo "Setting up the mutation tester in .tools/mutate"
 	@$(SYNC) --python .tools/mutate/bin/python requirements/mutate.txt
+	@touch $@
+
+.tools/loader-%/.installed: requirements/%.txt .tools/python | $(UV_READY)
+	@echo "Setting up $* in .tools/loader-$*"
+	@rm -rf .tools/loader-$*
+	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" .tools/loader-$*
+	@$(SYNC) --python .tools/loader-$*/bin/python requirements/$*.txt
 	@touch $@
 
 .tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt

@@ -16,6 +16,7 @@ from typing import Final
 from benchmarks.candidates import AIRBYTE, CANDIDATES, DLT
 from benchmarks.displaced import CANDIDATE, run_displaced
 from benchmarks.lines import count_lines
+from benchmarks.loading import EVENTS, LOADER, loader_version, run_loads
 from benchmarks.measuring import FailedError
 from benchmarks.results import DEFAULT_REPETITIONS, RESULTS, Results, save
 from benchmarks.suite import Suite, limited, scenarios
@@ -57,6 +58,7 @@ def versions() -> dict[str, str]:
         code = f"import importlib.metadata as m; print(m.version({name!r}), end='')"
         command = [str(environment / "python"), "-c", code]
         found[name] = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found[LOADER] = loader_version()
     return found
 
 
@@ -77,6 +79,7 @@ def measure(repetitions: int, scale: float, only: Sequence[str]) -> Results:
         checks,
         samples,
         run_displaced(runs, until),
+        run_loads(repetitions, int(EVENTS * scale), until) if CANDIDATE in only else [],
     )
 
 

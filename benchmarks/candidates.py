@@ -75,9 +75,10 @@ def _words(*words: str | Path) -> list[str]:
     return [str(word) for word in words]
 
 
-def _tap(concurrency: int) -> Command:
+def _tap(concurrency: int, **more: object) -> Command:
     def command(job: Job) -> list[str]:
-        settings = _config(job, concurrency=concurrency, page_size=job.settings["page_size"])
+        page_size = job.settings["page_size"]
+        settings = _config(job, concurrency=concurrency, page_size=page_size, **more)
         return _words(OWN / "tap-audit-events", *settings, *_state(job))
 
     return command
@@ -152,6 +153,12 @@ CANDIDATES: Final = {
     "tap-1": Candidate("this tap, concurrency 1", _tap(1), "singer", own=True),
     "tap-4": Candidate("this tap, concurrency 4 (default)", _tap(4), "singer", own=True),
     "tap-8": Candidate("this tap, concurrency 8", _tap(8), "singer", own=True),
+    "shaped": Candidate(
+        "this tap, details as text and raw event",
+        _tap(4, details_format="string", raw_event=True),
+        "singer",
+        own=True,
+    ),
     "sdk-lane": Candidate("this tap, one field deselected", _sdk_lane, "singer", own=True),
     "dlt": Candidate("dlt, extract", _dlt(), "dlt"),
     "dlt-days": Candidate("dlt, extract, days in parallel", _dlt("--slices"), "dlt"),

@@ -121,6 +121,15 @@ class DisplacedRun(msgspec.Struct, frozen=True):
         return self.missing > 0 and self.error is None
 
 
+class Load(msgspec.Struct, frozen=True):
+    """One timed load into PostgreSQL, from the start of tap and loader to the end of both."""
+
+    messages: str
+    repetition: int
+    events: int
+    seconds: float
+
+
 class Results(msgspec.Struct, frozen=True):
     """All of one run; the content of `results.json`.
 
@@ -139,6 +148,7 @@ class Results(msgspec.Struct, frozen=True):
     checks: list[Check]
     samples: list[Sample]
     displaced: list[DisplacedRun]
+    loads: list[Load] = msgspec.field(default_factory=list)
 
 
 def load(path: Path = RESULTS) -> Results:

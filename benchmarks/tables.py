@@ -6,6 +6,7 @@ from typing import Final
 
 from benchmarks.candidates import CANDIDATES
 from benchmarks.figures import START_UP, Figures, Runs, memory_runs, runs_of
+from benchmarks.loading import LOADER, MESSAGES
 from benchmarks.results import DEFAULT_REPETITIONS, Results
 from benchmarks.targets import OWN, Target, targets
 
@@ -230,6 +231,22 @@ def _times_as_fast(figures: Figures, one: Runs, other: Runs) -> str:
     return f"{figures.times_as_fast(one, other):.2f}" if is_known else ""
 
 
+def loads_table(figures: Figures) -> str:
+    """Whole loads into PostgreSQL, by each kind of message."""
+    loads = figures.results.loads
+    rows = [
+        [
+            messages,
+            f"{events:,}",
+            f"{figures.load_seconds(messages):.1f}",
+            f"{events / figures.load_seconds(messages):,.0f}",
+        ]
+        for messages in MESSAGES
+        for events in {each.events for each in loads if each.messages == messages}
+    ]
+    return _table(f"tap and {LOADER}|events|s|events/s", rows)
+
+
 PARTS: Final[dict[str, Callable[[Figures], str]]] = {
     "note": note,
     "machine": machine_table,
@@ -244,6 +261,7 @@ PARTS: Final[dict[str, Callable[[Figures], str]]] = {
     "in-flight": in_flight_table,
     "displaced": displaced_table,
     "memory": memory_table,
+    "loads": loads_table,
     "start-up": start_up_table,
     "quiet": quiet_table,
 }

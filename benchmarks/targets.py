@@ -7,6 +7,7 @@ from typing import Final
 from benchmarks.displaced import CANDIDATE
 from benchmarks.figures import START_UP, Figures
 from benchmarks.lines import CORE, WHOLE
+from benchmarks.loading import BATCHES, RECORDS
 
 NOISE: Final = 1.05
 """What counts as no slower, and as about so many lines."""
@@ -72,6 +73,12 @@ def targets(figures: Figures) -> Iterator[Target]:
     if figures.measured("near", "usual", "sdk-lane"):
         text = "events/s of the SDK lane, one field deselected, against the usual SDK tap"
         yield Target(text, 3, figures.times_as_fast(("near", "sdk-lane"), ("near", "usual")))
+    if figures.measured("near-long", "shaped", OWN):
+        text = "events/s with details as text and raw event, against plain records"
+        yield Target(text, 0.5, figures.times_as_fast(("near-long", "shaped"), ("near-long", OWN)))
+    if figures.results.loads:
+        text = "events/s into PostgreSQL by batch files against RECORD messages, start-up included"
+        yield Target(text, 2.5, figures.load_seconds(RECORDS) / figures.load_seconds(BATCHES))
     yield from _memory(figures, "near-long", "near-short")
     yield from _memory(figures, "far-full", "far-long")
     yield from _rivals(figures)

@@ -1,4 +1,7 @@
-"""Demo: sandbox, tap, Meltano and DuckDB on this machine, in two runs."""
+"""Demo: sandbox, tap, Meltano and DuckDB on this machine, in two runs.
+
+Meltano's own log goes to a file; with the variable VERBOSE it is shown.
+"""
 
 import os
 import shutil
@@ -16,6 +19,8 @@ from tap_audit_events.sandbox import Service, generate, serve
 PROJECT = Path(__file__).resolve().parent.parent
 OUTPUT = PROJECT / "demo" / "output"
 DATABASE = OUTPUT / "warehouse.duckdb"
+LOG = OUTPUT / "meltano.log"
+LINES_OF_A_FAILURE = 20
 COMMAND = ("meltano", "run", "tap-audit-events", "target-duckdb")
 
 BY_ACTION_TYPE_AND_DAY = """
@@ -23,6 +28,7 @@ BY_ACTION_TYPE_AND_DAY = """
         SELECT action->>'type' AS action_type, strftime(occurredat, '%m-%d') AS day
         FROM audit_events
         WHERE occurredat > (SELECT max(occurredat)::date - INTERVAL 4 DAY FROM audit_events)
+          AND (action->>'type') IN ('file_download', 'user_invite', 'user_sign_in')
     ) ON day USING count(*) GROUP BY action_type ORDER BY action_type
 """
 NEWEST = """
@@ -71,10 +77,16 @@ def run_pipeline(service: Service, base_url: str) -> None:
     """Run Meltano against the service; its state and the DuckDB file are in the demo's folder."""
     print(f"   $ {' '.join(COMMAND)}", flush=True)
     requests_before = len(service.requests)
-    finished = subprocess.run(COMMAND, cwd=PROJECT, env=environment(service, base_url), check=False)
+    variables = environment(service, base_url)
+    with LOG.open("ab") as file:
+        log = None if os.environ.get("VERBOSE") else file
+        finished = subprocess.run(
+            COMMAND, cwd=PROJECT, env=variables, stdout=log, stderr=log, check=False
+        )
     if finished.returncode:
-        sys.exit("The pipeline failed; the lines above say why.")
-    print(f"   Requests that the tap sent: {len(service.requests) - requests_before}\n", flush=True)
+        shown = LOG.read_text(errors="replace").splitlines()[-LINES_OF_A_FAILURE:]
+        sys.exit("\n".join([*shown, "", f"The pipeline failed. Its whole log: {LOG}"]))
+    print(f"   Requests that the tap sent: {len(service.requests) - requests_before}", flush=True)
 
 
 def environment(service: Service, base_url: str) -> dict[str, str]:
@@ -135,6 +147,8 @@ def say_what_is_left() -> None:
     say("Each event is there, once. The file stays, to be looked into:")
     look = f"import duckdb; c = duckdb.connect('{file}'); print(c.sql('FROM audit_events'))"
     print(f'   $ .venv/bin/python -c "{look}"')
+    if not os.environ.get("VERBOSE"):
+        print(f"   Meltano's log: {LOG.relative_to(PROJECT)} (make demo VERBOSE=1 shows it)")
 
 
 if __name__ == "__main__":

@@ -5,22 +5,25 @@ of settings, the errors, the size of a state. Tests compare the parts with the c
 of the Meltano plugin is generated as a whole.
 """
 
+import json
 import re
 import signal
 import subprocess
 import sys
 import uuid
+from datetime import UTC, datetime
 from pathlib import Path
 
 import plugin_definition
 from singer_sdk.singerlib import StateMessage
 
-from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import EARLIEST, parse_instant
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.sandbox import generate
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.state import to_bookmark
 
@@ -28,7 +31,6 @@ PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
 DELIVERY = PROJECT / "docs" / "delivery.md"
 ERRORS = PROJECT / "docs" / "errors.md"
-LOG_LINE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z \[")
 
 
 def part(text: str, name: str) -> str:
@@ -45,17 +47,38 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(f"(<!-- made: {name} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
+TOKEN_SETTINGS = {"access_token": "one of the two", "access_token_file": "one of the two"}
+
+
+def record() -> str:
+    """A record as the target receives it."""
+    events = generate(1000, days=1, seed=3, until=datetime(2026, 1, 31, 8, tzinfo=UTC))
+    event = next(
+        each
+        for each in events
+        if (each["action"]["type"], each["actor"]["type"]) == ("workspace_create", "user")
+    )
+    return f"```json\n{json.dumps(event, indent=2, ensure_ascii=False)}\n```\n"
+
+
 def settings_table() -> str:
-    """Each setting with its type, default and description."""
-    rows = ["| setting | type | default | description |", "|---|---|---|---|"]
+    """Each setting with its type, default, variable in the environment and description."""
+    rows = [
+        "| setting | type | required | default | in the environment | description |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, schema in SETTINGS_SCHEMA["properties"].items():
         if "title" not in schema or name.startswith(("stream_map", "faker", "flattening")):
             continue
         kind = schema["type"][0] + (", secret" if schema.get("secret") else "")
-        default = "required" if name in SETTINGS_SCHEMA["required"] else schema.get("default", "")
+        required = "yes" if name in SETTINGS_SCHEMA["required"] else TOKEN_SETTINGS.get(name, "")
+        default = json.dumps(schema["default"]) if "default" in schema else ""
         if name == "user_agent":
             default = "the tap's name and version"
-        rows.append(f"| `{name}` | {kind} | {default} | {schema['description']} |")
+        rows.append(
+            f"| `{name}` | {kind} | {required} | {default}"
+            f" | `{ENVIRONMENT_PREFIX}{name.upper()}` | {schema['description']} |"
+        )
     return "\n".join(rows) + "\n"
 
 
@@ -108,9 +131,8 @@ def state_table() -> str:
 
 
 def demo_output(printed: str) -> str:
-    """The output of the demo, without the log lines of Meltano and its plugins."""
-    lines = [line for line in printed.strip("\n").split("\n") if not LOG_LINE.match(line)]
-    return "```text\n" + "\n".join(line.rstrip() for line in lines) + "\n```\n"
+    """The output of the demo."""
+    return "```text\n" + "\n".join(map(str.rstrip, printed.strip("\n").split("\n"))) + "\n```\n"
 
 
 def main() -> None:
@@ -119,6 +141,7 @@ def main() -> None:
     command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
     demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     text = with_part(README.read_text(), "demo", demo_output(demo.stdout))
+    text = with_part(text, "record", record())
     README.write_text(with_part(text, "settings", settings_table()))
     text = with_part(ERRORS.read_text(), "line", error_line())
     ERRORS.write_text(with_part(text, "errors", error_sections()))

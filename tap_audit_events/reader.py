@@ -57,7 +57,7 @@ class Reader:
             ids_from=watermark.ids_from,
         )
         watermark.start_at(settings.start_date)
-        self.delivery = Delivery(watermark)
+        self.delivery = Delivery(watermark, settings.record_shape)
         concurrency = 1 if one_page else settings.concurrency
         self.limiter = runtime.new_rate_limiter(concurrency)
         self.plan = Plan(

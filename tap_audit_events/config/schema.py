@@ -148,6 +148,23 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         " 1,000 large events has a few MB. Each request in flight may use as much memory.",
     ),
     _setting(
+        "details_format",
+        "string",
+        enum=["object", "string"],
+        default="object",
+        title="Format of details",
+        description="object: action.details is an object, as the service sends it. string: it is"
+        " JSON text, for loaders that do not keep an object whose fields are not known in advance.",
+    ),
+    _setting(
+        "raw_event",
+        "boolean",
+        default=False,
+        title="Raw event",
+        description="Add a property raw_event to each record: the whole event as JSON text, also"
+        " the fields that the schema does not have. It contains deselected fields too.",
+    ),
+    _setting(
         "user_agent",
         "string",
         default=_default_user_agent(),

@@ -15,6 +15,7 @@ from tap_audit_events.config.token_file import others_may_read, read_token_file
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import register_possible_secret, register_secret
 from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.record_shape import RecordShape
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -34,7 +35,16 @@ class Settings:
     request_timeout_seconds: float
     max_retries: int
     max_response_megabytes: int
+    details_format: str
+    raw_event: bool
     user_agent: str
+
+    @property
+    def record_shape(self) -> RecordShape:
+        """The shape of the records."""
+        return RecordShape(
+            details_as_text=self.details_format == "string", has_raw_event=self.raw_event
+        )
 
 
 _VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -51,6 +61,8 @@ _VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {
     "request_timeout_seconds": validators.seconds(3600),
     "max_retries": validators.integer(0),
     "max_response_megabytes": validators.integer(1, 2000),
+    "details_format": validators.one_of("object", "string"),
+    "raw_event": validators.boolean,
     "user_agent": validators.user_agent,
 }
 
@@ -92,6 +104,14 @@ def read_settings(config: Mapping[str, Any]) -> Settings:
     if problems:
         raise SettingsError(problems)
     return Settings(**values)
+
+
+def shape_to_discover(config: Mapping[str, Any]) -> RecordShape:
+    """The shape of the records, from a configuration that need not be complete or valid."""
+    return RecordShape(
+        details_as_text=config.get("details_format") == "string",
+        has_raw_event=config.get("raw_event") is True,
+    )
 
 
 def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[str]:

@@ -135,6 +135,24 @@ def seconds(maximum: int) -> Callable[[Any], float]:
     return validate
 
 
+def one_of(*allowed: str) -> Callable[[Any], str]:
+    """A validator of a choice."""
+
+    def validate(value: Any) -> str:
+        if value not in allowed:
+            raise ValueError(f"must be {' or '.join(allowed)}")
+        return str(value)
+
+    return validate
+
+
+def boolean(value: Any) -> bool:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
 def user_agent(value: Any) -> str:
     """The value of a User-Agent header."""
     text = _string(value, "a name, for example acme-pipeline/1.0")

@@ -277,6 +277,13 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "stdout is closed, or is a file on a full disk.",
         _RESUMES,
     ),
+    "AE-BATCH-FILE": ErrorEntry(
+        Category.OUTPUT,
+        "A batch file cannot be written",
+        "The disk of batch_config.storage.root is full, its folder does not exist and cannot be"
+        " created, or the tap may not write there. The incomplete file is removed.",
+        f"Free space, or set batch_config.storage.root to another folder. {_RESUMES}",
+    ),
     "AE-STOPPED": ErrorEntry(
         Category.STOPPED,
         "Stopped by a signal",

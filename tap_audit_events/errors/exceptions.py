@@ -86,13 +86,14 @@ class OutputError(AuditEventsError):
 
     Args:
         reason: the operating system's message, None if the target has closed the pipe.
+        code: key of `CATALOGUE`, if there is a reason.
     """
 
-    def __init__(self, reason: str | None = None) -> None:
+    def __init__(self, reason: str | None = None, code: str = "AE-OUTPUT") -> None:
         if reason is None:
             super().__init__("AE-TARGET")
         else:
-            super().__init__("AE-OUTPUT", f": {reason}")
+            super().__init__(code, f": {reason}")
 
 
 class StoppedError(AuditEventsError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
+from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
+
 _Property: TypeAlias = tuple[str, dict[str, Any]]
 
 
@@ -91,3 +93,35 @@ SCHEMA: Final[dict[str, Any]] = {
 Every common loader accepts it: it has only strings and objects, requires only the two keys, and has
 no ``enum``, ``$ref`` or ``anyOf``. Fields that are not in it are delivered too.
 """
+
+_DETAILS_AS_TEXT: Final[dict[str, Any]] = {
+    "type": ["string", "null"],
+    "description": "Metadata of the action, as JSON text. Its fields depend on the type of the"
+    " action.",
+}
+_RAW_EVENT_SCHEMA: Final[dict[str, Any]] = {
+    "type": ["string", "null"],
+    "description": "The whole event as JSON text, with every field that the service sent.",
+}
+
+
+def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, Any]:
+    """The schema of records of a shape.
+
+    Args:
+        shape: the shape.
+        base: a schema of the stream, perhaps from a catalog that was written for another shape.
+            What the shape does not determine is kept.
+    """
+    properties = {name: each for name, each in base["properties"].items() if name != RAW_EVENT}
+    action = properties.get("action", {})
+    if "details" in action.get("properties", {}):
+        inner = {**action["properties"]}
+        if shape.details_as_text:
+            inner["details"] = _DETAILS_AS_TEXT
+        elif "object" not in inner["details"].get("type", ()):
+            inner["details"] = SCHEMA["properties"]["action"]["properties"]["details"]
+        properties["action"] = {**action, "properties": inner}
+    if shape.has_raw_event:
+        properties[RAW_EVENT] = _RAW_EVENT_SCHEMA
+    return {**base, "properties": properties}

@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant, seconds_between
 from tap_audit_events.events.page import Page
+from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
 
 _Item = TypeVar("_Item")
 _NO_PAGE = Page()
+_AS_SENT = RecordShape()
 
 
 class Delivery:
@@ -23,6 +25,7 @@ class Delivery:
 
     Args:
         watermark: what earlier runs delivered.
+        shape: what its events become.
 
     Attributes:
         watermark: what this run and earlier ones delivered.
@@ -35,8 +38,9 @@ class Delivery:
         latest_seconds: how far before it the latest of them lies.
     """
 
-    def __init__(self, watermark: Watermark) -> None:
+    def __init__(self, watermark: Watermark, shape: RecordShape = _AS_SENT) -> None:
         self.watermark = watermark
+        self._shape = shape
         self.was_in_order = True
         self.had_empty_cursor = False
         self.delivered = self.repeats = self.outside = self.late = 0
@@ -58,11 +62,16 @@ class Delivery:
     def records(self) -> Iterator[dict[str, Any]]:
         """The page's records; each counts as written when the next one is requested."""
         for position in self._positions:
-            yield read_record(self._page.texts[position])
+            yield read_record(self._shape.apply(self._page.texts[position]))
             self._written += 1
 
-    def texts(self) -> Sequence[JsonText]:
+    def record_texts(self) -> Sequence[JsonText]:
         """The page's records as JSON; `all_written` counts them as written."""
+        texts = self.texts()
+        return texts if self._shape.is_plain else list(map(self._shape.apply, texts))
+
+    def texts(self) -> Sequence[JsonText]:
+        """The JSON text of each event that is delivered."""
         return _pick(self._page.texts, self._positions)
 
     def all_written(self) -> None:

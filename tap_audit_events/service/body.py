@@ -23,14 +23,15 @@ def read_body(response: Response, most_bytes: int) -> bytes:
         ContractError: it is larger than `most_bytes`.
     """
     length = _plain_length(response)
-    if length is not None and length <= most_bytes:
+    if length is None:
+        start = read_start(response, most_bytes + 1)
+        if len(start) <= most_bytes:
+            return start
+    elif length <= most_bytes:
         body: bytes = response.raw.read()  # twice as fast as in chunks, and bounded by `length`
         return body
-    body = b"" if length is not None else read_start(response, most_bytes + 1)
-    if length is not None or len(body) > most_bytes:
-        response.raw.close()  # the connection cannot be used again: the rest is not read
-        raise service_error("AE-TOO-LARGE", details=f"more than {most_bytes:,} bytes")
-    return body
+    response.raw.close()  # the connection cannot be used again: the rest is not read
+    raise service_error("AE-TOO-LARGE", details=f"more than {most_bytes:,} bytes")
 
 
 def read_start(response: Response, most_bytes: int) -> bytes:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 from requests import PreparedRequest, Request, Response, Session, exceptions
-from urllib3.exceptions import ProtocolError
+from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import RetryableError, ServiceError
@@ -144,10 +144,9 @@ class Client:
                 return response, read_body(
                     response, self._settings.max_response_megabytes * MEGABYTE
                 )
-            body = read_start(response, LARGEST_ERROR_BYTES + 1)
-            if len(body) > LARGEST_ERROR_BYTES:
-                response.raw.close()
-            return response, body[:LARGEST_ERROR_BYTES]
+            body = read_start(response, LARGEST_ERROR_BYTES)
+            response.raw.close()  # the rest is not read; without a rest, the connection stays open
+            return response, body
         except NETWORK_ERRORS as error:
             raise network_error(error) from None
 
@@ -210,12 +209,19 @@ class Client:
             "cursor": cursor,
         }
         given = {name: value for name, value in parameters.items() if value is not None}
-        return urlencode(given, quote_via=quote, safe="")
+        return urlencode(given, quote_via=quote)
 
 
 def _was_closed(error: exceptions.ConnectionError) -> bool:
     """Whether a connection broke; that none could be made is something else."""
-    return any(isinstance(argument, ProtocolError) for argument in error.args)
+    causes = map(_unwrapped, error.args)
+    return any(isinstance(cause, ProtocolError | ConnectionError) for cause in causes)
+
+
+def _unwrapped(error: object) -> object:
+    """What urllib3 wrapped: it blames the proxy if a connection through one breaks."""
+    reason = error.reason if isinstance(error, MaxRetryError) else error
+    return reason.original_error if isinstance(reason, ProxyError) else reason
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import io
 import socket
 import time
 from http.client import HTTPResponse
+from math import inf
 from typing import Any, Final
 
 from requests import Session
@@ -32,9 +33,8 @@ class _DeadlineReader(io.RawIOBase):
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
         self._raw = raw
         self._socket = sock
-        self._timeout_seconds = sock.gettimeout()
-        seconds = self._timeout_seconds or 0.0
-        self._deadline = time.monotonic() + DEADLINE_FACTOR * seconds if seconds else None
+        self._timeout_seconds = sock.gettimeout() or inf  # None if it may wait for ever
+        self._deadline = time.monotonic() + DEADLINE_FACTOR * self._timeout_seconds
 
     def readable(self) -> bool:
         return True
@@ -45,15 +45,14 @@ class _DeadlineReader(io.RawIOBase):
         Raises:
             TimeoutError: the deadline has passed, or no byte came in time.
         """
-        if self._deadline is not None and self._timeout_seconds is not None:
-            seconds_left = self._deadline - time.monotonic()
-            if seconds_left <= 0:
-                raise TimeoutError(
-                    f"the response was not complete after {DEADLINE_FACTOR}"
-                    f" x {self._timeout_seconds:g} s"
-                )
-            if seconds_left < self._timeout_seconds:
-                self._socket.settimeout(seconds_left)
+        seconds_left = self._deadline - time.monotonic()
+        if seconds_left <= 0:
+            raise TimeoutError(
+                f"the response was not complete after {DEADLINE_FACTOR}"
+                f" x {self._timeout_seconds:g} s"
+            )
+        if seconds_left < self._timeout_seconds:
+            self._socket.settimeout(seconds_left)
         count: int | None = self._raw.readinto(buffer)
         return count
 

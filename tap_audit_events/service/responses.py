@@ -65,7 +65,7 @@ def _message(body: bytes) -> str:
         error = json.loads(body)
         parts = [f"{key} {sanitize(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return f"body {sanitize(body.decode('utf-8', 'backslashreplace'))}"
+        return f"body {sanitize(body.decode(errors='backslashreplace'))}"
     return ", ".join(parts)
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, Protocol
 
 from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
@@ -27,6 +27,23 @@ STATE_INTERVAL_SECONDS: Final = 5.0
 STATE_SHARE: Final = 0.1
 """A STATE is written if it is small, or at most this share of the output since the last, or after
 this time."""
+
+
+class RecordOutput(Protocol):
+    """Where records go: into RECORD messages, or into batch files."""
+
+    @property
+    def state_is_due(self) -> bool:
+        """Whether STATE should be written, at the end of a page."""
+
+    def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
+        """Write records."""
+
+    def complete(self) -> None:
+        """Pass everything that was written on to the target, so that STATE may follow."""
+
+    def close(self) -> None:
+        """Remove what an error left incomplete."""
 
 
 class MessageWriter(GenericSingerWriter[bytes, Message]):
@@ -100,6 +117,12 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             begin = b'{"type":"RECORD","stream":%b,"record":' % self._encode(stream)
             end = b',"time_extracted":%b}\n' % self._encode(extracted_at)
             self._write(begin, (end + begin).join(texts), end)
+
+    def complete(self) -> None:
+        """Nothing: records are on their way as soon as they are written."""
+
+    def close(self) -> None:
+        """Nothing: stdout stays open."""
 
     def _write(self, *pieces: bytes, flush: bool = False) -> None:
         self._bytes_since_state += sum(map(len, pieces))

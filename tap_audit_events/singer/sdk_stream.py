@@ -63,8 +63,15 @@ class ExactStream(Stream):
         del context
 
     def get_batch_config(self, config: object) -> None:
-        """No BATCH messages: STATE would not follow the files that it covers."""
+        """No batches by the SDK: its STATE covers records whose files are not complete.
+
+        `BatchFiles` writes them.
+        """
         del config
+
+    def write_record(self, message: RecordMessage) -> None:
+        """Write a record of the SDK lane."""
+        self._tap.write_message(message)
 
     def get_record_counter(self, **options: Any) -> Counter:
         """One METRIC line at the end: the SDK's would count from zero again each minute."""
@@ -130,7 +137,8 @@ class ExactStream(Stream):
         """
         event_id = record["id"]  # a stream map may remove it
         try:
-            super()._write_record_message(record)
+            for message in self._generate_record_messages(record):
+                self.write_record(message)
         except RecursionError:
             raise service_error("AE-NESTING", details=f"event {sanitize(event_id)}") from None
 

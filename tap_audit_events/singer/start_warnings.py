@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, later
+from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
 from tap_audit_events.extraction.watermark import Watermark
 
 _WITHOUT_STATE = "To get them, run once without state into a target that updates by id."
@@ -38,6 +39,30 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
             f"Late events are read only from {brief(watermark.ids_from)} on: earlier runs kept no"
             " ids before that, and would repeat events. The whole lookback_seconds are covered"
             " again once the bookmark has moved on"
+        )
+
+
+def raw_event_warnings(
+    shape: RecordShape, deselected: Collection[str], *, has_maps: bool
+) -> Iterator[str]:
+    """Whether `raw_event` brings back what was left out on purpose.
+
+    Args:
+        shape: the shape of the records.
+        deselected: the fields that the catalog deselects.
+        has_maps: whether there are stream maps, which may remove or mask fields.
+    """
+    if not shape.has_raw_event or RAW_EVENT in deselected:
+        return
+    if deselected:
+        yield (
+            f"raw_event contains the whole event, also the deselected {', '.join(deselected)}:"
+            " set raw_event to false, or deselect raw_event, if they must not leave the service"
+        )
+    if has_maps:
+        yield (
+            "raw_event contains the event as it was before stream_maps: if they mask or remove"
+            " fields, remove raw_event there too"
         )
 
 

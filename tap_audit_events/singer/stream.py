@@ -7,22 +7,25 @@ from contextlib import closing
 from typing import Any
 
 from singer_sdk import Tap
-from singer_sdk.singerlib import Catalog
+from singer_sdk.singerlib import Catalog, RecordMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
 from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
-from tap_audit_events.config.settings import Settings
+from tap_audit_events.config.batch_config import read_batch_config
+from tap_audit_events.config.settings import Settings, shape_to_discover
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
+from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.instants import instant_of
-from tap_audit_events.events.schema import SCHEMA
+from tap_audit_events.events.schema import schema_of
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.summary import Report, bookmark_shown
 from tap_audit_events.runtime import Runtime
-from tap_audit_events.singer.messages import MessageWriter
+from tap_audit_events.singer.catalog import deselected
+from tap_audit_events.singer.messages import MessageWriter, RecordOutput
 from tap_audit_events.singer.sdk_stream import ExactStream
-from tap_audit_events.singer.start_warnings import start_warnings
+from tap_audit_events.singer.start_warnings import raw_event_warnings, start_warnings
 from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
 
 _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
@@ -46,12 +49,14 @@ class AuditEventsStream(ExactStream):
         writer: MessageWriter,
         settings: Callable[[], Settings],
     ) -> None:
-        super().__init__(tap, schema=SCHEMA, name=STREAM, now=runtime.now)
+        self._shape = shape_to_discover(tap.config)
+        super().__init__(tap, schema=schema_of(self._shape), name=STREAM, now=runtime.now)
         self.primary_keys = (PRIMARY_KEY,)
         self.replication_key = REPLICATION_KEY
         self._runtime = runtime
         self._writer = writer
         self._read_settings = settings
+        self._output: RecordOutput = writer
         self._delivery = Delivery(Watermark())
         self._report: Report | None = None
 
@@ -101,7 +106,11 @@ class AuditEventsStream(ExactStream):
         """Each page of this run's range, to be written; STATE follows if it is due."""
         watermark = self._read_watermark()
         now = instant_of(self._runtime.now())
-        for warning in start_warnings(watermark, self._read_settings(), now):
+        hidden = [".".join(path) for path in deselected(self.mask)]
+        for warning in (
+            *start_warnings(watermark, self._read_settings(), now),
+            *raw_event_warnings(self._shape, hidden, has_maps=bool(self.config.get("stream_maps"))),
+        ):
             self.logger.warning("%s", warning)
         reader = self._new_reader(watermark)
         self._delivery = reader.delivery
@@ -117,7 +126,7 @@ class AuditEventsStream(ExactStream):
                 yield delivery
                 report.page(delivery)
                 delivery.finish()
-                if self._writer.state_is_due:
+                if self._output.state_is_due:
                     self._write_checkpoint()
         self._keep_bookmark()
         report.done(
@@ -181,11 +190,24 @@ class AuditEventsStream(ExactStream):
             )
             self.stream_state.update(bookmark)
 
+    def _write_state_message(self) -> None:
+        """Write STATE behind all records that it covers, also if it is unchanged."""
+        self._output.complete()
+        super()._write_state_message()
+
     # Records
+
+    def write_record(self, message: RecordMessage) -> None:
+        """Write a record of the SDK lane."""
+        if self._output is self._writer:
+            super().write_record(message)
+        else:
+            self._output.write_records(message.stream, [encode(message.record)], self._now())
 
     def _sync_records(self, context: Any = None, *, write_messages: bool = True) -> Any:
         """Write the records by one of two lanes; STATE covers them even if that ends early."""
         try:
+            self._output = self._new_output()
             if write_messages and self.is_verbatim:
                 self._write_pages()
             else:
@@ -197,15 +219,25 @@ class AuditEventsStream(ExactStream):
             self._write_checkpoint()
             raise
         finally:
+            self._output.close()
             if self._report is not None:
                 self._report.close()
+
+    def _new_output(self) -> RecordOutput:
+        config = read_batch_config(self.config.get("batch_config"))
+        if config is None:
+            return self._writer
+        from tap_audit_events.singer.batch_files import BatchFiles  # noqa: PLC0415 - few runs need it
+
+        page_size = self._read_settings().page_size
+        return BatchFiles(config, self._writer, logger=self.logger, page_size=page_size)
 
     def _write_pages(self) -> None:
         """The verbatim lane: events leave as the bytes they came in, a page at a time."""
         with self.get_record_counter(), self.get_sync_timer(), closing(self._pages()) as pages:
             for delivery in pages:
-                texts = delivery.texts()
-                self._writer.write_records(self.name, texts, self._runtime.now())
+                texts = delivery.record_texts()
+                self._output.write_records(self.name, texts, self._runtime.now())
                 delivery.all_written()
                 self.records_written += len(texts)
         self._write_state_message()

@@ -25,6 +25,7 @@ from singer_sdk.plugin_base import (
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events import STREAM
+from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.catalog_shape import check_catalog
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
@@ -34,6 +35,7 @@ from tap_audit_events.config.settings import (
     read_settings,
     register_secrets,
     settings_warnings,
+    shape_to_discover,
     token_warnings,
 )
 from tap_audit_events.config.state_shape import check_state, state_warnings
@@ -65,6 +67,7 @@ class TapAuditEvents(Tap):
         TapCapabilities.STATE,
         TapCapabilities.DISCOVER,
         PluginCapabilities.ABOUT,
+        PluginCapabilities.BATCH,
         PluginCapabilities.STREAM_MAPS,
         PluginCapabilities.FLATTENING,
         PluginCapabilities.STRUCTURED_LOGGING,
@@ -94,6 +97,21 @@ class TapAuditEvents(Tap):
             )
         ]
 
+    def setup_mapper(self) -> None:
+        """Set up the stream maps, for the shape of the records that the settings ask for.
+
+        A catalog may have been written for another shape.
+        """
+        from singer_sdk.singerlib import Schema
+
+        from tap_audit_events.events.schema import schema_of
+
+        catalog = self.input_catalog
+        if catalog is not None and (entry := catalog.get_stream(STREAM)):
+            shape = shape_to_discover(self.config)
+            entry.schema = Schema.from_dict(schema_of(shape, entry.schema.to_dict()))
+        super().setup_mapper()
+
     def load_state(self, state: dict[str, Any]) -> None:
         """Take the bookmarks of earlier runs.
 
@@ -120,6 +138,7 @@ class TapAuditEvents(Tap):
         ):
             self.logger.warning("%s", warning)
         self.settings = read_settings(self.config)
+        read_batch_config(self.config.get("batch_config"), access_token=self.settings.access_token)
         register_secret(self.settings.access_token)
         for warning in token_warnings(self.settings):
             self.logger.warning("%s", warning)

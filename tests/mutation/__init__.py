@@ -6,8 +6,14 @@ MODULES: Final = "MUTATION_MODULES"
 """The environment variable that names the modules in question, separated by spaces."""
 
 _PAGES = ("events/test_page",)
+_CLIENTS = (
+    "service/test_client_requests",
+    "service/test_client_responses",
+    "service/test_waits",
+    "service/test_client",
+    "service/test_secure_connection",
+)
 _INSTANTS = ("events/test_instants", "events/test_window")
-_SOCKETS = ("service/test_body", "service/test_client", "service/test_connection")
 
 TESTS_OF: Final = {
     "errors.redaction": ("errors/test_masking",),
@@ -33,12 +39,12 @@ TESTS_OF: Final = {
     ),
     "extraction.window_sizes": ("extraction/test_forecast", "extraction/test_plan"),
     "extraction.workers": ("extraction/test_workers",),
-    "service.adaptive_rate": ("service/test_adaptive_rate",),
+    "service.adaptive_rate": ("service/test_adaptive_rate", "service/test_adaptive_rate_runs"),
     "service.authenticator": ("service/test_authenticator",),
-    "service.body": _SOCKETS,
-    "service.client": ("service/test_waits", *_SOCKETS),
-    "service.connection": _SOCKETS,
-    "service.proxies": _SOCKETS,
+    "service.body": ("service/test_body",),
+    "service.client": _CLIENTS,
+    "service.connection": ("service/test_connection", "service/test_secure_connection"),
+    "service.proxies": ("service/test_proxy_urls",),
     "service.rate_limiter": ("service/test_rate_limiter",),
     "service.responses": ("service/test_responses",),
     "service.retries": ("service/test_retries",),

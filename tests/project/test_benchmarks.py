@@ -18,6 +18,7 @@ from benchmarks.candidates import CANDIDATES, Job
 from benchmarks.displaced import PAGE_SIZES, SHAPES, cases, run_displaced
 from benchmarks.figures import Figures
 from benchmarks.lines import CORE, WHOLE, count_lines
+from benchmarks.loading import BATCHES, RECORDS
 from benchmarks.report import CHARTS, PAGE, charts, page
 from benchmarks.results import (
     DEFAULT_REPETITIONS,
@@ -25,6 +26,7 @@ from benchmarks.results import (
     Content,
     DisplacedCase,
     DisplacedRun,
+    Load,
     Results,
     Sample,
     load,
@@ -34,7 +36,7 @@ from benchmarks.sandbox import Sandbox, start_sandbox
 from benchmarks.shapes import SHAPES as ALL_SHAPES
 from benchmarks.shapes import times
 from benchmarks.suite import scenarios
-from benchmarks.tables import PARTS, note, simplicity_table, targets_table
+from benchmarks.tables import PARTS, loads_table, note, simplicity_table, targets_table
 from benchmarks.targets import Target, targets
 
 EVENTS = 2500
@@ -87,6 +89,7 @@ def invented_results() -> Results:
         checks=[Check("quiet", name, 1, 1, 100) for name in CANDIDATES],
         samples=samples,
         displaced=displaced,
+        loads=[Load(RECORDS, 1, 30_000, 18.0), Load(BATCHES, 1, 30_000, 6.0)],
     )
 
 
@@ -133,6 +136,13 @@ def test_a_figure_without_a_bound_is_only_shown() -> None:
 
     assert all_targets()[text].holds is None
     assert f"| {text} |  | 100.0 times |  |" in targets_table(Figures(invented_results()))
+
+
+def test_batch_files_are_compared_with_records() -> None:
+    """By the time of whole loads."""
+    text = "events/s into PostgreSQL by batch files against RECORD messages, start-up included"
+    assert all_targets()[text].measured == 3.0
+    assert "| batch files | 30,000 | 6.0 | 5,000 |" in loads_table(Figures(invented_results()))
 
 
 def test_requests_are_compared_with_those_of_a_sequential_run() -> None:

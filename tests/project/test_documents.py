@@ -19,7 +19,14 @@ from tests.running import settings_for
 README = (PROJECT / "README.md").read_text()
 ERRORS = (PROJECT / "docs" / "errors.md").read_text()
 LOADER = INSTALLED / "loaders" / "target-jsonl" / "venv" / "bin"
-ELSEWHERE = ("make ", "export ", "meltano ", "pip install")  # run by make, CI and test_meltano.py
+ELSEWHERE = (
+    "make ",
+    "export ",
+    "meltano ",
+    "pip install",
+    "pipx ",
+    "uv tool ",
+)  # run by make, CI and test_meltano.py
 
 
 def generate_module() -> ModuleType:
@@ -50,6 +57,7 @@ def shape(printed: str) -> list[str]:
 @pytest.mark.parametrize(
     ("page", "name", "function"),
     [
+        ("README.md", "record", "record"),
         ("README.md", "settings", "settings_table"),
         ("docs/errors.md", "line", "error_line"),
         ("docs/errors.md", "errors", "error_sections"),

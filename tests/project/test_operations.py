@@ -127,8 +127,9 @@ def test_the_metrics_are_those_of_a_run(service: Service, sync: Sync) -> None:
 
 
 def alert(name: str, log: str, folder: Path) -> str:
-    """What an alert prints; its exit code is 1 where it prints, else 0."""
-    (folder / "tap.log").write_text(log)
+    """What an alert prints; its exit code is 1 if it prints, else 0."""
+    for name_of_log in ("tap.log", "last-run.log"):
+        (folder / name_of_log).write_text(log)
     command = block("alert", name).removeprefix("$ ")
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False
@@ -154,8 +155,18 @@ def test_the_alert_for_nothing_new_reads_a_real_log(
     """Events of long ago are too long ago; those of a minute ago are not."""
     service.add(TEN_EVENTS)
     assert alert("silent", sync().log, tmp_path).startswith("nothing new for ")
-    assert alert("silent", a_log((5, 9000.5), (5, 60.25)), tmp_path) == ""
-    assert alert("silent", a_log((5, 60.25), (0, 9000.5)), tmp_path) != ""
+    assert alert("silent", a_log((5, 60.25)), tmp_path) == ""
+    assert alert("silent", a_log((0, 9000.5)), tmp_path) != ""
+
+
+def test_a_run_that_failed_at_its_start_is_not_good_news(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """It writes no metric, and the alert does not read an old one."""
+    failed = sync(page_size=0)
+    assert metrics(failed) == {}
+    assert "an unknown number of s" in alert("silent", failed.log, tmp_path)
+    assert service.requests == []
 
 
 @pytest.mark.parametrize(
@@ -203,7 +214,7 @@ def test_the_alerts_read_a_structured_log(
 def test_the_script_keeps_the_state_and_the_exit_code(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Run after run, each event is written once, also where one fails in its midst."""
+    """Run after run, each event is written once, also if one fails halfway; its log is rotated."""
     (tmp_path / "run.sh").write_text(block("script", "run.sh"))
     (tmp_path / "config.json").write_text(json.dumps(settings | {"page_size": 5, "concurrency": 1}))
     target = tmp_path / "target-jsonl"
@@ -227,4 +238,10 @@ def test_the_script_keeps_the_state_and_the_exit_code(
     assert codes == [1, 0, 0, 0]
     rows = (tmp_path / "rows.txt").read_text().split()
     assert rows == [event["id"] for event in (*TEN_EVENTS, an_event(id="08:00:10"))]
-    assert "AE-403: " in (tmp_path / "tap.log").read_text()
+    log = (tmp_path / "tap.log").read_text()
+    assert "AE-403: " in log
+    assert "AE-403: " not in (tmp_path / "last-run.log").read_text()
+    (tmp_path / "tap.log").write_text(log + "x" * 10_000_000)
+    assert run_script() == 0
+    assert (tmp_path / "tap.log.1").stat().st_size > 10_000_000
+    assert (tmp_path / "tap.log").read_text() == (tmp_path / "last-run.log").read_text()

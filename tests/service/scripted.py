@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,20 +23,40 @@ EMPTY_PAGE = b'{"auditEvents": []}'
 Headers = tuple[str, ...]
 
 
+@dataclass
+class Scripted:
+    """A running service.
+
+    Attributes:
+        heard: the first line of each request.
+        headers: the headers of each request.
+        connections: how many there were.
+    """
+
+    base_url: str
+    heard: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    connections: int = 0
+
+
 class Peer:
     """The service's side of one connection."""
 
-    def __init__(self, connection: socket.socket, heard: list[str]) -> None:
+    def __init__(self, connection: socket.socket, service: Scripted) -> None:
         self._socket = connection
         self._file = connection.makefile("rb")
-        self._heard = heard
+        self._service = service
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
 
     def hear(self) -> bool:
         """Read a request; whether there was one."""
-        lines = list(iter(self._file.readline, b"\r\n"))[:1] if self._file.peek(1) else []
-        self._heard += [line.decode() for line in lines]
-        return bool(lines)
+        if not self._file.peek(1):
+            return False
+        line, *headers = [line.decode() for line in iter(self._file.readline, b"\r\n")]
+        self._service.heard.append(line)
+        pairs = (header.rstrip().split(": ", 1) for header in headers)
+        self._service.headers.append(dict(pairs))
+        return True
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
@@ -65,36 +86,30 @@ def keeps_open(peer: Peer) -> None:
         peer.respond()
 
 
-@dataclass
-class Scripted:
-    """A running service.
-
-    Attributes:
-        heard: the first line of each request.
-        connections: how many there were.
-    """
-
-    base_url: str
-    heard: list[str] = field(default_factory=list)
-    connections: int = 0
-
-
 @contextmanager
-def scripted_service(*scripts: Script) -> Iterator[Scripted]:
-    """Serve each connection with the next script; the last one serves all others too."""
+def scripted_service(*scripts: Script, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
+    """Serve each connection with the next script; the last one serves all others too.
+
+    With `tls`, the service is ``localhost``, and encrypts.
+    """
     listener = socket.create_server(("127.0.0.1", 0))
-    service = Scripted(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    origin = "https://localhost" if tls else "http://127.0.0.1"
+    service = Scripted(f"{origin}:{listener.getsockname()[1]}")
     threads: list[threading.Thread] = []
     open_connections: list[socket.socket] = []
 
     def serve(connection: socket.socket, script: Script) -> None:
         with connection, suppress(OSError):
-            script(Peer(connection, service.heard))
+            script(Peer(connection, service))
 
     def listen() -> None:
         with suppress(OSError):
             while True:
                 connection, _ = listener.accept()
+                if tls:
+                    connection = tls.wrap_socket(  # reading makes the handshake
+                        connection, server_side=True, do_handshake_on_connect=False
+                    )
                 script = scripts[min(service.connections, len(scripts) - 1)]
                 service.connections += 1
                 open_connections.append(connection)
@@ -127,6 +142,13 @@ class LoggedLines(logging.Logger):
         self.lines.append(record.getMessage())
 
 
+class NoWaits(RateLimiter):
+    """Does not wait before a retry."""
+
+    def pause(self, seconds: float) -> None:
+        super().pause(0.0)
+
+
 @dataclass
 class ClientOfService:
     """A client, and what it goes through."""
@@ -148,6 +170,6 @@ def client_of(service: Scripted, **settings: Any) -> ClientOfService:
         "access_token": "acme_pat_scripted",
         "max_retries": 0,
     }
-    limiter, logger = RateLimiter(4), LoggedLines()
+    limiter, logger = NoWaits(4), LoggedLines()
     client = Client(read_settings(given | settings), new_session, limiter=limiter, logger=logger)
     return ClientOfService(client, limiter, logger)

@@ -1,8 +1,11 @@
 """Connections that the service closes while they are idle, and connections that fail."""
 
 import json
+import socket
+from typing import Any
 
 import pytest
+import urllib3
 
 from tap_audit_events.errors.exceptions import RetryableError
 from tests.builders import an_event
@@ -113,14 +116,45 @@ def keeps_twice_then_breaks(peer: Peer) -> None:
     peer.hear()
 
 
-def test_a_refused_connection_is_not_replaced() -> None:
+@pytest.fixture
+def attempts(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How many seconds each attempt to connect may take."""
+    attempts: list[float] = []
+
+    def create_connection(address: Any, timeout: float, *_: Any, **__: Any) -> socket.socket:
+        attempts.append(timeout)
+        return socket.create_connection(address, timeout)
+
+    monkeypatch.setattr(urllib3.util.connection, "create_connection", create_connection)
+    return attempts
+
+
+def test_a_refused_connection_is_not_replaced(attempts: list[float]) -> None:
     """That none can be made is not the same as one that was closed."""
     with scripted_service(serves_once) as service:
         client = client_of(service)
         client.fetch()
     with pytest.raises(RetryableError, match="AE-CONNECTION"):
         client.fetch()
-    assert client.limiter.requests == 2
+    assert len(attempts) == 2
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3])
+def test_each_wait_may_last_for_the_timeout_of_the_settings(
+    seconds: float, attempts: list[float]
+) -> None:
+    """The wait for a connection, and each wait on bytes."""
+    with scripted_service(hears_only) as service, pytest.raises(RetryableError) as raised:
+        client_of(service, request_timeout_seconds=seconds).fetch()
+    assert raised.value.code == "AE-TIMEOUT"
+    assert f"Read timed out. (read timeout={seconds})" in raised.value.details
+    assert attempts == [seconds]
+
+
+def hears_only(peer: Peer) -> None:
+    """Sends nothing."""
+    while peer.hear():
+        pass
 
 
 def test_a_response_that_is_cut_costs_a_retry() -> None:

@@ -3,7 +3,8 @@
 import io
 import socket
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import cast
 
 import pytest
@@ -59,7 +60,7 @@ def test_a_response_without_end_is_a_timeout(
         scripted_service(dripping(start, piece)) as service,
         pytest.raises(RetryableError) as raised,
     ):
-        client_of(service, request_timeout_seconds=1).fetch()
+        client_of(service, request_timeout_seconds=0.6).fetch()
     assert raised.value.code == "AE-TIMEOUT"
 
 
@@ -101,27 +102,43 @@ def test_each_response_of_a_connection_has_its_own_deadline(
     assert clock.now > 2 * 60 * connection.DEADLINE_FACTOR
 
 
-@pytest.mark.parametrize(("reads", "is_in_time"), [(14, True), (15, False)])
+@contextmanager
+def readable_bytes(
+    count: int, timeout_seconds: float | None
+) -> Iterator[tuple[connection._DeadlineReader, socket.socket]]:
+    """A reader of a socket at which so many bytes have arrived, and the socket."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.settimeout(timeout_seconds)
+        theirs.sendall(b"x" * count)
+        raw = cast("io.RawIOBase", ours.makefile("rb", buffering=0))
+        with closing(connection._DeadlineReader(raw, ours)) as reader:
+            yield reader, ours
+
+
+@pytest.mark.parametrize(("seconds", "reads"), [(0.7, 14), (1.0, 9), (2.5, 3), (9.9, 1)])
 def test_a_response_may_take_ten_times_the_timeout(
-    reads: int, is_in_time: bool, monkeypatch: pytest.MonkeyPatch
+    seconds: float, reads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bytes are read until then; the last read waits only for what is left."""
     assert connection.DEADLINE_FACTOR == 10
-    monkeypatch.setattr(connection, "time", Time(0.7))
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.settimeout(1.0)
-        raw = cast("io.RawIOBase", ours.makefile("rb", buffering=0))
-        with closing(connection._DeadlineReader(raw, ours)) as reader:
-            theirs.sendall(b"x" * reads)
-            try:
-                for _ in range(reads):
-                    assert reader.readinto(bytearray(1)) == 1
-            except TimeoutError:
-                assert not is_in_time
-            else:
-                assert is_in_time
-        assert 0 < (ours.gettimeout() or 0) < 1
+    monkeypatch.setattr(connection, "time", Time(seconds))
+    with readable_bytes(reads + 1, timeout_seconds=1.0) as (reader, ours):
+        for number in range(1, reads + 1):
+            assert reader.readinto(bytearray(1)) == 1
+            assert ours.gettimeout() == pytest.approx(min(1.0, 10 - seconds * number))
+        message = "the response was not complete after 10 x 1 s"
+        with pytest.raises(TimeoutError, match=message):
+            reader.readinto(bytearray(1))
+
+
+def test_a_connection_without_timeout_has_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times for ever is for ever."""
+    monkeypatch.setattr(connection, "time", Time(1e9))
+    with readable_bytes(3, timeout_seconds=None) as (reader, ours):
+        for _ in range(3):
+            assert reader.readinto(bytearray(1)) == 1
+        assert ours.gettimeout() is None
 
 
 @pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])

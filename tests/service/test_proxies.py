@@ -1,15 +1,10 @@
 """The network as it is set up: proxies and certificate bundles, by the usual variables."""
 
-import contextlib
 import http.server
 import json
-import select
-import socket
-import socketserver
 import ssl
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +14,9 @@ import trustme
 from tests.builders import ORGANIZATION_ID, an_event
 from tests.errors.test_errors import only_error
 from tests.running import Run, run
+from tests.service.proxy import Proxy, connect_proxy, serving
 
 TOKEN = "acme_pat_for-the-service-alone"
-
-
-@contextlib.contextmanager
-def serving(server: socketserver.BaseServer) -> Iterator[int]:
-    """The server's port, in a thread of its own."""
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    port: int = server.server_address[1]  # type: ignore[index, assignment]
-    yield port
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 @pytest.fixture(autouse=True)
@@ -93,47 +77,11 @@ def service(tmp_path: Path) -> Iterator[Service]:
         yield Service(port, path, tokens, pages)
 
 
-@dataclass
-class Proxy:
-    """What a proxy was asked for, and every byte that clients sent through it."""
-
-    port: int = 0
-    asked: list[str] = field(default_factory=list)
-    seen: bytes = b""
-
-
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
-    """A proxy that knows CONNECT alone."""
-    noted = Proxy()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_CONNECT(self) -> None:
-            noted.asked.append(f"{self.requestline}\n{self.headers}")
-            host, _, port = self.path.partition(":")
-            with socket.create_connection((host, int(port))) as service:
-                self.send_response(200)
-                self.end_headers()
-                self._pass_on(service)
-            self.close_connection = True
-
-        def _pass_on(self, service: socket.socket) -> None:
-            ends = {self.connection: service, service: self.connection}
-            while True:
-                for end in select.select(list(ends), [], [])[0]:
-                    data = end.recv(65536)
-                    if not data:
-                        return
-                    if end is self.connection:
-                        noted.seen += data
-                    ends[end].sendall(data)
-
-        def log_message(self, *_: object) -> None:
-            """Quiet."""
-
-    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
-        noted.port = port
-        yield noted
+    """A proxy of its own for each test."""
+    with connect_proxy() as proxy:
+        yield proxy
 
 
 def run_with(service: Service, **environment: str) -> Run:

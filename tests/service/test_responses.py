@@ -4,6 +4,7 @@ import json
 import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 
 import pytest
 from requests import exceptions
@@ -165,3 +166,25 @@ def test_each_failure_of_the_network_has_its_code(
     found = network_error(error)
     assert found.code == code
     assert found.details.startswith(details)
+
+
+@pytest.mark.parametrize(
+    "bundle", ["", "text", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"]
+)
+def test_a_bundle_without_a_certificate_is_an_error_of_the_certificate(
+    bundle: str, tmp_path: Path
+) -> None:
+    """It is not retried, as it will not change."""
+    path = tmp_path / "bundle.pem"
+    path.write_text(bundle)
+    with pytest.raises(ssl.SSLError) as raised:
+        ssl.create_default_context(cafile=str(path))
+    found = network_error(wrapped(raised.value, exceptions.SSLError))
+    assert (type(found), found.code) == (RefusedError, "AE-CERTIFICATE")
+    assert found.details.startswith("SSLError: '[X509")
+
+
+def test_any_other_failure_of_tls_is_one_of_the_connection() -> None:
+    """It is retried: the connection may have been broken."""
+    found = network_error(wrapped(ssl.SSLError(1, "bad record"), exceptions.SSLError))
+    assert (type(found), found.code) == (RetryableError, "AE-CONNECTION")

@@ -19,6 +19,7 @@ SERVICE_FAULTS: Final = ("empty", "short", "expire", "null-cursor")
 ENDS: Final = ("killed", "stopped", "pipe closed")
 ACTION_TYPES: Final = ("workspace_create", "user_login", "channel_delete")
 EARLY_RETRY_AFTER_SECONDS: Final = 10
+BATCHES: Final = "memory://batches"
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ def draw(seed: int, *, uses_threads: bool = False) -> History:
     rng = random.Random(seed)
     is_large = rng.random() < 0.2
     changes = rng.random() < 0.4
-    settings = _settings(rng, is_large=is_large)
+    settings = _settings(rng, is_large=is_large) | _batches(random.Random(f"batches of {seed}"))
     count = rng.randint(60, 300) if is_large else rng.randint(0, 40)
     ats = sorted(rng.uniform(0, SPAN_SECONDS) for _ in range(rng.randint(1, 6 if changes else 4)))
     runs = [_run(rng, at, settings, changes=changes, is_large=is_large) for at in ats]
@@ -157,6 +158,16 @@ def _settings(rng: random.Random, *, is_large: bool) -> dict[str, Any]:
         "concurrency": rng.choice([2, 4, 8] if is_large else [1, 2, 4, 8]),
         "max_retries": rng.choice([0, 2, 8]),
     }
+
+
+def _batches(rng: random.Random) -> dict[str, Any]:
+    """Whether records go into batch files, and how many into each."""
+    if rng.random() < 0.7:
+        return {}
+    encoding = {"format": "jsonl", "compression": rng.choice(["gzip", "none"])}
+    storage = {"root": BATCHES}
+    batch_size = rng.choice([1, 3, 10, 10_000])
+    return {"batch_config": {"encoding": encoding, "storage": storage, "batch_size": batch_size}}
 
 
 def _run(

@@ -137,6 +137,14 @@ class PlayedRun:
         seconds: int = self.planned.settings["lookback_seconds"]
         return seconds
 
+    @property
+    def most_without_state(self) -> int:
+        """Records between two small STATEs: those of a page, or of a batch file."""
+        settings = self.planned.settings
+        batch_size: int = settings.get("batch_config", {}).get("batch_size", 0)
+        page_size: int = settings["page_size"]
+        return max(page_size, batch_size)
+
     @cached_property
     def start_date(self) -> Instant:
         text = self.planned.settings.get("start_date")
@@ -332,8 +340,7 @@ class Judge:
             self._judge_covered(run, each)
             if length_before < SMALL_STATE_BYTES:
                 records = count - arrived_before
-                page_size = run.planned.settings["page_size"]
-                assert records <= page_size, f"{records} records without a STATE"
+                assert records <= run.most_without_state, f"{records} records without a STATE"
             before, arrived_before, length_before = each, count, length
 
     def _judge_passed(

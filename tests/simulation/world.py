@@ -1,5 +1,6 @@
 """The world around a simulated run: clock, service, pipe and target; nothing waits for real."""
 
+import gzip
 import json
 import random
 import threading
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import requests
 from requests.adapters import BaseAdapter
 from singer_sdk.singerlib import Message
+from upath import UPath
 from urllib3.exceptions import ProtocolError
 
 from tap_audit_events.events.exact_json import JsonText
@@ -170,13 +172,27 @@ class Target:
     def _receive(self, message: dict[str, Any], length: int) -> None:
         self.last_kind = message["type"]
         if message["type"] == "RECORD":
-            self.arrived.append(message["record"])
-            kept = self._pending if self._commits_at_state else self.records
-            kept.append(message["record"])
+            self._keep(message["record"])
+        elif message["type"] == "BATCH":
+            self._load(message)
         elif message["type"] == "STATE":
             self.records += self._pending
             self._pending = []
             self.states.append((message["value"], length, len(self.arrived)))
+
+    def _keep(self, record: dict[str, Any]) -> None:
+        self.arrived.append(record)
+        (self._pending if self._commits_at_state else self.records).append(record)
+
+    def _load(self, message: dict[str, Any]) -> None:
+        """Load the files of a BATCH message, and remove them."""
+        for url in message["manifest"]:
+            content = UPath(url).read_bytes()
+            UPath(url).unlink()
+            is_compressed = message["encoding"]["compression"] == "gzip"
+            lines = (gzip.decompress(content) if is_compressed else content).splitlines()
+            for line in lines:
+                self._keep(json.loads(line))
 
     @property
     def ids(self) -> Counter[str]:

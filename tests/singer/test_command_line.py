@@ -84,7 +84,7 @@ def test_about_describes_the_settings_without_any(form: list[str]) -> None:
 
 
 def test_about_as_json_lists_settings_and_what_the_tap_can_do() -> None:
-    """BATCH and ACTIVATE_VERSION are not among it."""
+    """ACTIVATE_VERSION is not among it."""
     about = json.loads(run(None, "--about", "--format=json").raise_for_exit_code().stdout)
     assert about["settings"]["properties"].keys() >= SETTINGS_SCHEMA["properties"].keys()
     assert about["capabilities"] == [
@@ -92,6 +92,7 @@ def test_about_as_json_lists_settings_and_what_the_tap_can_do() -> None:
         "state",
         "discover",
         "about",
+        "batch",
         "stream-maps",
         "schema-flattening",
         "structured-logging",
@@ -175,11 +176,10 @@ def test_flattening_flattens(service: Service, sync: Sync) -> None:
     assert "actor__email" in done.messages[0]["schema"]["properties"]
 
 
-def test_batches_and_versions_are_not_written(service: Service, sync: Sync) -> None:
-    """Settings of the SDK that this tap does not offer are no settings."""
+def test_versions_are_not_written(service: Service, sync: Sync) -> None:
+    """A setting of the SDK that this tap does not offer is not a setting."""
     service.add(THREE_EVENTS)
-    batch = {"encoding": {"format": "jsonl"}, "storage": {"root": "file:///tmp"}}
-    done = sync(batch_config=batch, emit_activate_version_messages=True).raise_for_exit_code()
+    done = sync(emit_activate_version_messages=True).raise_for_exit_code()
     assert len(done.records) == 3
     assert {m["type"] for m in done.messages} == {"SCHEMA", "RECORD", "STATE"}
-    assert len(done.warnings) == 2
+    assert len(done.warnings) == 1

@@ -1,0 +1,120 @@
+"""The setting ``batch_config``: whether, where and how records are written into batch files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tap_audit_events.config import validators
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+
+DEFAULT_EVENTS: Final = 10_000
+"""Events in a batch file, as the SDK's default. A target may hold a file in memory as a whole."""
+
+LOCAL: Final = "file://"
+"""How the URL of a local folder begins."""
+
+_MOST_EVENTS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchConfig:
+    """How batch files are written; the SDK defines the names.
+
+    Attributes:
+        compression: ``gzip`` or ``none``.
+        root: URL of the folder for the files, without a slash at its end.
+        prefix: beginning of the files' names.
+        parameters: options of a file system that is not local, for `fsspec`.
+        batch_size: most events in a file.
+    """
+
+    compression: str
+    root: str
+    prefix: str
+    parameters: Mapping[str, Any]
+    batch_size: int
+
+
+def read_batch_config(value: Any, *, access_token: str = "") -> BatchConfig | None:
+    """Check ``batch_config``; None if it is unset or null.
+
+    Args:
+        value: the setting.
+        access_token: must not be a part of the files' names.
+
+    Raises:
+        SettingsError: one line for each thing to fix.
+    """
+    if value is None:
+        return None
+    problems: list[str] = []
+    given = _object(value, "batch_config", ("encoding", "storage", "batch_size"), problems)
+    encoding = _object(
+        given.get("encoding"), "batch_config.encoding", ("format", "compression"), problems
+    )
+    storage = _object(
+        given.get("storage"), "batch_config.storage", ("root", "prefix", "params"), problems
+    )
+
+    def read(parent: Mapping[str, Any], path: str, validate: Callable[[Any], Any]) -> Any:
+        found = parent.get(path.rpartition(".")[2])
+        try:
+            return validate(found)
+        except ValueError as error:
+            problems.append(f"batch_config.{path} {error}")
+            return None
+
+    read(encoding, "encoding.format", validators.one_of("jsonl"))
+    config = BatchConfig(
+        compression=read(encoding, "encoding.compression", _compression),
+        root=read(storage, "storage.root", _root),
+        prefix=read(storage, "storage.prefix", _prefix),
+        parameters=storage.get("params") or {},
+        batch_size=read(given, "batch_size", _batch_size),
+    )
+    if access_token and access_token.lower() in f"{config.root} {config.prefix}".lower():
+        problems.append("batch_config.storage contains the access token: remove it there")
+    if problems:
+        raise SettingsError(problems)
+    return config
+
+
+def _object(
+    value: Any, path: str, names: tuple[str, ...], problems: list[str]
+) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        problems.append(f"{path} must be an object with {', '.join(names)}")
+        return {}
+    problems.extend(
+        f"{path} has no setting {sanitize(str(name), 60)}: it has {', '.join(names)}"
+        for name in value
+        if name not in names
+    )
+    return value
+
+
+def _compression(value: Any) -> str:
+    return "none" if value is None else validators.one_of("gzip", "none")(value)
+
+
+def _root(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("must be a folder, for example file:///var/lib/audit-events/batches")
+    if "://" in value:
+        return value.rstrip("/")
+    return f"{LOCAL}{os.path.abspath(os.path.expanduser(value))}"  # noqa: PTH100, PTH111
+
+
+def _prefix(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value.isprintable() or {"/", "\\"} & {*value}:
+        raise ValueError("must be the beginning of a file name; folders belong into storage.root")
+    return value
+
+
+def _batch_size(value: Any) -> int:
+    return DEFAULT_EVENTS if value is None else validators.integer(1, _MOST_EVENTS)(value)

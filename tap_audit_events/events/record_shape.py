@@ -1,0 +1,79 @@
+"""The shape of a record: the event, if wanted with its open parts as JSON text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from tap_audit_events.errors.exceptions import service_error
+from tap_audit_events.events.exact_json import JsonText, encode, excerpt
+
+RAW_EVENT: Final = "raw_event"
+"""The property that holds the whole event."""
+
+_NULL: Final = "null"
+
+_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class RecordShape:
+    """What is changed in an event before it becomes a record. By default, nothing.
+
+    Every other value keeps the bytes in which the service sent it.
+
+    Attributes:
+        details_as_text: ``action.details`` becomes a string that contains its JSON text. A missing
+            or null value stays as it is.
+        has_raw_event: a further property ``raw_event`` holds the whole event as JSON text.
+    """
+
+    details_as_text: bool = False
+    has_raw_event: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the record is the event."""
+        return not (self.details_as_text or self.has_raw_event)
+
+    def apply(self, text: JsonText) -> JsonText:
+        """The JSON text of the record for an event.
+
+        Args:
+            text: the event's JSON text, an object on one line.
+
+        Raises:
+            ContractError: it is nested too deeply to be read.
+        """
+        if self.is_plain:
+            return text
+        try:
+            return self._shaped(text)
+        except RecursionError:
+            raise service_error("AE-NESTING", details=excerpt(text)) from None
+
+    def _shaped(self, text: JsonText) -> bytes:
+        fields = _decode_fields(text)
+        record: dict[str, object] = {**fields}
+        if self.details_as_text and "action" in fields:
+            record["action"] = _with_details_as_text(fields["action"])
+        if self.has_raw_event:
+            record[RAW_EVENT] = _as_string(text)
+        return encode(record)
+
+
+def _with_details_as_text(action: JsonText) -> object:
+    """The action with its details as text; the same if it has none, or is not an object."""
+    try:
+        fields = _decode_fields(action)
+    except msgspec.ValidationError:
+        return action
+    if "details" in fields and (details := _as_string(fields["details"])) != _NULL:
+        return fields | {"details": details}
+    return action
+
+
+def _as_string(text: JsonText) -> str:
+    return bytes(text).decode()

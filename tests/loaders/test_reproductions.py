@@ -1,0 +1,51 @@
+"""The commands of `docs/loaders.md` that show what is wrong with a loader do what the page says."""
+
+import os
+import re
+import subprocess
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.loaders.loader import environment_of
+from tests.loaders.pipeline import PROJECT
+
+PAGE = (PROJECT / "docs" / "loaders.md").read_text()
+BLOCKS = re.findall(r"<!-- run: (\S+) -->\n *```console\n(.*?)\n *```", PAGE, re.DOTALL)
+
+
+def commands(block: str) -> list[tuple[str, list[str]]]:
+    """Each command of a console, with the lines that it prints."""
+    found: list[tuple[str, list[str]]] = []
+    for line in textwrap.dedent(block).splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+@pytest.mark.loaders
+@pytest.mark.parametrize(("package", "block"), BLOCKS)
+def test_the_page_shows_what_happens(package: str, block: str, tmp_path: Path) -> None:
+    """A loader that is repaired turns this red."""
+    path = f"{environment_of(package)}:{os.environ['PATH']}"
+    for command, printed in commands(block):
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": path},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if printed:
+            assert all(line in done.stdout + done.stderr for line in printed), done.stderr
+        else:
+            assert (done.stdout, done.returncode) == ("", 0), done.stderr
+
+
+def test_the_page_has_blocks_to_run() -> None:
+    assert len(BLOCKS) >= 5

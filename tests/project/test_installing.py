@@ -1,0 +1,129 @@
+"""What the README and `docs/getting-started.md` say about installing and first steps is true."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.sandbox import Service, generate, serve
+from tests.integrations.pipeline import NOON, PROJECT
+from tests.project.pages import Section, sections, shell
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+
+URL = re.compile(r"git\+https://\S+\.git")
+README = Section((PROJECT / "README.md").read_text())
+INSTALLS = [command for command in README.commands if URL.search(command)]
+PAGE = sections("getting-started.md")
+TOKEN_FILE = "token.txt"
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """A home of its own for everything that is installed."""
+    programs = [tmp_path / "bin", tmp_path / ".local" / "bin", PROJECT / ".tools" / "uv" / "bin"]
+    inherited = {name: text for name, text in os.environ.items() if "VIRTUAL_ENV" not in name}
+    return inherited | {
+        "HOME": str(tmp_path),
+        "PATH": ":".join([*map(str, programs), os.environ["PATH"]]),
+        "UV_TOOL_DIR": str(tmp_path / "tools"),
+        "UV_TOOL_BIN_DIR": str(tmp_path / "bin"),
+        "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv")),
+        "UV_PYTHON": sys._base_executable,  # type: ignore[attr-defined]
+    }
+
+
+def pinned(command: str, folder: Path) -> dict[str, str]:
+    """Variables with the versions of `requirements/`, without the hashes that a URL cannot have."""
+    name = "target-jsonl" if "target-jsonl" in command else "dev"
+    pins = (PROJECT / "requirements" / f"{name}.txt").read_text()
+    constraints = folder / f"{name}.txt"
+    constraints.write_text("\n".join(re.findall(r"^[^\s#]+==[^\\\n]+", pins, re.MULTILINE)))
+    return {"UV_CONSTRAINT": str(constraints), "PIP_CONSTRAINT": str(constraints)}
+
+
+def from_here(command: str) -> str:
+    """The command for this copy of the repository, whose URL may not be reachable."""
+    return URL.sub(f"git+file://{PROJECT}", command)
+
+
+def check(command: str, folder: Path, environment: dict[str, str]) -> str:
+    done = shell(command, folder, environment | pinned(command, Path(environment["HOME"])))
+    assert done.returncode == 0, (command, done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout
+
+
+def test_there_are_three_ways_to_install() -> None:
+    """Each of which is tried below."""
+    assert [command.partition(" ")[0] for command in INSTALLS] == ["uv", "pipx", "pip"]
+
+
+@pytest.mark.parametrize("command", INSTALLS)
+def test_each_way_to_install_brings_the_command(
+    command: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """In a home without anything; pip gets an environment as everybody makes one."""
+    program = command.partition(" ")[0]
+    if program == "pipx":
+        check("uv tool install --quiet pipx", tmp_path, environment)
+    if program == "pip":
+        check(f"{sys.executable} -m venv venv", tmp_path, environment)
+        environment["PATH"] = f"{tmp_path}/venv/bin:{environment['PATH']}"
+    check(from_here(command), tmp_path, environment)
+    found = check("command -v tap-audit-events", tmp_path, environment).strip()
+    assert found.startswith(str(tmp_path))
+    assert check("tap-audit-events --version", tmp_path, environment).startswith("tap-audit-events")
+
+
+@pytest.fixture
+def service() -> Iterator[tuple[Service, str]]:
+    """A service with events, and its URL."""
+    service = Service()
+    service.add(generate(50, days=3, seed=1, until=NOON))
+    with serve(service) as server:
+        yield service, server.base_url
+
+
+def test_the_first_steps_lead_to_a_second_run_without_repeats(
+    service: tuple[Service, str], tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """From an empty folder, each command of the page in turn."""
+    holds, base_url = service
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / TOKEN_FILE).write_text(holds.access_token)
+    for title, section in PAGE.items():
+        for name, text in section.files.items():
+            own = {"base_url": base_url, "organization_id": holds.organization_id}
+            (folder / name).write_text(json.dumps(json.loads(text) | own))
+        for command in section.commands:
+            check(from_here(command), folder, environment)
+        if title == "Load what is new":
+            files = folder.glob("audit_events*.jsonl")
+            lines = [line for path in files for line in path.read_text().splitlines()]
+            assert sorted(json.loads(line)["id"] for line in lines) == sorted(
+                event["id"] for event in generate(50, days=3, seed=1, until=NOON)
+            )
+    assert holds.violations == []
+
+
+def test_upgrading_needs_no_more_than_the_page_says(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """The command that upgrades does so for what the README installed."""
+    check(from_here(INSTALLS[0]), tmp_path, environment)
+    upgrade, *_ = Section((PROJECT / "docs" / "upgrading.md").read_text()).commands
+    check(upgrade, tmp_path, environment)
+    done = subprocess.run(
+        ["tap-audit-events", "--version"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0

@@ -1,0 +1,47 @@
+"""`docs/loaders.md` and `docs/fields.md` show what `make test-loaders` has found."""
+
+import json
+import re
+
+from tap_audit_events.events.schema import SCHEMA
+from tests.loaders.cases import CASES
+from tests.loaders.expected import EXPECTED
+from tests.loaders.fields import EXAMPLE, fields
+from tests.loaders.findings import read
+from tests.loaders.pipeline import PROJECT
+from tests.loaders.report import pages
+
+LOADERS = (PROJECT / "docs" / "loaders.md").read_text()
+
+
+def test_the_pages_show_the_report() -> None:
+    """`make test-loaders UPDATE=1` was run after the last change to what they show."""
+    for path, text in pages(read()).items():
+        assert path.read_text() == text, path.name
+
+
+def test_the_report_is_of_these_cases() -> None:
+    """What was found is what the tests expect."""
+    assert {name: case.changes for name, case in read().cases.items()} == EXPECTED
+    assert list(read().cases) == [case.name for case in CASES]
+
+
+def test_each_case_is_on_the_page() -> None:
+    for case in CASES:
+        assert f"<!-- made: settings {case.name} -->" in LOADERS
+
+
+def test_the_settings_on_the_page_are_json() -> None:
+    blocks = re.findall(r"```json\n(.*?)```", LOADERS, re.DOTALL)
+
+    assert len(blocks) >= len(CASES)
+    assert all(isinstance(json.loads(block), dict) for block in blocks)
+
+
+def test_the_example_has_every_field_of_the_schema() -> None:
+    """And no other, so that each field has an example."""
+    assert {each.path[0] for each in fields()} == set(SCHEMA["properties"]) == set(EXAMPLE)
+    for name, value in EXAMPLE.items():
+        inner = SCHEMA["properties"][name].get("properties")
+        if inner is not None:
+            assert set(value) == set(inner)

@@ -1,0 +1,67 @@
+"""A proxy that passes connections on, and remembers what went through them."""
+
+import http.server
+import select
+import socket
+import socketserver
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@contextmanager
+def serving(server: socketserver.BaseServer) -> Iterator[int]:
+    """The server's port, in a thread of its own."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    port: int = server.server_address[1]  # type: ignore[index, assignment]
+    try:
+        yield port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@dataclass
+class Proxy:
+    """What a proxy was asked for, and every byte that clients sent through it."""
+
+    port: int = 0
+    asked: list[str] = field(default_factory=list)
+    seen: bytes = b""
+
+
+@contextmanager
+def connect_proxy() -> Iterator[Proxy]:
+    """A proxy that knows CONNECT alone."""
+    noted = Proxy()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            noted.asked.append(f"{self.requestline}\n{self.headers}")
+            host, _, port = self.path.partition(":")
+            with socket.create_connection((host, int(port))) as service:
+                self.send_response(200)
+                self.end_headers()
+                self._pass_on(service)
+            self.close_connection = True
+
+        def _pass_on(self, service: socket.socket) -> None:
+            ends = {self.connection: service, service: self.connection}
+            while True:
+                for end in select.select(list(ends), [], [])[0]:
+                    data = end.recv(65536)
+                    if not data:
+                        return
+                    if end is self.connection:
+                        noted.seen += data
+                    ends[end].sendall(data)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+        noted.port = port
+        yield noted

@@ -1,0 +1,195 @@
+"""What a client makes of each response: a page, or an error that names its window."""
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.errors.exceptions import ContractError, RefusedError, ServiceError
+from tap_audit_events.service.body import LARGEST_ERROR_BYTES
+from tap_audit_events.service.client import MEGABYTE, MOST_NEW_TOKENS
+from tests.service.scripted import (
+    EMPTY_PAGE,
+    WINDOW,
+    Peer,
+    Script,
+    client_of,
+    keeps_open,
+    scripted_service,
+)
+
+IN_WINDOW = ", in the oldest event to 2026-01-31T00:00:00Z"
+
+
+def responds(status: int, body: bytes = b"", *headers: str) -> Script:
+    """Responds to each request of the connection with a status and a body."""
+    lines = [f"HTTP/1.1 {status} No", f"Content-Length: {len(body)}", *headers, "", ""]
+
+    def serve(peer: Peer) -> None:
+        while peer.hear():
+            peer.send("\r\n".join(lines).encode() + body)
+
+    return serve
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (204, "AE-STATUS"),
+        (302, "AE-REDIRECT"),
+        (400, "AE-400"),
+        (401, "AE-401"),
+        (403, "AE-403"),
+        (404, "AE-404"),
+        (500, "AE-500"),
+    ],
+)
+def test_an_error_names_its_window(status: int, code: str) -> None:
+    """Any status but 200 is an error."""
+    with scripted_service(responds(status)) as service, pytest.raises(ServiceError) as raised:
+        client_of(service).fetch()
+    assert raised.value.code == code
+    assert raised.value.summary.endswith(IN_WINDOW)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "code"), [(None, "AE-400"), ("", "AE-CURSOR-REFUSED"), ("c1", "AE-CURSOR-REFUSED")]
+)
+def test_status_400_refuses_the_cursor_if_there_is_one(cursor: str | None, code: str) -> None:
+    """The window can be restarted then."""
+    with scripted_service(responds(400)) as service, pytest.raises(RefusedError) as raised:
+        client_of(service).fetch(cursor)
+    assert raised.value.code == code
+
+
+def test_an_event_that_cannot_be_used_names_its_window() -> None:
+    """The events before it are delivered first; the error comes with their page."""
+    events = [{"id": "a", "occurredAt": "2026-01-01T00:00:00Z"}, {"id": 7}]
+    body = json.dumps({"auditEvents": events}).encode()
+    with scripted_service(responds(200, body)) as service:
+        page = client_of(service).client.fetch(WINDOW, None)
+    assert page.ids == ["a"]
+    assert page.malformed is not None
+    assert page.malformed.summary.endswith(IN_WINDOW)
+
+
+def test_the_date_of_the_newest_response_is_kept() -> None:
+    """Whatever its status is; None if the service has sent none."""
+    dates = ["Sun, 22 Nov 2026 11:30:03 GMT", "Sun, 22 Nov 2026 11:30:04 GMT"]
+    scripts = [
+        responds(200, EMPTY_PAGE, "Connection: close", f"Date: {dates[0]}"),
+        responds(403, b"", "Connection: close", f"Date: {dates[1]}"),
+        responds(200, EMPTY_PAGE),
+    ]
+    found: list[str | None] = []
+    with scripted_service(*scripts) as service:
+        client = client_of(service)
+        assert client.client.date is None
+        for _ in scripts:
+            with suppress(RefusedError):
+                client.fetch()
+            found.append(client.client.date)
+    assert found == [*dates, None]
+
+
+@pytest.mark.parametrize(("pages", "limit"), [(1, 2), (2, 2), (3, 3), (10, 4)])
+def test_more_requests_may_be_in_flight_after_pages(pages: int, limit: int) -> None:
+    """The rate limiter is told of each page: of four at most it begins with two."""
+    with scripted_service(keeps_open) as service:
+        client = client_of(service)
+        for _ in range(pages):
+            client.fetch()
+    assert client.limiter._rate.limit == limit
+
+
+@pytest.mark.parametrize("script", [responds(503), responds(403), responds(200, b"no JSON")])
+def test_an_error_lets_no_more_requests_be_in_flight(script: Script) -> None:
+    """Only a page shows that the service keeps up."""
+    with scripted_service(script) as service:
+        client = client_of(service)
+        for _ in range(10):
+            with pytest.raises(ServiceError):
+                client.fetch()
+    assert client.limiter._rate.limit == 2
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, LARGEST_ERROR_BYTES])
+def test_the_connection_of_an_error_is_used_again(size: int) -> None:
+    """Its body is read to the end."""
+    with scripted_service(responds(403, b"x" * size)) as service:
+        client = client_of(service)
+        for _ in range(3):
+            with pytest.raises(RefusedError):
+                client.fetch()
+        assert service.connections == 1
+
+
+@pytest.mark.parametrize("size", [LARGEST_ERROR_BYTES + 1, 10 * LARGEST_ERROR_BYTES])
+def test_the_connection_of_a_large_error_is_closed(size: int) -> None:
+    """The rest of its body would be the start of the next response."""
+    with scripted_service(responds(403, b"x" * size), keeps_open) as service:
+        client = client_of(service)
+        with pytest.raises(RefusedError):
+            client.fetch()
+        assert client.fetch() == []
+        assert service.connections == 2
+
+
+def test_the_whole_error_of_a_service_is_read() -> None:
+    """Its code and message are shown, however they are spaced."""
+    error = json.dumps({"errCode": "E7", "msg": "no", "vars": None}).encode()
+    body = error.rjust(LARGEST_ERROR_BYTES)
+    with scripted_service(responds(403, body)) as service, pytest.raises(RefusedError) as raised:
+        client_of(service).fetch()
+    assert raised.value.details == "status 403, errCode 'E7', msg 'no', vars 'null'"
+
+
+@pytest.mark.parametrize("megabytes", [1, 3])
+def test_the_largest_response_is_a_setting(megabytes: int) -> None:
+    """In megabytes of a million bytes."""
+    size = megabytes * MEGABYTE
+    assert size == megabytes * 1_000_000
+    with scripted_service(responds(200, EMPTY_PAGE.ljust(size))) as service:
+        assert client_of(service, max_response_megabytes=megabytes).fetch() == []
+    with (
+        scripted_service(responds(200, EMPTY_PAGE.ljust(size + 1))) as service,
+        pytest.raises(ContractError, match="AE-TOO-LARGE"),
+    ):
+        client_of(service, max_response_megabytes=megabytes).fetch()
+
+
+@pytest.mark.parametrize("retries", [0, 1, 5])
+def test_a_request_is_retried_as_often_as_the_setting_says(retries: int) -> None:
+    """Each request; the ones before do not count."""
+    with scripted_service(responds(503)) as service:
+        client = client_of(service, max_retries=retries)
+        for requests in range(1, 3):
+            with pytest.raises(ServiceError, match="AE-500"):
+                client.fetch()
+            assert len(service.heard) == requests * (1 + retries)
+
+
+@pytest.mark.parametrize("rotations", [0, 1, MOST_NEW_TOKENS, MOST_NEW_TOKENS + 2])
+def test_a_request_is_sent_with_a_newer_token_a_few_times(rotations: int, tmp_path: Path) -> None:
+    """A token file that changes each time does not keep a request going for ever."""
+    path = tmp_path / "token"
+
+    def write_token(number: int) -> None:
+        path.write_text(f"acme_pat_{number:03}")
+        path.chmod(0o600)
+
+    def serve(peer: Peer) -> None:
+        while peer.hear():
+            write_token(min(len(service.heard), rotations))
+            peer.send(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
+
+    write_token(0)
+    with scripted_service(serve) as service:
+        client = client_of(service, access_token=None, access_token_file=str(path))
+        with pytest.raises(RefusedError, match="AE-401"):
+            client.fetch()
+    sent = 1 + min(rotations, MOST_NEW_TOKENS)
+    tokens = [headers["Authorization"] for headers in service.headers]
+    assert tokens == [f"Bearer acme_pat_{number:03}" for number in range(sent)]
+    assert client.limiter.requests == sent

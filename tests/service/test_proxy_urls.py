@@ -1,0 +1,111 @@
+"""The URL of a proxy is checked before any request, and never shown."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tap_audit_events.errors.exceptions import RefusedError
+from tap_audit_events.service.proxies import check_proxy
+
+URL = "https://audit.example.com/v1/organizations"
+PASSWORD = "pw5"
+UNUSABLE = f"http://user:{PASSWORD}@"
+
+
+def refusal(proxies: Mapping[str, str], environment: Mapping[str, str]) -> str:
+    """What is said about a proxy that cannot be used."""
+    with pytest.raises(RefusedError) as raised:
+        check_proxy(URL, proxies, environment)
+    assert raised.value.code == "AE-ADDRESS"
+    assert PASSWORD not in str(raised.value)
+    return raised.value.details
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        "proxy.example.com",
+        "proxy.example.com:3128",
+        "http://proxy.example.com:3128",
+        "https://proxy.example.com",
+        "http://user:password@proxy.example.com:3128/",
+        "http://user:p%40ss%2Fword@proxy.example.com:3128",
+        "http://[::1]:3128",
+        "http://proxy.example.com:3128/path?query#fragment",
+        "socks4://proxy.example.com",
+        "socks4a://proxy.example.com",
+        "socks5://proxy.example.com",
+        "socks5h://proxy.example.com:1080",
+    ],
+)
+@pytest.mark.parametrize("scheme", ["https", "all"])
+def test_the_usual_urls_of_proxies_are_accepted(proxy: str, scheme: str) -> None:
+    """With and without scheme, port, user and path."""
+    check_proxy(URL, {scheme: proxy}, {"HTTPS_PROXY": proxy})
+
+
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        UNUSABLE,
+        f"http://user:{PASSWORD}@host:99999",
+        f"http://user:{PASSWORD}@host:port",
+        f"http://user:{PASSWORD} x@[::1",
+        f"user:{PASSWORD}@host:80",
+        f"ftp://user:{PASSWORD}@host",
+        f"ftp://{PASSWORD}",
+        f"http://user:{PASSWORD}/x@host",
+        f"http://user:{PASSWORD}?x@host",
+        f"http://user:{PASSWORD}#x@host",
+        f"http://user:80/{PASSWORD}@host",
+    ],
+)
+def test_a_url_that_is_not_one_of_a_proxy_is_refused(proxy: str) -> None:
+    """The message names the variable and the form of a URL that would do."""
+    assert refusal({"https": proxy}, {"HTTPS_PROXY": proxy}) == (
+        "the proxy that HTTPS_PROXY names must be a URL like http://host:port or"
+        " http://user:password@host:port, with special characters percent-encoded"
+    )
+
+
+@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "Https_Proxy", "ALL_PROXY"])
+def test_the_variable_is_named_that_holds_the_proxy(name: str) -> None:
+    """No other variable, even if its value is the same or its name is similar."""
+    others = ("HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "PROXY", "HTTPS_PROXY_URL")
+    environment = {**dict.fromkeys(others, UNUSABLE), "CORP_PROXY": "http://host", name: UNUSABLE}
+    assert f"the proxy that {name} names must be" in refusal({"https": UNUSABLE}, environment)
+
+
+def test_the_first_variable_that_holds_the_proxy_is_named() -> None:
+    """One is enough to find the mistake."""
+    environment = {"https_proxy": UNUSABLE, "ALL_PROXY": UNUSABLE}
+    assert "that https_proxy names" in refusal({"https": UNUSABLE}, environment)
+
+
+@pytest.mark.parametrize("environment", [{}, {"HTTP_PROXY": UNUSABLE}, {"HTTPS_PROXY": "other"}])
+def test_a_proxy_from_no_variable_is_the_systems(environment: Mapping[str, str]) -> None:
+    """Windows and macOS have settings of their own for it."""
+    assert "the proxy that the system names must be" in refusal({"https": UNUSABLE}, environment)
+
+
+@pytest.mark.parametrize(
+    "proxies",
+    [
+        {},
+        {"https": ""},
+        {"http": UNUSABLE},
+        {"https": "http://host", "all": UNUSABLE},
+        {"https://other.example.com": UNUSABLE},
+    ],
+)
+def test_a_proxy_that_the_url_does_not_go_through_does_not_matter(
+    proxies: Mapping[str, str],
+) -> None:
+    """None is needed, and none that is for other URLs is checked."""
+    check_proxy(URL, proxies, {"HTTPS_PROXY": UNUSABLE})
+
+
+def test_a_proxy_for_one_host_is_checked() -> None:
+    """It comes before the one for all hosts."""
+    proxies = {"https://audit.example.com": UNUSABLE, "https": "http://host"}
+    refusal(proxies, {})

@@ -1,0 +1,112 @@
+"""Encrypted connections, direct or through a proxy, are read in the same way as plain ones."""
+
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+from requests import adapters
+from urllib3 import HTTPSConnectionPool, PoolManager
+
+from tap_audit_events.errors.exceptions import RetryableError
+from tap_audit_events.service import connection
+from tap_audit_events.service.connection import new_session
+from tests.service.proxy import Proxy, connect_proxy
+from tests.service.scripted import (
+    Script,
+    client_of,
+    keeps_open,
+    scripted_service,
+)
+from tests.service.test_client import resets_second, serves_once
+from tests.service.test_connection import dripping
+
+THROUGH_PROXY = pytest.mark.parametrize("through_proxy", [False, True], ids=["direct", "proxy"])
+
+
+@pytest.fixture
+def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """The certificate of ``localhost``, which clients of the test trust."""
+    for name in ("HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    authority.issue_cert("localhost").configure_cert(context)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "authority.pem"))
+    return context
+
+
+@pytest.fixture
+def proxy(through_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A proxy, which clients of the test go through if they should."""
+    with connect_proxy() as proxy:
+        if through_proxy:
+            monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
+        yield proxy
+
+
+@THROUGH_PROXY
+def test_a_connection_serves_many_pages(
+    through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy
+) -> None:
+    """Pages need no connection each."""
+    with scripted_service(keeps_open, tls=tls) as service:
+        client = client_of(service)
+        for _ in range(5):
+            assert client.fetch() == []
+        assert len(service.heard) == 5
+        assert service.connections == 1
+    assert len(proxy.asked) == through_proxy
+
+
+@THROUGH_PROXY
+@pytest.mark.parametrize("script", [serves_once, resets_second])
+def test_a_connection_that_was_closed_while_idle_is_replaced(
+    script: Script, through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy
+) -> None:
+    """By one like it, whether it closes before the request or while the request is sent."""
+    with scripted_service(script, tls=tls) as service:
+        client = client_of(service)
+        for _ in range(3):
+            client.fetch()
+        assert service.connections == 3
+    assert len(proxy.asked) == 3 * through_proxy
+    assert client.limiter.retries == 0
+
+
+@THROUGH_PROXY
+@pytest.mark.timeout(60)
+@pytest.mark.usefixtures("proxy")
+def test_a_response_without_end_is_a_timeout(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each wait on bytes is short; only the whole takes too long."""
+    monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
+    endless = dripping(b"HTTP/1.1 200 OK\r\nX: ", b"x")
+    with (
+        scripted_service(endless, tls=tls) as service,
+        pytest.raises(RetryableError) as raised,
+    ):
+        client_of(service, request_timeout_seconds=0.6).fetch()
+    assert raised.value.code == "AE-TIMEOUT"
+
+
+def test_a_socks_proxy_keeps_the_connections_of_its_own_kind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They speak the proxy's protocol, which connections with a deadline do not."""
+
+    class SocksPool(HTTPSConnectionPool):
+        pass
+
+    class SocksManager(PoolManager):
+        def __init__(self, *_: object, **__: object) -> None:
+            super().__init__()
+            self.pool_classes_by_scheme = {"https": SocksPool}
+
+    monkeypatch.setattr(adapters, "SOCKSProxyManager", SocksManager)
+    adapter = new_session().get_adapter("https://localhost")
+    manager = adapter.proxy_manager_for("socks5://localhost")  # type: ignore[attr-defined]
+    assert manager.pool_classes_by_scheme == {"https": SocksPool}

@@ -1,0 +1,279 @@
+"""Runs with `batch_config`, through the command line."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from upath import UPath
+
+from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.running import Run
+from tests.singer.test_lanes import WriterIntoMemory
+
+
+def a_batch_config(root: Path | str, **more: Any) -> dict[str, Any]:
+    """A `batch_config`; a part of it is replaced by a keyword."""
+    return {
+        "encoding": {"format": "jsonl", "compression": "gzip"},
+        "storage": {"root": f"file://{root}", "prefix": "audit-"},
+    } | more
+
+
+def events(count: int) -> list[dict[str, Any]]:
+    """Up to 60 events, a second apart."""
+    return [an_event(id=f"{n}", at=f"2024-05-06T07:00:{n:02}Z") for n in range(count)]
+
+
+def files_of(message: dict[str, Any]) -> list[Path]:
+    return [Path(urlsplit(url).path) for url in message["manifest"]]
+
+
+def lines_of(path: Path) -> list[bytes]:
+    content = path.read_bytes()
+    lines = (gzip.decompress(content) if path.suffix == ".gz" else content).split(b"\n")
+    assert lines.pop() == b"", "the last line has no end"
+    return lines
+
+
+def batches(run: Run) -> list[list[dict[str, Any]]]:
+    """The records of each BATCH message."""
+    return [
+        [json.loads(line) for path in files_of(message) for line in lines_of(path)]
+        for message in run.messages
+        if message["type"] == "BATCH"
+    ]
+
+
+def ids(run: Run) -> list[str]:
+    return [record["id"] for batch in batches(run) for record in batch]
+
+
+def types(run: Run) -> list[str]:
+    return [message["type"] for message in run.messages]
+
+
+@pytest.mark.parametrize("compression", ["gzip", "none"])
+def test_the_files_hold_the_events_own_bytes(
+    service: Service, sync: Sync, tmp_path: Path, compression: str
+) -> None:
+    """And there is no RECORD."""
+    texts = [
+        json.dumps(an_event(id=f"{n}", at=f"2024-05-06T07:00:0{n}Z", extra=1))
+        .encode()
+        .replace(b'"extra": 1', b'"extra" : 1.100000000000000000001')
+        for n in range(5)
+    ]
+    service.add_raw(texts)
+    encoding = {"format": "jsonl", "compression": compression}
+    run = sync(page_size=2, batch_config=a_batch_config(tmp_path, encoding=encoding))
+    (message,) = (m for m in run.raise_for_exit_code().messages if m["type"] == "BATCH")
+    assert [line for path in files_of(message) for line in lines_of(path)] == texts
+    assert message["encoding"] == encoding
+    assert message["stream"] == "audit_events"
+    assert run.records == []
+    assert [path.name.startswith("audit-") for path in files_of(message)] == [True]
+
+
+def test_a_state_covers_complete_files_only(service: Service, sync: Sync, tmp_path: Path) -> None:
+    """At each BATCH its file is complete; the STATE behind it has the time of its last event."""
+    service.add(events(10))
+    run = sync(page_size=2, batch_config=a_batch_config(tmp_path, batch_size=4))
+    assert types(run.raise_for_exit_code()) == ["SCHEMA", *3 * ["BATCH", "STATE"]]
+    assert [len(batch) for batch in batches(run)] == [4, 4, 2]
+    bookmarks = [
+        state["bookmarks"]["audit_events"]["replication_key_value"] for state in run.states
+    ]
+    assert bookmarks == [batch[-1]["occurredAt"] for batch in batches(run)]
+
+
+@pytest.mark.parametrize(("page_size", "batch_size"), [(3, 4), (10, 3), (3, 1), (1, 1), (4, 10)])
+def test_no_file_has_more_events_than_allowed(
+    service: Service, sync: Sync, tmp_path: Path, page_size: int, batch_size: int
+) -> None:
+    """Whichever of page and file is larger; each event is in one file."""
+    service.add(events(11))
+    config = a_batch_config(tmp_path, batch_size=batch_size)
+    run = sync(page_size=page_size, batch_config=config).raise_for_exit_code()
+    assert ids(run) == [f"{n}" for n in range(11)]
+    assert max(map(len, batches(run))) <= batch_size
+    assert types(run)[-1] == "STATE"
+
+
+def test_later_runs_write_new_files(service: Service, sync: Sync, tmp_path: Path) -> None:
+    """Into the same folder; a run without new events writes none."""
+    config = a_batch_config(tmp_path)
+    service.add(events(3))
+    first = sync(batch_config=config).raise_for_exit_code()
+    quiet = sync(batch_config=config, state=first.state).raise_for_exit_code()
+    assert "BATCH" not in types(quiet)
+    service.add([an_event(id="new", at="2024-05-06T07:00:02.5Z")])
+    assert ids(sync(batch_config=config, state=quiet.state)) == ["new"]
+    assert len(list(tmp_path.iterdir())) == 2
+    assert ids(first) == ["0", "1", "2"]
+
+
+def test_stream_maps_flattening_and_deselection_work_with_files(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """A copy of the stream has files of its own."""
+    service.add(events(4))
+    maps = {
+        "audit_events": {"context": "__NULL__", "__filter__": "id != '1'"},
+        "people": {
+            "__source__": "audit_events",
+            "id": "id",
+            "who": "actor['id']",
+            "__else__": None,
+        },
+    }
+    run = sync(
+        page_size=2,
+        batch_config=a_batch_config(tmp_path, batch_size=3),
+        stream_maps=maps,
+        flattening_enabled=True,
+        flattening_max_depth=1,
+    ).raise_for_exit_code()
+    found: dict[str, list[dict[str, Any]]] = {}
+    messages = [message for message in run.messages if message["type"] == "BATCH"]
+    for message, batch in zip(messages, batches(run), strict=True):
+        found.setdefault(message["stream"], []).extend(batch)
+    assert [record["id"] for record in found["audit_events"]] == ["0", "2", "3"]
+    assert all("context__requestId" not in each for each in found["audit_events"])
+    assert all(record["actor__id"] == "user-1" for record in found["audit_events"])
+    assert (
+        found["people"] == [{"id": f"{n}", "who": "user-1"} for n in range(4)]
+        or len(found["people"]) == 4
+    )
+
+
+def test_a_failed_run_passes_on_what_it_has_read(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """The file is completed and STATE follows; the next run resumes there."""
+    config = a_batch_config(tmp_path)
+    service.add(events(4))
+    service.add([an_event(id="", at="2024-05-06T07:00:10Z")])
+    failed = sync(page_size=2, batch_config=config)
+    assert failed.exit_code == 1
+    assert ids(failed) == ["0", "1", "2", "3"]
+    assert types(failed)[-2:] == ["BATCH", "STATE"]
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """With a code, the path and the reason."""
+    (tmp_path / "file").touch()
+    run = sync(batch_config=a_batch_config(tmp_path / "file" / "below"))
+    assert run.exit_code == 1
+    (error,) = run.errors
+    assert error.startswith("AE-BATCH-FILE: A batch file cannot be written")
+    assert f"{tmp_path}/file/below" in error
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ([], "batch_config must be an object"),
+        ({}, "batch_config.encoding must be an object"),
+        ({"encoding": {"format": "parquet"}}, "batch_config.encoding.format must be jsonl"),
+        ({"encoding": {"format": "jsonl", "compression": "zstd"}}, "must be gzip or none"),
+        ({"storage": {}}, "batch_config.storage.root must be a folder"),
+        ({"storage": {"root": "/tmp", "prefix": "a/b"}}, "folders belong into storage.root"),  # noqa: S108
+        ({"storage": {"rot": "/tmp"}}, "batch_config.storage has no setting 'rot'"),  # noqa: S108
+        ({"batch_size": 0}, "batch_config.batch_size is 0: it must be 1 to 1000000"),
+        ({"size": 3}, "batch_config has no setting 'size'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_batch_config_is_an_error_that_names_the_setting(
+    service: Service, sync: Sync, tmp_path: Path, config: Any, problem: str
+) -> None:
+    """Before any request."""
+    given = a_batch_config(tmp_path) | config if config else config
+    run = sync(batch_config=given)
+    assert run.exit_code == 1
+    assert problem in "\n".join(run.errors)
+    assert service.requests == []
+
+
+def test_a_plain_path_is_a_folder_too(service: Service, sync: Sync, tmp_path: Path) -> None:
+    """Spaces and letters beyond ASCII are kept in the URL: targets of the SDK do not decode it."""
+    folder = tmp_path / "with space, é"
+    service.add(events(1))
+    storage = {"root": str(folder)}
+    run = sync(batch_config=a_batch_config(tmp_path, storage=storage)).raise_for_exit_code()
+    (message,) = (m for m in run.messages if m["type"] == "BATCH")
+    (url,) = message["manifest"]
+    assert url.startswith(f"file://{folder}/tap-audit-events-")
+    assert ids(run) == ["0"]
+
+
+def test_a_new_folder_is_open_to_its_user_only(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Events contain personal data; the mode of a folder that is there already stays."""
+    service.add(events(1))
+    sync(batch_config=a_batch_config(tmp_path / "new" / "folder")).raise_for_exit_code()
+    assert (tmp_path / "new" / "folder").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "old").mkdir(mode=0o755)
+    sync(batch_config=a_batch_config(tmp_path / "old")).raise_for_exit_code()
+    assert (tmp_path / "old").stat().st_mode & 0o777 == 0o755
+
+
+def test_the_token_is_not_a_part_of_a_file_name(
+    service: Service, sync: Sync, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A slip of the hand does not write it to the disk."""
+    storage = {"root": str(tmp_path), "prefix": settings["access_token"].upper()}
+    run = sync(batch_config=a_batch_config(tmp_path, storage=storage))
+    assert run.exit_code == 1
+    assert "batch_config.storage contains the access token" in "\n".join(run.errors)
+    assert list(tmp_path.iterdir()) == []
+    assert service.requests == []
+
+
+def test_the_environment_can_set_it_as_json(service: Service, sync: Sync, tmp_path: Path) -> None:
+    """As an orchestrator does."""
+    service.add(events(2))
+    variables = {"TAP_AUDIT_EVENTS_BATCH_CONFIG": json.dumps(a_batch_config(tmp_path))}
+    assert ids(sync("--config", "ENV", environment=variables).raise_for_exit_code()) == ["0", "1"]
+
+
+def test_other_file_systems_are_those_of_fsspec(service: Service, settings: dict[str, Any]) -> None:
+    """Such as an object store, if the package for it is installed; here: the memory."""
+    service.add(events(2))
+    storage = {"root": "memory://folder/below", "prefix": "audit-"}
+    config = a_batch_config("", storage=storage)
+    writer = WriterIntoMemory()
+    TapAuditEvents(config=settings | {"batch_config": config}, message_writer=writer).sync_all()
+    (message,) = (each for each in writer.messages if each["type"] == "BATCH")
+    (url,) = message["manifest"]
+    assert url.startswith("memory://folder/below/audit-tap-audit-events-")
+    lines = gzip.decompress(UPath(url).read_bytes()).splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["0", "1"]
+
+
+def test_a_file_system_whose_package_is_missing_is_an_error(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Which names the package."""
+    storage = {"root": "s3://bucket/folder"}
+    (error,) = sync(batch_config=a_batch_config(tmp_path, storage=storage)).errors
+    assert error.startswith("AE-BATCH-FILE: ")
+    assert "Install s3fs" in error
+    assert service.requests == []
+
+
+def test_the_capability_is_declared(sync: Sync) -> None:
+    """With the setting that it needs."""
+    about = json.loads(sync("--about", "--format=json").stdout)
+    assert "batch" in about["capabilities"]
+    assert "batch_config" in about["settings"]["properties"]
