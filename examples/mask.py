@@ -31,6 +31,8 @@ def main() -> None:
         message = json.loads(line, parse_int=as_written, parse_float=as_written)
         if message["type"] == "BATCH" or "raw_event" in message.get("record", {}):
             sys.exit("mask.py: batch_config and raw_event would pass addresses on unmasked")
+        if message["type"] == "SCHEMA" and is_flat(message["schema"]["properties"]):
+            sys.exit("mask.py: flattening moves addresses to where they are not looked for")
         if message["type"] == "RECORD":
             mask(message["record"], key)
             line = NUMBER.sub(r"\1", json.dumps(message)).encode() + b"\n"  # noqa: PLW2901
@@ -43,13 +45,18 @@ def as_written(number: str) -> str:
     return f"\0{number}\0"
 
 
+def is_flat(properties: dict[str, Any]) -> bool:
+    """Whether a schema has fields such as ``actor__email`` next to or instead of ``actor``."""
+    return any(name.startswith(f"{group}_") for name in properties for group, _ in MASKED)
+
+
 def mask(record: dict[str, Any], key: bytes) -> None:
     """Replace the addresses in a record; an address that is absent or null stays so."""
     for group, field in MASKED:
-        value = record.get(group, {}).get(field)
-        if isinstance(value, str):
-            address = value.strip().lower().encode()
-            record[group][field] = hmac.new(key, address, hashlib.sha256).hexdigest()
+        fields = record.get(group)
+        if fields is not None and fields.get(field) is not None:
+            address = str(fields[field]).strip().lower().encode()
+            fields[field] = hmac.new(key, address, hashlib.sha256).hexdigest()
 
 
 if __name__ == "__main__":

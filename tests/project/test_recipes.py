@@ -207,6 +207,7 @@ def test_masked_addresses_leave_no_trace(desk: Desk) -> None:
     [
         ('{"type":"BATCH","stream":"audit_events"}', KEY),
         ('{"type":"RECORD","stream":"audit_events","record":{"raw_event":"{}"}}', KEY),
+        ('{"type":"SCHEMA","schema":{"properties":{"actor__email":{}}}}', KEY),
         ('{"type":"STATE","value":{}}', "short"),
     ],
 )
@@ -217,6 +218,15 @@ def test_what_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_path: Path
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("mask.py: ")
+
+
+def test_what_has_no_address_passes(tmp_path: Path) -> None:
+    """Groups that are absent or null, and addresses that are."""
+    record = '{"type": "RECORD", "record": {"actor": null, "entity": {"email": null}}}'
+    command = f"echo '{record}' | python3 {PROJECT}/examples/mask.py"
+    done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
+
+    assert done.stdout == f"{record}\n"
 
 
 def test_numbers_and_other_messages_pass_as_they_are_written(tmp_path: Path) -> None:
