@@ -36,7 +36,6 @@ REPOSITORY = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"][
 ]
 TOKEN = "acme_pat_..."
 ORGANIZATIONS = re.findall(r"organization_id (\S+)", (PROJECT / "docs" / "meltano.md").read_text())
-PINS = str(PROJECT / "requirements" / "dev.txt")
 OLD = generate(60, days=40, seed=7, until=NOON)
 
 
@@ -108,7 +107,8 @@ def environment(repository: Path) -> dict[str, str]:
             f"GIT_CONFIG_KEY_{number}": f"url.{repository.as_uri()}.insteadOf",
             f"GIT_CONFIG_VALUE_{number}": url,
         }
-    return inherited() | git | {"UV_CONSTRAINT": PINS, "UV_BUILD_CONSTRAINT": PINS}
+    pins = str(repository / "requirements" / "dev.txt")
+    return inherited() | git | {"UV_CONSTRAINT": pins, "UV_BUILD_CONSTRAINT": pins}
 
 
 @pytest.fixture(scope="module")
