@@ -126,6 +126,19 @@ def test_no_event_fills_the_memory(kind: str, lane: str, tmp_path: Path) -> None
     assert peak < MOST_MEMORY_OF_OBJECTS_MB
 
 
+@pytest.mark.parametrize("kind", ["an event", "names in events", "escapes"])
+@pytest.mark.parametrize("writes", ["records", "batches"])
+def test_no_shape_of_a_record_fills_the_memory(kind: str, writes: str, tmp_path: Path) -> None:
+    """With details as text and the raw event, on stdout or in files."""
+    settings: dict[str, Any] = {"details_format": "string", "raw_event": True}
+    if writes == "batches":
+        storage = {"root": str(tmp_path / "batches")}
+        settings["batch_config"] = {"encoding": {"format": "jsonl"}, "storage": storage}
+    done, peak = peak_megabytes(tmp_path, LARGE_BODIES[kind](), **settings)
+    check_it_ended_as_expected(done)
+    assert peak < MOST_MEMORY_OF_OBJECTS_MB
+
+
 @pytest.mark.parametrize("concurrency", [4, 8])
 @pytest.mark.parametrize("kind", ["zeros", "fractions in events", "escapes"])
 def test_requests_in_flight_do_not_fill_the_memory(

@@ -1,6 +1,7 @@
 """The definition of the Meltano plugin says what the tap says of itself."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -104,6 +105,14 @@ def test_this_project_uses_the_definition() -> None:
         "pip_url": "-e .",
     }
     assert json.loads(lock.read_text()) == {"plugin_type": "extractors", **EXTRACTOR}
+
+
+def test_the_page_names_the_version_of_meltano_that_is_tested() -> None:
+    pins = (PROJECT / "requirements" / "meltano.txt").read_text()
+    page = (PROJECT / "docs" / "meltano.md").read_text()
+
+    (tested,) = re.findall(r"^meltano==(\S+)", pins, re.MULTILINE)
+    assert f"with Meltano {tested}, " in page
 
 
 @pytest.mark.parametrize("form", ["definition", "lock"])

@@ -113,7 +113,7 @@ def test_a_backfill_meets_the_live_runs_without_gap_or_repeat(desk: Desk) -> Non
     desk.service.add_faults([Fault(kind="status", code=403, when=third)])
     interrupted = shell(backfill, desk.folder, desk.environment)
     assert interrupted.returncode == 1, interrupted.stderr
-    assert len(first) < len(desk.ids()) < len(old)
+    assert len(first) < len(desk.ids()) < len(old), interrupted.stderr
     desk.service.add(new)
     (desk.folder / "state.json").write_text(
         (desk.folder / "live-states.jsonl").read_text().splitlines()[-1]

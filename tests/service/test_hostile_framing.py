@@ -7,8 +7,8 @@ import pytest
 
 from tests.builders import ORGANIZATION_ID, an_event
 from tests.errors.test_errors import only_error
+from tests.events.bodies import an_envelope
 from tests.events.test_page import _encode as encoded
-from tests.events.test_page import an_envelope
 from tests.running import Run, run
 from tests.service.scripted import (
     EMPTY_PAGE,
