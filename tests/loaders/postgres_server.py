@@ -61,16 +61,9 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
         account = UNPRIVILEGED
         for path in (folder, password_file):
             shutil.chown(path, account)
-    initialize: list[str | Path] = [
-        programs / "initdb",
-        "-D",
-        data,
-        "-U",
-        USER,
-        "--pwfile",
-        password_file,
-    ]
-    _run([*initialize, "--auth=scram-sha-256", "--encoding=UTF8", "--no-sync"], folder, account)
+    initialize: list[str | Path] = [programs / "initdb", "-D", data, "-U", USER]
+    login: list[str | Path] = ["--pwfile", password_file, "--auth=scram-sha-256"]
+    _run([*initialize, *login, "--encoding=UTF8", "--no-locale", "--no-sync"], folder, account)
     port = _free_port()
     options = f"-h 127.0.0.1 -p {port} -k '' -c fsync=off"
     control: list[str | Path] = [programs / "pg_ctl", "-D", data, "-w", "-t", START_SECONDS]

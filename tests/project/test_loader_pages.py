@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+from pathlib import Path
 
 from tap_audit_events.events.schema import SCHEMA
 from tests.loaders.cases import CASES
@@ -45,3 +47,16 @@ def test_the_example_has_every_field_of_the_schema() -> None:
         inner = SCHEMA["properties"][name].get("properties")
         if inner is not None:
             assert set(value) == set(inner)
+
+
+def test_what_the_page_installs_is_what_was_tested() -> None:
+    """Each requirement is one of those that the pins are made of."""
+    tested = {line for file in PROJECT.glob("requirements/*.in") for line in _lines(file)}
+    shown = re.findall(r"^\$ pip install (.+)$", LOADERS, re.MULTILINE)
+
+    assert shown
+    assert {each for line in shown for each in shlex.split(line)} <= tested
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().splitlines()
