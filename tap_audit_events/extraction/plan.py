@@ -23,9 +23,6 @@ FEW_PAGES: Final = 2
 TOO_LARGE: Final = 2
 """A window in progress is given up if so many times the pages that were expected are left."""
 
-UNKNOWN_PAGES: Final = 0.5
-"""Expected of a window about which nothing is known."""
-
 MOST_DOUBLINGS: Final = 10
 """Of the size of a window after empty ones."""
 
@@ -61,7 +58,7 @@ class Plan:
         self.restarted: list[Window] = []
         self._concurrency = concurrency
         self._pages_held = pages_held or PAGES_HELD * concurrency
-        self._readers = [WindowReader(window, UNKNOWN_PAGES)]
+        self._readers = [WindowReader(window)]
         self._sizes = WindowSizes(window, page_size)
         self._budget = RequestBudget(page_size)
         self._newest_bytes = 1
@@ -212,9 +209,8 @@ class Plan:
         pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
-        reader.expected_pages = expected if is_small else pages
-        if self._empty_windows:
-            reader.expected_pages = UNKNOWN_PAGES
+        if not self._empty_windows:
+            reader.expected_pages = expected if is_small else pages
         if at is not None:
             self._insert_after(reader, reader.cut(at))
 

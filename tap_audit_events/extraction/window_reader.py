@@ -52,11 +52,10 @@ class WindowReader:
 
     Args:
         window: the window.
-        expected_pages: how many pages it should have.
 
     Attributes:
         window: the window.
-        expected_pages: as above.
+        expected_pages: how many pages it should have, 1 as long as nothing is known.
         is_in_flight: whether a request is on its way.
         is_read: whether nothing is left to request.
         pages_read: pages that have come.
@@ -66,9 +65,9 @@ class WindowReader:
         error: what ended it before its end.
     """
 
-    def __init__(self, window: Window, expected_pages: float = 1.0) -> None:
+    def __init__(self, window: Window) -> None:
         self.window = window
-        self.expected_pages = expected_pages
+        self.expected_pages = 1.0
         self.is_in_flight = False
         self.is_read = False
         self.has_more = self.is_alone = False

@@ -165,6 +165,30 @@ def test_a_restart_that_reaches_more_ties_continues() -> None:
     assert sum(request.cursor is None for request in service.requests) == 1 + 3
 
 
+@pytest.mark.parametrize(
+    ("again", "continues"),
+    [
+        ([5.5], False),
+        ([5.1, 5.4], False),
+        ([5.1, 5.5], False),
+        ([5.1, 5.2, 5.5, 5.5], False),
+        ([5.5, 5.5, 5.5], True),
+        ([5.1, 5.5, 5.5, 5.5], True),
+        ([5.1, 5.6], True),
+    ],
+)
+def test_a_restart_continues_if_it_came_further(again: list[float], continues: bool) -> None:
+    """To a newer instant than the attempt before, or to more events of the same instant."""
+    reader = WindowReader(WHOLE)
+    reader.next_request()
+    reader.accept(a_page(at_times([5.5, 5.5])))
+    refused(reader)
+    reader.accept(a_page(at_times(again)))
+    reader.next_request()
+    reader.fail(REFUSED)
+    assert (reader.error is None) is continues
+
+
 @given(st.one_of(times, crowded_times), st.integers(1, 9), st.integers(1, 4))
 def test_a_refused_cursor_loses_nothing_or_fails(
     moments: list[float], page_size: int, lifetime: int
