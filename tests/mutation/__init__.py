@@ -31,7 +31,7 @@ TESTS_OF: Final = {
         "extraction/test_window_restarts",
         "extraction/test_window_reader",
     ),
-    "extraction.window_sizes": ("extraction/test_forecast", "extraction/test_plan"),
+    "extraction.window_sizes": ("extraction/test_window_sizes", "extraction/test_plan"),
     "extraction.workers": ("extraction/test_workers",),
     "service.adaptive_rate": ("service/test_adaptive_rate",),
     "service.authenticator": ("service/test_authenticator",),
