@@ -210,12 +210,26 @@ def test_the_newest_ranges_tell_how_it_continues(
 
 
 def test_after_nothing_at_all_nothing_is_expected_for_a_while() -> None:
-    """Then what is usual: here ten elevenths of two events an hour."""
+    """For half as long; then what is usual: here ten elevenths of two events an hour."""
     forecast, start = after_weeks(), MONDAY + 10 * 7 * DAY
     for hours in (33, 33, 33, 33, 36):
         learn(forecast, start, start := start + hours * HOUR, [])
     assert expected(forecast, start, start + 84 * HOUR) == pytest.approx(0, abs=1e-6)
     assert expected(forecast, start, start + (84 + 11) * HOUR) == pytest.approx(20)
+    assert forecast.seconds_until(instant(start), 20) == pytest.approx((84 + 11) * HOUR)
+
+
+def test_ranges_without_a_duration_do_not_tell_how_it_continues() -> None:
+    """Nothing would be usual there; what they held counts as any events of the hour."""
+    forecast, start = after_weeks(), MONDAY + 10 * 7 * DAY
+    for _ in range(5):
+        learn(forecast, start, start, [start] * 2)
+    for hour, events in ((0, 30 / 10), (1, 20 / 10)):
+        then = start + hour * HOUR
+        assert expected(forecast, then, then + HOUR) == pytest.approx(events, rel=0.05)
+        assert forecast.seconds_until(instant(then), events / 2) == pytest.approx(
+            HOUR / 2, rel=0.05
+        )
 
 
 def test_more_than_usual_is_expected_to_continue() -> None:
