@@ -83,8 +83,8 @@ class Forecast:
         cumulated = self._cumulated_events()
         at = microseconds(start)
         weeks, left = divmod(self._before(at % (_WEEK * _HOUR)) + usual, cumulated[-1])
-        hour = min(bisect_right(cumulated, left), _WEEK) - 1
-        share = (left - cumulated[hour]) / ((cumulated[hour + 1] - cumulated[hour]) or 1.0)
+        hour = bisect_right(cumulated, left) - 1
+        share = (left - cumulated[hour]) / (cumulated[hour + 1] - cumulated[hour])
         until = weeks * _WEEK * _HOUR + (hour + share) * _HOUR
         return max(0.0, until - at % (_WEEK * _HOUR)) / 1e6
 

@@ -19,7 +19,7 @@ TESTS_OF: Final = {
     "events.window": _INSTANTS,
     "extraction.concurrency": ("extraction/test_concurrency",),
     "extraction.delivery": ("extraction/test_delivery",),
-    "extraction.forecast": ("extraction/test_forecast", "extraction/test_plan"),
+    "extraction.forecast": ("extraction/test_forecast",),
     "extraction.id_groups": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
     "extraction.pagination": ("extraction/test_pagination",),
     "extraction.plan": ("extraction/test_plan", "extraction/test_plan_faults"),
