@@ -22,7 +22,11 @@ TESTS_OF: Final = {
     "extraction.forecast": ("extraction/test_forecast",),
     "extraction.id_groups": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
     "extraction.pagination": ("extraction/test_pagination",),
-    "extraction.plan": ("extraction/test_plan", "extraction/test_plan_faults"),
+    "extraction.plan": (
+        "extraction/test_plan_room",
+        "extraction/test_plan",
+        "extraction/test_plan_faults",
+    ),
     "extraction.request_budget": ("extraction/test_request_budget",),
     "extraction.shutdown": ("extraction/test_workers",),
     "extraction.watermark": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
