@@ -179,7 +179,7 @@ def test_the_windows_tile_the_range(shape: Shape, count: int, concurrency: int, 
 # How fast
 
 
-@pytest.mark.parametrize(("concurrency", "times"), [(8, 5.7), (4, 3.3)])
+@pytest.mark.parametrize(("concurrency", "times"), [(8, 5.7), (4, 3.3), (2, 1.7)])
 def test_requests_in_flight_save_time(concurrency: int, times: float) -> None:
     """Two hundred even pages, counted in responses that one request at a time waits for."""
     instants = evenly(200 * 100)
@@ -188,6 +188,15 @@ def test_requests_in_flight_save_time(concurrency: int, times: float) -> None:
     all_delivered(played, 200 * 100)
     assert times * played.seconds <= 200
     assert max(played.in_flight) == concurrency
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+def test_the_windows_that_were_requested_are_counted(concurrency: int) -> None:
+    """Each by its first request."""
+    play = Play(evenly(1000), concurrency=concurrency)
+    played = play.run()
+    assert play.plan.windows == sum(request.offset == 0 for request in played.requests)
+    assert (play.plan.windows > 1) == (concurrency > 1)
 
 
 def test_office_hours_take_hardly_longer_than_even_data() -> None:

@@ -78,6 +78,23 @@ def test_the_first_request_is_sent_alone() -> None:
     assert plan.next_request(8) is None
 
 
+def requests_due(plan: Plan, most_in_flight: int) -> list[Request]:
+    """What is to be sent before anything else comes."""
+    return list(iter(lambda: plan.next_request(most_in_flight), None))
+
+
+def test_two_that_pay_are_enough_to_cut_the_range() -> None:
+    """With one that pays, the window is continued by its cursor."""
+    for most in (1, 2):
+        play = Play(evenly(20_000))
+        first = play.plan.next_request(most)
+        assert first is not None
+        play.plan.accept(first, play._respond(first)[1])
+        assert play.plan.next_page() is not None
+        requests = requests_due(play.plan, most)
+        assert [request.cursor is None for request in requests] == [most > 1] * most
+
+
 @pytest.mark.parametrize(("most", "in_flight"), [(-3, 0), (0, 0), (1, 1), (3, 3), (8, 8), (99, 8)])
 def test_no_more_requests_are_in_flight_than_pay(most: int, in_flight: int) -> None:
     """Neither more than the caller finds useful nor more than the concurrency."""
@@ -131,7 +148,7 @@ def test_pages_after_an_error_are_not_ready() -> None:
 
 def in_flight_together(play: Play) -> list[Request]:
     """The requests of four windows, after the first page was taken."""
-    while len(requests := list(iter(lambda: play.plan.next_request(ALL_PAY), None))) < 4:
+    while len(requests := requests_due(play.plan, ALL_PAY)) < 4:
         for request in requests:
             play.plan.accept(request, play._respond(request)[1])
         while play.plan.next_page() is not None:
