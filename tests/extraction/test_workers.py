@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -268,28 +269,34 @@ def test_a_defect_while_fetching_is_raised_in_its_turn() -> None:
 # What the estimate is given
 
 
-def test_the_estimate_is_given_the_time_of_each_page() -> None:
-    """How long a response took, and how long the caller kept the page."""
-    seconds = 0.0
-    given: list[tuple[str, float]] = []
+def test_the_estimate_is_given_the_time_of_each_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a response and the processor took, and how long the caller kept the page."""
+    clocks = {True: 100.0, False: 200.0}
+    processor = 10.0
+    received: list[tuple[float, float]] = []
+    delivered: list[float] = []
 
     class Noting(ConcurrencyEstimator):
         def received(self, seconds: float, processor_seconds: float) -> None:
-            assert 0 <= processor_seconds < WAIT_SECONDS
-            given.append(("received", seconds))
+            received.append((seconds, processor_seconds))
 
         def delivered(self, seconds: float) -> None:
-            given.append(("delivered", seconds))
+            delivered.append(seconds)
 
     class Slow(FakeService):
         def respond(self, window: Window, cursor: str | None) -> Page:
-            nonlocal seconds
-            seconds += 5
+            nonlocal processor
+            clocks[False] += 5
+            processor += 3
             return super().respond(window, cursor)
 
-    workers = Workers(a_plan(1), Slow(pages=3).fetch, Stop(), 1, clock=lambda: seconds)
+    def clock() -> float:
+        return clocks[threading.current_thread() is threading.main_thread()]
+
+    monkeypatch.setattr(time, "thread_time", lambda: processor)
+    workers = Workers(a_plan(1), Slow(pages=4).fetch, Stop(), 1, clock)
     workers._estimator = Noting()
     for _ in workers.pages(patiently()):
-        seconds += 2
-    assert [each for each in given if each[0] == "delivered"] == [("delivered", 2.0)] * 3
-    assert given[0] == ("received", 5.0)
+        clocks[True] += 2
+    assert received == [(5.0, 3.0)] * 4
+    assert delivered == [2.0] * 4
