@@ -100,6 +100,13 @@ def test_each_page_comes_once_and_in_order(mosts: list[int]) -> None:
     assert ended(service.threads)
 
 
+def test_each_page_comes_once_however_many_requests_are_estimated_to_pay() -> None:
+    """The estimate is made from the times that the responses really took."""
+    service = FakeService(pages=50)
+    workers = Workers(a_plan(), service.fetch, Stop(), 4)
+    assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(50))
 def test_each_page_comes_once_and_in_order_again_and_again(seed: int) -> None:
