@@ -62,7 +62,7 @@ class Plan:
         self._sizes = WindowSizes(window, page_size)
         self._budget = RequestBudget(page_size)
         self._newest_bytes = 1
-        self._is_sequential = concurrency == 1
+        self._is_sequential = False
         self._empty_windows = 0
 
     @property
@@ -183,7 +183,7 @@ class Plan:
 
     def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
         """The window as it should be requested: as it is, cut or begun again; None if it waits."""
-        if self._is_sequential and self._concurrency > 1 and not reader.is_alone:
+        if self._is_sequential and not reader.is_alone:
             reader.restart_alone()
         if not is_parallel or not self.windows:
             return reader
