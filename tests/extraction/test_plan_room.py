@@ -120,10 +120,16 @@ def test_a_caller_may_hold_fewer_pages(pages_held: int) -> None:
     assert ahead(play) == 1
 
 
-def ahead(play: Play) -> int:
+@pytest.mark.parametrize("most", [1, 3, 9])
+def test_ready_pages_count_as_those_in_flight(most: int) -> None:
+    """If nobody takes pages, no more are requested than pay, although there is room."""
+    assert ahead(Play(evenly(2000), concurrency=1), most) == most
+
+
+def ahead(play: Play, most_in_flight: int = ALL_PAY) -> int:
     """How many requests are sent and responded to before a page is taken."""
     for requests in range(100):
-        request = play.plan.next_request(ALL_PAY)
+        request = play.plan.next_request(most_in_flight)
         if request is None:
             return requests
         play.plan.accept(request, play._respond(request)[1])
