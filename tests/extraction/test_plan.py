@@ -153,7 +153,7 @@ def test_nothing_is_cut_after_the_last_instant(count: int) -> None:
     assert len(played.requests) <= most_requests(count, 50)
 
 
-@pytest.mark.parametrize(("pages", "most"), [(2, 3), (3, 3), (5, 3), (10, 4), (40, 10)])
+@pytest.mark.parametrize(("pages", "most"), [(2, 3), (3, 3), (5, 3), (10, 4), (40, 10), (200, 24)])
 def test_an_empty_tail_is_cheap(pages: int, most: int) -> None:
     """If the events ended long ago, the rest of the range is cut into ever larger windows."""
     played = Play(drawn(old_tail, pages * 50, seed=pages)).run()
