@@ -142,6 +142,19 @@ def test_few_large_pages_are_held_by_one_request_at_a_time(page_bytes: int, most
     assert ahead(Play(evenly(2000), concurrency=1, page_bytes=page_bytes)) == most
 
 
+def test_the_first_window_is_read_on_if_no_room_is_left() -> None:
+    """Pages of later windows, larger than expected, cannot be taken before it is read."""
+    play = Play(evenly(5000), concurrency=4, page_bytes=1)
+    requests = in_flight_together(play)
+    play.page_bytes = BYTES_HELD
+    for request in requests:
+        play.plan.accept(request, play._respond(request)[1])
+    while play.plan.next_page() is not None:
+        pass
+    (following,) = requests_due(play.plan, ALL_PAY)
+    assert following.reader is requests[0].reader
+
+
 def test_pages_after_an_error_are_not_ready() -> None:
     """They will not be delivered."""
     play = Play(evenly(5000), concurrency=4)
