@@ -175,12 +175,8 @@ def test_a_cursor_refused_for_good_ends_the_run(concurrency: int) -> None:
     assert len(played.requests) < 120
 
 
-@pytest.mark.parametrize(
-    ("concurrency", "restarts", "requests"), [(1, 1, 4), (2, 3, 10), (8, 3, 10)]
-)
-def test_a_restart_that_brings_nothing_new_ends_the_run(
-    concurrency: int, restarts: int, requests: int
-) -> None:
+@pytest.mark.parametrize(("concurrency", "restarts"), [(1, 1), (2, 3), (8, 3)])
+def test_a_restart_that_brings_nothing_new_ends_the_run(concurrency: int, restarts: int) -> None:
     """In parallel, only if it brings nothing new without others next to it either."""
 
     def fails(request: Sent) -> ServiceError | None:
@@ -190,7 +186,7 @@ def test_a_restart_that_brings_nothing_new_ends_the_run(
     played = play.run()
     assert isinstance(played.error, CursorRefusedError)
     assert len(played.delivered) == 50
-    assert (played.restarts, len(played.requests)) == (restarts, requests)
+    assert played.restarts == restarts
 
 
 def test_a_cursor_that_expired_once_leaves_the_run_parallel() -> None:
