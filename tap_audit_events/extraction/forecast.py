@@ -73,32 +73,26 @@ class Forecast:
     def expected(self, start: Instant, end: Instant) -> float:
         """Events to expect between two instants; something must have been learned."""
         usual = self._usual(microseconds(start), microseconds(end))
-        came, would_be_usual = self._level()
-        if 0 < would_be_usual < came:
-            return usual * came / would_be_usual
-        near = min(usual, _REACH * would_be_usual)
-        return usual - near + (near * came / would_be_usual if near else 0.0)
+        ratio, missing = self._level()
+        return max(usual * ratio, usual - missing)
 
     def seconds_until(self, start: Instant, events: float) -> float:
         """Seconds from an instant until so many events should have come; as `expected`."""
-        came, would_be_usual = self._level()
-        if 0 < would_be_usual < came:
-            usual = events * would_be_usual / came
-        else:
-            near = min(events, _REACH * came)
-            usual = events - near + (near * would_be_usual / came if near else 0.0)
+        ratio, missing = self._level()
+        usual = min(events / ratio, events + missing) if ratio else events + missing
         cumulated = self._cumulated_events()
         at = microseconds(start)
         weeks, left = divmod(self._before(at % (_WEEK * _HOUR)) + usual, cumulated[-1])
-        hour = min(bisect_right(cumulated, left), _WEEK) - 1
-        share = (left - cumulated[hour]) / ((cumulated[hour + 1] - cumulated[hour]) or 1.0)
+        hour = bisect_right(cumulated, left) - 1
+        share = (left - cumulated[hour]) / (cumulated[hour + 1] - cumulated[hour])
         until = weeks * _WEEK * _HOUR + (hour + share) * _HOUR
         return max(0.0, until - at % (_WEEK * _HOUR)) / 1e6
 
     def _level(self) -> tuple[float, float]:
-        """Events of the newest ranges, and how many would have been usual there."""
+        """How many times the usual events the newest ranges held, and how many will be missing."""
         came = sum(seen.events for seen in self._newest)
-        return came, sum(self._usual(seen.start, seen.end) for seen in self._newest)
+        usual = sum(self._usual(seen.start, seen.end) for seen in self._newest)
+        return came / usual if usual else 1.0, _REACH * max(0.0, usual - came)
 
     def _usual(self, start: int, end: int) -> float:
         week = _WEEK * _HOUR

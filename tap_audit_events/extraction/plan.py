@@ -23,14 +23,11 @@ FEW_PAGES: Final = 2
 TOO_LARGE: Final = 2
 """A window in progress is given up if so many times the pages that were expected are left."""
 
-UNKNOWN_PAGES: Final = 0.5
-"""Expected of a window about which nothing is known."""
-
 MOST_DOUBLINGS: Final = 10
 """Of the size of a window after empty ones."""
 
 PAGES_HELD: Final = 12
-BYTES_HELD: Final = 48 * 1024 * 1024
+BYTES_HELD: Final = 46 * 1024 * 1024
 """Pages that were requested and not taken yet: so many for each request in flight; bytes."""
 
 
@@ -61,11 +58,11 @@ class Plan:
         self.restarted: list[Window] = []
         self._concurrency = concurrency
         self._pages_held = pages_held or PAGES_HELD * concurrency
-        self._readers = [WindowReader(window, UNKNOWN_PAGES)]
+        self._readers = [WindowReader(window)]
         self._sizes = WindowSizes(window, page_size)
         self._budget = RequestBudget(page_size)
         self._newest_bytes = 1
-        self._is_sequential = concurrency == 1
+        self._is_sequential = False
         self._empty_windows = 0
 
     @property
@@ -186,7 +183,7 @@ class Plan:
 
     def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
         """The window as it should be requested: as it is, cut or begun again; None if it waits."""
-        if self._is_sequential and self._concurrency > 1 and not reader.is_alone:
+        if self._is_sequential and not reader.is_alone:
             reader.restart_alone()
         if not is_parallel or not self.windows:
             return reader
@@ -212,9 +209,8 @@ class Plan:
         pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
-        reader.expected_pages = expected if is_small else pages
-        if self._empty_windows:
-            reader.expected_pages = UNKNOWN_PAGES
+        if not self._empty_windows:
+            reader.expected_pages = expected if is_small else pages
         if at is not None:
             self._insert_after(reader, reader.cut(at))
 

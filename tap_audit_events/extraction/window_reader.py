@@ -52,28 +52,26 @@ class WindowReader:
 
     Args:
         window: the window.
-        expected_pages: how many pages it should have.
 
     Attributes:
         window: the window.
-        expected_pages: as above.
+        expected_pages: how many pages it should have, 1 as long as nothing is known.
         is_in_flight: whether a request is on its way.
         is_read: whether nothing is left to request.
         pages_read: pages that have come.
         events_read: events that have come.
         has_more: whether it is known that more of its events follow.
         is_alone: whether it was restarted to be read without others next to it.
-        restarts: how often it was restarted.
         error: what ended it before its end.
     """
 
-    def __init__(self, window: Window, expected_pages: float = 1.0) -> None:
+    def __init__(self, window: Window) -> None:
         self.window = window
-        self.expected_pages = expected_pages
+        self.expected_pages = 1.0
         self.is_in_flight = False
         self.is_read = False
         self.has_more = self.is_alone = False
-        self.pages_read = self.events_read = self.restarts = 0
+        self.pages_read = self.events_read = 0
         self.error: Exception | None = None
         self._requested = window
         self._paginator = Paginator()
@@ -90,29 +88,14 @@ class WindowReader:
         return self.is_in_flight or self.pages_read > 0
 
     @property
-    def is_done(self) -> bool:
-        """Whether all its pages have come and were taken."""
-        return self.is_read and not self._ready
-
-    @property
     def ready_pages(self) -> int:
         """Pages that have come and were not taken."""
         return len(self._ready)
 
     @property
-    def ready_bytes(self) -> int:
-        """Bytes of the pages that have come and were not taken."""
-        return sum(ready.page.size for ready in self._ready)
-
-    @property
     def position(self) -> Instant | None:
         """How far it has come: the newest instant so far."""
         return self._progress.newest or self.window.start
-
-    @property
-    def in_order(self) -> bool:
-        """Whether its events came in ascending order so far."""
-        return self._progress.in_order
 
     @property
     def can_begin_again(self) -> bool:
@@ -147,7 +130,7 @@ class WindowReader:
         self.is_read = self.is_read or self._paginator.is_finished
         self.has_more = not self.is_read
         completes = self.is_read and self.error is None
-        self._ready.append(ReadPage(self.window, page, self.in_order, completes))
+        self._ready.append(ReadPage(self.window, page, self._progress.in_order, completes))
 
     def fail(self, error: Exception) -> None:
         """Take in what came instead of a page.
@@ -195,7 +178,6 @@ class WindowReader:
 
     def _restart(self, *, at_page: bool) -> None:
         """Request the rest of the window without a cursor, from its newest page or instant."""
-        self.restarts += 1
         self._restarted_at_page = at_page
         start = self._newest_page_start if at_page else self._reached.newest
         start = max(filter(None, [start, self._requested.start]), default=None)

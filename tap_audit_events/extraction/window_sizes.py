@@ -13,9 +13,6 @@ from tap_audit_events.extraction.window_reader import WindowReader
 
 _SHORTEST_SECONDS: Final = 4
 
-_LONGEST_SECONDS: Final = 1e12
-"""Longer than the range of times."""
-
 
 class WindowSizes:
     """Estimates the size of windows from the pages that were read.
@@ -29,7 +26,7 @@ class WindowSizes:
         self._end = window.end
         self._page_size = page_size
         self._forecast = Forecast()
-        self._oldest = window.start or EARLIEST
+        self._oldest = EARLIEST
 
     def learn(self, reader: WindowReader, page: Page) -> None:
         """Take in a page of a window, before the reader does."""
@@ -44,7 +41,7 @@ class WindowSizes:
     def pages_left(self, reader: WindowReader) -> float:
         """Pages that are left in a window; something must have been learned."""
         start, end = self._position(reader), self._end_of(reader)
-        return self._forecast.expected(start, end) / self._page_size if start < end else 0.0
+        return self._forecast.expected(start, end) / self._page_size
 
     def can_cut(self, reader: WindowReader) -> bool:
         """Whether enough time is left in a window; it cannot be cut within a second."""
@@ -59,7 +56,7 @@ class WindowSizes:
         start = self._position(reader)
         events = pages * self._page_size
         events -= min(2 * sqrt(events), events / 2)
-        seconds = min(self._forecast.seconds_until(start, events), _LONGEST_SECONDS)
+        seconds = self._forecast.seconds_until(start, events)
         at = later(whole_second(start), seconds=2 + int(seconds))
         return at if start < at < self._end_of(reader) else None
 

@@ -27,8 +27,8 @@ _Inbox: TypeAlias = "SimpleQueue[Request | None]"
 class Workers:
     """Sends the requests of a plan in daemon threads, each of which sends one at a time.
 
-    A thread that has received a page sends the next request itself, if one is due. Other requests
-    go to the thread that became idle last, whose memory is still in the processor's cache.
+    A request goes to the thread that became idle last, whose memory is still in the processor's
+    cache: to the one that has just received a page, if a request is due.
 
     Args:
         plan: knows what to request; only one thread at a time uses it.
@@ -118,13 +118,14 @@ class Workers:
         inbox: _Inbox = SimpleQueue()
         try:
             while request is not None:
-                request = self.perform(request, inbox) or inbox.get()
+                self.perform(request, inbox)
+                request = inbox.get()
         except BaseException as defect:  # noqa: BLE001 - the main thread would wait for ever
             self._defect = defect
             self._stop.wakeups.put(None)
 
-    def perform(self, request: Request, inbox: _Inbox) -> Request | None:
-        """Send a request and hand in what comes; return the next one for the same thread."""
+    def perform(self, request: Request, inbox: _Inbox) -> None:
+        """Send a request and hand in what comes; the thread is idle then."""
         started_at, processor = self._clock(), time.thread_time()
         outcome: Page | Exception
         try:
@@ -138,14 +139,12 @@ class Workers:
                 self._plan.fail(request, outcome)
             else:
                 self._plan.accept(request, outcome)
-            following = self._next_request()
             if self._is_over:
                 inbox.put(None)
-            elif following is None:
+            else:
                 self._idle.append(inbox)
             self._assign()
         self._stop.wakeups.put(None)
-        return following
 
     def _end(self) -> None:
         """End the threads that are idle; the others end after their response."""

@@ -144,6 +144,9 @@ class Play:
             ends_at = played.seconds + self.response_seconds()
             heapq.heappush(self._in_flight, (ends_at, len(played.in_flight), request))
             played.in_flight.append(len(self._in_flight))
+            assert len(self._in_flight) <= self.concurrency, "too many requests are in flight"
+        pages = pages_needed(len(self.instants), self.page_size)
+        assert len(played.in_flight) <= 100 * (pages + 10), "the run does not end"
         held = len(self._in_flight) + self._ready_pages
         played.most_held = max(played.most_held, held)
 

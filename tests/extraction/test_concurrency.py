@@ -75,6 +75,20 @@ def test_it_follows_a_target_that_becomes_faster() -> None:
     assert estimator.most_in_flight == 25
 
 
+@pytest.mark.parametrize(
+    ("parse_seconds", "deliver_seconds", "most"),
+    [(0.004, 0.004, 12), (0.104, 0.004, 3), (0.004, 0.104, 3), (0.024, 0.004, 8), (0.0, 0.0, 15)],
+)
+def test_a_single_page_counts_as_a_fifth(
+    parse_seconds: float, deliver_seconds: float, most: int
+) -> None:
+    """One that took long to parse or to deliver, or no time, changes the average only so far."""
+    estimator = learned(wait_seconds=0.1001, deliver_seconds=0.004)
+    estimator.received(0.1001 + parse_seconds, parse_seconds)
+    estimator.delivered(deliver_seconds)
+    assert estimator.most_in_flight == most
+
+
 @pytest.mark.parametrize(("seconds", "processor_seconds"), [(0.0, 0.0), (0.0, 1.0), (1e9, 0.0)])
 def test_clocks_may_say_anything(seconds: float, processor_seconds: float) -> None:
     """At least one request is in flight, and the number stays finite."""

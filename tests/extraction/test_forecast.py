@@ -1,6 +1,8 @@
 """How many events a range will bring."""
 
 import random
+from collections.abc import Sequence
+from itertools import product
 from math import isfinite
 
 import pytest
@@ -23,7 +25,7 @@ MONDAY = 4 * DAY
 seconds = st.floats(0, 60 * DAY)
 
 
-def learn(forecast: Forecast, start: float, end: float, times: list[float]) -> None:
+def learn(forecast: Forecast, start: float, end: float, times: Sequence[float]) -> None:
     """Let it learn what lies between two times."""
     forecast.learn(instant(start), instant(end), sorted(map(instant, times)))
 
@@ -102,6 +104,58 @@ def test_a_range_of_many_weeks_is_learned_at_once() -> None:
     assert expected(forecast, 1000 * DAY, 1700 * DAY) == pytest.approx(100, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("start", "hours"),
+    [(0.5, 1.75), (5.75, 0.125), (23.5, 1), (46, 3.25), (166.5, 2.25), (0, 168), (100, 170)],
+)
+def test_parts_of_hours_count_as_such(start: float, hours: float) -> None:
+    """Even events stay even, wherever in the week a range starts and ends."""
+    forecast, step = Forecast(), HOUR / 8 if hours < 9 else HOUR
+    begin = MONDAY + start * HOUR
+    times = [begin + number * step for number in range(round(hours * HOUR / step))]
+    learn(forecast, begin, begin + hours * HOUR, times)
+    for after in (0.0, 0.5, 20.25, 200.5, 1000.125):
+        since = MONDAY + (1000 + after) * HOUR
+        assert expected(forecast, since, since + 37.5 * HOUR) == pytest.approx(37.5 * HOUR / step)
+        assert forecast.seconds_until(instant(since), 100) == pytest.approx(100 * step)
+
+
+@pytest.mark.parametrize("hour", [0, 10, 23, 24, 100, 167])
+def test_events_of_one_hour_of_the_week_are_expected_then(hour: int) -> None:
+    """An hour that was seen a hundred times is known by itself."""
+    forecast = Forecast()
+    times = [MONDAY + (week * 168 + hour) * HOUR + week for week in range(100)]
+    learn(forecast, MONDAY, MONDAY + 100 * 7 * DAY, times)
+    week = MONDAY + 104 * 7 * DAY
+    then = week + hour * HOUR
+    assert expected(forecast, then, then + HOUR) == pytest.approx(1, rel=0.02)
+    assert expected(forecast, week, then) < 0.02
+    assert expected(forecast, then + HOUR, week + 7 * DAY) < 0.02
+    until = forecast.seconds_until(instant(week), 0.5)
+    assert until == pytest.approx((hour + 0.5) * HOUR, rel=0.02, abs=60)
+
+
+@pytest.mark.parametrize(
+    ("day", "hour", "events"), [(7, 10, 105), (7, 11, 15), (1, 10, 90), (1, 11, 30), (1, 12, 60)]
+)
+def test_what_was_hardly_seen_is_half_like_other_days(day: int, hour: int, events: float) -> None:
+    """A quarter of an hour counts as much as that hour of all days, and that as any hour."""
+    forecast = Forecast()
+    ten, eleven = MONDAY + 10 * HOUR, MONDAY + 11 * HOUR
+    learn(forecast, ten, ten + HOUR / 4, [ten + number for number in range(30)])
+    learn(forecast, eleven, eleven + HOUR / 4, [])
+    then = MONDAY + day * DAY + hour * HOUR
+    assert expected(forecast, then, then + HOUR) == pytest.approx(events)
+
+
+@pytest.mark.parametrize("count", [2, 150, 199, 200, 950])
+def test_all_events_of_a_range_count(count: int) -> None:
+    """Also if only some of them are looked at."""
+    forecast = Forecast()
+    learn(forecast, 0, 700 * DAY, [number * 700 * DAY / count for number in range(count)])
+    assert expected(forecast, 0, 700 * DAY) == pytest.approx(count, rel=0.01)
+
+
 # What came last
 
 
@@ -120,6 +174,63 @@ def after_a_day(every_hours: float) -> Forecast:
 
 DAY_AFTER = 101 * DAY, 102 * DAY
 YEAR_AFTER = 101 * DAY, 466 * DAY
+
+
+def after_weeks(*events_an_hour: int) -> Forecast:
+    """Ten weeks with two events an hour, then weeks with so many, each in five ranges."""
+    forecast, start = Forecast(), MONDAY
+    for each, hours in [*[(2, 84)] * 20, *product(events_an_hour, (33, 33, 33, 33, 36))]:
+        times = [start + number * HOUR / each for number in range(each * hours)]
+        learn(forecast, start, start := start + hours * HOUR, times)
+    return forecast
+
+
+@pytest.mark.parametrize(
+    ("events_an_hour", "hours", "events"),
+    [
+        ((4,), 1, 4),
+        ((4,), 1000, 4000),
+        ((1,), 1, 1),
+        ((1,), 84, 84),
+        ((1,), 84 + 11, 84 + 21),
+        ((1,), 84 + 1100, 84 + 2100),
+        ((4, 2), 84, 2 * 84),
+        ((4, 2), 84 + 12, 2 * 84 + 26),
+        ((1, 4), 1000, 4000),
+    ],
+)
+def test_the_newest_ranges_tell_how_it_continues(
+    events_an_hour: Sequence[int], hours: float, events: float
+) -> None:
+    """More events than usual are expected for good, fewer for half as long as they came."""
+    forecast = after_weeks(*events_an_hour)
+    start = MONDAY + 60 * 7 * DAY + 5.5 * HOUR
+    assert expected(forecast, start, start + hours * HOUR) == pytest.approx(events)
+    until = forecast.seconds_until(instant(start), events)
+    assert until == pytest.approx(hours * HOUR, rel=1e-8)
+
+
+def test_after_nothing_at_all_nothing_is_expected_for_a_while() -> None:
+    """For half as long; then what is usual: here ten elevenths of two events an hour."""
+    forecast, start = after_weeks(), MONDAY + 10 * 7 * DAY
+    for hours in (33, 33, 33, 33, 36):
+        learn(forecast, start, start := start + hours * HOUR, [])
+    assert expected(forecast, start, start + 84 * HOUR) == pytest.approx(0, abs=1e-6)
+    assert expected(forecast, start, start + (84 + 11) * HOUR) == pytest.approx(20)
+    assert forecast.seconds_until(instant(start), 20) == pytest.approx((84 + 11) * HOUR)
+
+
+def test_ranges_without_a_duration_do_not_tell_how_it_continues() -> None:
+    """Nothing would be usual there; what they held counts as any events of the hour."""
+    forecast, start = after_weeks(), MONDAY + 10 * 7 * DAY
+    for _ in range(5):
+        learn(forecast, start, start, [start] * 2)
+    for hour, events in ((0, 30 / 10), (1, 20 / 10)):
+        then = start + hour * HOUR
+        assert expected(forecast, then, then + HOUR) == pytest.approx(events, rel=0.05)
+        assert forecast.seconds_until(instant(then), events / 2) == pytest.approx(
+            HOUR / 2, rel=0.05
+        )
 
 
 def test_more_than_usual_is_expected_to_continue() -> None:

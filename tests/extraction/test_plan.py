@@ -1,6 +1,5 @@
 """The plan of a run: which requests it sends, how many, and which pages it delivers."""
 
-import gc
 import random
 from itertools import chain, pairwise
 from statistics import mean
@@ -10,15 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import LATEST, Instant
-from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.plan import (
-    BYTES_HELD,
     PAGES_HELD,
-    Plan,
 )
 from tap_audit_events.extraction.request_budget import SPARE_REQUESTS, SPARE_SHARE
-from tap_audit_events.extraction.window_reader import WindowReader
 from tests.extraction.plan_cases import all_delivered, concurrencies, page_sizes, seeds, shapes
 from tests.extraction.scheduling import (
     EVER,
@@ -158,7 +153,7 @@ def test_nothing_is_cut_after_the_last_instant(count: int) -> None:
     assert len(played.requests) <= most_requests(count, 50)
 
 
-@pytest.mark.parametrize(("pages", "most"), [(2, 3), (3, 3), (5, 3), (10, 4), (40, 10)])
+@pytest.mark.parametrize(("pages", "most"), [(2, 3), (3, 3), (5, 3), (10, 4), (40, 10), (200, 24)])
 def test_an_empty_tail_is_cheap(pages: int, most: int) -> None:
     """If the events ended long ago, the rest of the range is cut into ever larger windows."""
     played = Play(drawn(old_tail, pages * 50, seed=pages)).run()
@@ -184,7 +179,7 @@ def test_the_windows_tile_the_range(shape: Shape, count: int, concurrency: int, 
 # How fast
 
 
-@pytest.mark.parametrize(("concurrency", "times"), [(8, 5.7), (4, 3.3)])
+@pytest.mark.parametrize(("concurrency", "times"), [(8, 5.7), (4, 3.3), (2, 1.7)])
 def test_requests_in_flight_save_time(concurrency: int, times: float) -> None:
     """Two hundred even pages, counted in responses that one request at a time waits for."""
     instants = evenly(200 * 100)
@@ -193,6 +188,15 @@ def test_requests_in_flight_save_time(concurrency: int, times: float) -> None:
     all_delivered(played, 200 * 100)
     assert times * played.seconds <= 200
     assert max(played.in_flight) == concurrency
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 8])
+def test_the_windows_that_were_requested_are_counted(concurrency: int) -> None:
+    """Each by its first request."""
+    play = Play(evenly(1000), concurrency=concurrency)
+    played = play.run()
+    assert play.plan.windows == sum(request.offset == 0 for request in played.requests)
+    assert (play.plan.windows > 1) == (concurrency > 1)
 
 
 def test_office_hours_take_hardly_longer_than_even_data() -> None:
@@ -236,82 +240,6 @@ def test_a_burst_is_cut() -> None:
     all_delivered(played, 10_000)
     assert max(request.offset for request in played.requests) < 60 * 50
     assert played.seconds <= 200 / 1.6
-
-
-# What is held in memory
-
-
-@pytest.mark.parametrize("concurrency", [2, 4, 8])
-def test_pages_held_are_bounded_in_number(concurrency: int) -> None:
-    """If the target is slow, pages are requested ahead up to the bound, and no further."""
-    play = Play(evenly(10_000), page_size=20, concurrency=concurrency, page_bytes=1000)
-    play.response_seconds = lambda: 0.0
-    play.takes = lambda: False
-    played = play.run()
-    all_delivered(played, 10_000)
-    assert PAGES_HELD * concurrency - 1 <= played.most_held <= PAGES_HELD * concurrency + 1
-
-
-def test_pages_held_are_bounded_in_bytes() -> None:
-    """Large pages are held up to the bound, and those that were in flight by then."""
-    rng = random.Random(3)
-    play = Play(evenly(2000), page_size=20, page_bytes=ONE_PAGE_BYTES)
-    play.takes = lambda: rng.random() < 0.05
-    played = play.run()
-    all_delivered(played, 2000)
-    assert BYTES_HELD <= played.most_bytes < BYTES_HELD + 8 * ONE_PAGE_BYTES
-    assert max(played.in_flight) > 1
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_room_is_kept_for_pages_that_are_needed_first(seed: int) -> None:
-    """Windows far ahead do not fill the room while windows before them wait for it."""
-    played = Play(drawn(growing, 20_000, seed), page_size=100).run()
-    all_delivered(played, 20_000)
-    assert played.seconds <= 200 / 5
-
-
-def test_a_window_that_was_read_is_released() -> None:
-    """Nothing keeps a window or its pages in memory after they were delivered."""
-    gc.collect()
-    gc.disable()
-    try:
-        before, pages_before = living(WindowReader), living(Page)
-        play = Play(evenly(20_000), page_size=20)
-        all_delivered(play.run(), 20_000)
-        assert len(play.played.windows) > 100
-        assert living(WindowReader) <= before
-        assert living(Page) <= pages_before + 1  # the newest one
-    finally:
-        gc.enable()
-
-
-def living(kind: type) -> int:
-    return sum(type(each) is kind for each in gc.get_objects())
-
-
-# When a request is sent
-
-
-def test_the_first_request_is_sent_alone() -> None:
-    """It may be the whole run."""
-    plan = Plan(EVER, page_size=10, concurrency=8)
-    assert plan.next_request(8) is not None
-    assert plan.next_request(8) is None
-
-
-@pytest.mark.parametrize(("most", "in_flight"), [(-3, 0), (0, 0), (1, 1), (3, 3), (8, 8), (99, 8)])
-def test_no_more_requests_are_in_flight_than_pay(most: int, in_flight: int) -> None:
-    """Neither more than the caller finds useful nor more than the concurrency."""
-    play = Play(evenly(20_000))
-    while len(play.played.requests) < 100:
-        play.step()
-    play.receive_all()
-    while play.plan.next_page() is not None:
-        pass
-    while play.plan.next_request(most) is not None:
-        pass
-    assert play.plan.in_flight == in_flight
 
 
 def test_the_bound_of_requests_is_as_documented() -> None:

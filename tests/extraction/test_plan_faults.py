@@ -175,6 +175,36 @@ def test_a_cursor_refused_for_good_ends_the_run(concurrency: int) -> None:
     assert len(played.requests) < 120
 
 
+@pytest.mark.parametrize(("concurrency", "restarts"), [(1, 1), (2, 3), (8, 3)])
+def test_a_restart_that_brings_nothing_new_ends_the_run(concurrency: int, restarts: int) -> None:
+    """In parallel, only if it brings nothing new without others next to it either."""
+
+    def fails(request: Sent) -> ServiceError | None:
+        return refused_cursor() if request.offset else None
+
+    play = Play(drawn(one_second, 500, seed=1), concurrency=concurrency, fails=fails)
+    played = play.run()
+    assert isinstance(played.error, CursorRefusedError)
+    assert len(played.delivered) == 50
+    assert played.restarts == restarts
+
+
+def test_a_cursor_that_expired_once_leaves_the_run_parallel() -> None:
+    """The restarted window is read next to the others."""
+    refused: list[Sent] = []
+
+    def fails(request: Sent) -> ServiceError | None:
+        if request.offset and len(refused) < 3:
+            refused.append(request)
+            return refused_cursor()
+        return None
+
+    played = Play(evenly(10_000), fails=fails).run()
+    all_delivered(played, 10_000)
+    assert played.restarts == 3
+    assert played.seconds <= 200 / 5
+
+
 # Bounds that the service ignores
 
 

@@ -1,4 +1,4 @@
-"""One window: its requests, its restarts, and what becomes of it if it is cut or given up."""
+"""One window: its requests, what ends it early, and what a cut leaves to whom."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError, service_error
-from tap_audit_events.events.instants import LATEST, Instant, whole_second
+from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import pagination, window_reader
+from tap_audit_events.extraction import window_reader
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE
 from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
 from tests.extraction.scheduling import instant
@@ -125,16 +125,17 @@ def test_a_reader_tells_how_far_it_has_come() -> None:
     """From nothing requested to every page taken."""
     reader = WindowReader(Window(instant(3), instant(END)))
     assert (reader.is_requested, reader.position) == (False, instant(3))
+    assert reader.expected_pages == 1
     reader.next_request()
     assert (reader.is_requested, reader.is_in_flight) == (True, True)
     reader.accept(a_page(at_times([4, 5]), size=70))
     assert (reader.is_requested, reader.is_in_flight, reader.has_more) == (True, False, True)
-    assert (reader.position, reader.ready_pages, reader.ready_bytes) == (instant(5), 1, 70)
+    assert (reader.position, reader.ready_pages) == (instant(5), 1)
     reader.next_request()
     reader.accept(a_page([], None))
-    assert (reader.is_read, reader.is_done, reader.has_more) == (True, False, False)
+    assert (reader.is_read, reader.has_more, reader.ready_pages) == (True, False, 2)
     assert [reader.take_page().page.size for _ in range(2)] == [70, 0]
-    assert reader.is_done
+    assert reader.ready_pages == 0
 
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=5), max_size=5))
@@ -185,155 +186,8 @@ def test_any_other_error_ends_the_window(code: str) -> None:
     reader.next_request()
     reader.accept(a_page(at_times([1, 2, 3])))
     reader.fail(error)
-    assert (reader.is_read, reader.error, reader.restarts) == (True, error, 0)
+    assert (reader.is_read, reader.error) == (True, error)
     assert reader.ready_pages == 1
-
-
-# Restarts
-
-
-def refused(reader: WindowReader) -> Request:
-    """What is requested after a cursor was refused."""
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    return reader.next_request()
-
-
-def test_a_restart_begins_at_the_start_of_the_newest_page() -> None:
-    """There, an event out of order may follow; if no page more came, at the newest instant."""
-    reader = WindowReader(WHOLE)
-    events = at_times([1, 2.5, 3, 4.5, 5, 6])
-    for number in (0, 2, 4):
-        reader.next_request()
-        reader.accept(a_page(events[number : number + 2], f"{number}"))
-    again = refused(reader)
-    assert again == Request(reader, Window(instant(5), WHOLE.end), None)
-    reader.accept(a_page(events[4:], "x"))
-    assert reader.next_request() == again._replace(cursor="x")
-    once_more = refused(reader)
-    assert once_more == (reader, Window(instant(6), WHOLE.end), None)
-    reader.accept(a_page(events[5:], "y"))
-    reader.next_request()
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    assert isinstance(reader.error, CursorRefusedError)
-    assert reader.restarts == 2
-
-
-def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
-    """There is nothing to restart from."""
-    reader = WindowReader(WHOLE)
-    reader.next_request()
-    reader.accept(a_page([]))
-    reader.next_request()
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    assert isinstance(reader.error, CursorRefusedError)
-
-
-def test_a_cursor_refused_after_disorder_is_an_error() -> None:
-    """A restart could miss an event."""
-    reader = WindowReader(WHOLE)
-    reader.next_request()
-    reader.accept(a_page([("1", instant(7)), ("2", instant(3))]))
-    reader.next_request()
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    assert isinstance(reader.error, CursorRefusedError)
-    reader.restart_alone()
-    assert isinstance(reader.error, CursorRefusedError)
-
-
-def test_a_restart_that_reaches_more_ties_continues() -> None:
-    """More events of one instant than the attempt before reached is something new."""
-    events = [(f"{number}", instant(5)) for number in range(10)]
-    lifetimes = iter([1, 2, 4, 99])
-    lifetime = next(lifetimes)
-
-    def refuses(number: int) -> bool:
-        nonlocal lifetime
-        if number < lifetime:
-            return False
-        lifetime = next(lifetimes)
-        return True
-
-    reader = WindowReader(WHOLE)
-    service = OneWindow(events, page_size=2, refuses=refuses)
-    assert ids_of(read(reader, service.respond)) == [event[0] for event in events]
-    assert reader.restarts == 3
-
-
-@given(st.one_of(times, crowded_times), st.integers(1, 9), st.integers(1, 4))
-def test_a_refused_cursor_loses_nothing_or_fails(
-    moments: list[float], page_size: int, lifetime: int
-) -> None:
-    """Every event before the error arrives; restarts continue while they bring something new."""
-    service = OneWindow(at_times(moments), page_size, refuses=lambda number: number >= lifetime)
-    reader = WindowReader(WHOLE)
-    pages = read(reader, service.respond)
-    seen = ids_of(pages)
-    assert seen == [event[0] for event in service.events[: len(seen)]]
-    if reader.error is None:
-        assert len(seen) == len(moments)
-    else:
-        newest = whole_second(dict(service.events)[seen[-1]])
-        ties = sum(whole_second(moment) == newest for _, moment in service.events)
-        assert ties >= page_size * lifetime, "a restart would have brought more"
-    assert all(page.in_order for page in pages)
-    assert len(service.requests) <= (2 * len(moments) + 2) * (lifetime + 1)
-
-
-def test_a_restart_never_begins_before_the_one_before_it() -> None:
-    """Even if nothing but empty pages came since; what came earlier need not come again."""
-    reader = WindowReader(Window(instant(0), instant(END)))
-    for number in range(3):
-        reader.next_request()
-        reader.accept(a_page(at_times([10 * number + 1, 10 * number + 2]), f"{number}"))
-    assert refused(reader).window.start == instant(21)
-    reader.accept(a_page([], "empty"))
-    reader.next_request()
-    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
-    reader.restart_alone()
-    assert reader.next_request().window.start in {instant(21), instant(22)}
-
-
-@given(
-    st.one_of(times, crowded_times),
-    st.integers(1, 5),
-    st.lists(st.sampled_from(["page", "page", "refuse", "empty", "repeat", "old"]), max_size=40),
-    st.booleans(),
-)
-def test_a_window_always_ends(
-    moments: list[float], page_size: int, script: list[str], is_alone: bool
-) -> None:
-    """Whatever a hostile service mixes again and again: refusals, empty pages and repeats."""
-    service = OneWindow(at_times(moments), page_size)
-    sent: list[Page] = []
-    turns = 0
-
-    def respond(request: Request) -> Page:
-        nonlocal turns
-        what = script[turns % len(script)] if script else "page"
-        turns += 1
-        if what == "refuse" and request.cursor is not None:
-            raise CursorRefusedError("AE-CURSOR-REFUSED")
-        cursor = None if request.cursor is None else request.cursor.partition(" ")[0]
-        if what == "empty":
-            return Page(next_cursor=f"{cursor or 0} {turns}")
-        if what in {"repeat", "old"} and sent:
-            old = sent[-1 if what == "repeat" else 0]
-            return a_page(list(zip(old.ids, old.instants, strict=True)), f"{cursor or 0} {turns}")
-        page = service.respond(request._replace(cursor=cursor))
-        sent.append(page)
-        return page
-
-    reader = WindowReader(WHOLE)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pagination, "MOST_EMPTY_PAGES", 20)
-        pages = read(reader, respond, most_requests=20_000)
-        if is_alone:
-            reader.restart_alone()
-            pages += read(reader, respond, most_requests=20_000)
-    came = ids_of(pages)
-    assert set(came) <= {event[0] for event in service.events}
-    if reader.error is None:
-        assert sorted(came) == [event[0] for event in service.events]
 
 
 # Windows that are cut or given up
@@ -348,14 +202,19 @@ def started(*pages: Sequence[float], window: Window = WHOLE) -> WindowReader:
     return reader
 
 
-def test_a_cut_leaves_the_rest_for_later() -> None:
-    """Neither of the two windows was requested; together they are what there was."""
-    reader = WindowReader(Window(instant(3), instant(9)))
-    rest = reader.cut(instant(5))
-    assert reader.window == Window(instant(3), instant(9), until=instant(5))
-    assert rest.window == Window(instant(5), instant(9))
+@pytest.mark.parametrize("start", [None, instant(7)])
+def test_a_cut_shares_a_window_out_without_a_gap(start: Instant | None) -> None:
+    """The first part ends where the rest begins, and the rest where the window did."""
+    reader = WindowReader(Window(start, WHOLE.end, instant(500)))
+    rest = reader.cut(instant(100))
+    assert reader.window == Window(start, WHOLE.end, instant(100))
     assert reader.next_request().window == reader.window
+    assert rest.window == Window(instant(100), WHOLE.end, instant(500))
     assert rest.next_request().window == rest.window
+    assert rest.cut(instant(300)).window == Window(instant(300), WHOLE.end, instant(500))
+    assert WindowReader(Window(start, WHOLE.end)).cut(instant(9)).window == Window(
+        instant(9), WHOLE.end
+    )
 
 
 def test_a_window_that_is_given_up_is_requested_again_from_its_start() -> None:
@@ -365,7 +224,7 @@ def test_a_window_that_is_given_up_is_requested_again_from_its_start() -> None:
     taken = reader.take_page()
     again = reader.begin_again()
     assert taken.window == again.window == window
-    assert (reader.is_read, reader.is_done, reader.ready_pages) == (True, True, 0)
+    assert (reader.is_read, reader.ready_pages) == (True, 0)
     assert (again.is_read, again.has_more, again.pages_read) == (False, True, 0)
     assert again.next_request() == Request(again, window, None)
 
@@ -374,13 +233,12 @@ def test_a_window_is_not_given_up_if_too_much_of_it_was_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The watermark must recognize every event that comes again."""
-    monkeypatch.setattr(window_reader, "MOST_TAKEN", 3)
-    reader = started([1, 2], [3, 4], [5, 6])
+    monkeypatch.setattr(window_reader, "MOST_TAKEN", 4)
+    reader = started([1, 2], [3, 4], [5])
     assert reader.can_begin_again
-    reader.take_page()
-    assert reader.can_begin_again
-    reader.take_page()
-    assert not reader.can_begin_again
+    for can_begin_again in (True, True, False):
+        reader.take_page()
+        assert reader.can_begin_again is can_begin_again
 
 
 def test_what_is_given_up_at_most_is_held_by_the_watermark() -> None:

@@ -1,15 +1,28 @@
-"""Where a window continues after a refused cursor, and what a cut leaves to whom."""
+"""Where a window continues after a refused cursor, and what ends it."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
-from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.instants import Instant, whole_second
+from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.window_reader import WindowReader
+from tap_audit_events.extraction import pagination
+from tap_audit_events.extraction.window_reader import Request, WindowReader
 from tests.extraction.scheduling import instant
-from tests.extraction.test_window_reader import a_page, at_times
+from tests.extraction.test_window_reader import (
+    WHOLE,
+    OneWindow,
+    a_page,
+    at_times,
+    crowded_times,
+    ids_of,
+    read,
+    times,
+)
 
-END, UNTIL = instant(1000), instant(500)
+END, UNTIL = WHOLE.end, instant(500)
 REFUSED = CursorRefusedError("AE-CURSOR-REFUSED")
 PAGES: list[list[float]] = [[1, 2.5], [3.5, 3.5, 4], [4.5, 6], [7, 9]]
 
@@ -17,9 +30,9 @@ PAGES: list[list[float]] = [[1, 2.5], [3.5, 3.5, 4], [4.5, 6], [7, 9]]
 def read_pages(count: int, start: Instant | None = None) -> WindowReader:
     """A reader of a window of which so many pages have come; then a cursor is refused."""
     reader = WindowReader(Window(start, END, UNTIL))
-    for number, times in enumerate(PAGES[:count]):
+    for number, moments in enumerate(PAGES[:count]):
         reader.next_request()
-        reader.accept(a_page(at_times(times), f"cursor {number}"))
+        reader.accept(a_page(at_times(moments), f"cursor {number}"))
     reader.next_request()
     return reader
 
@@ -30,7 +43,7 @@ def test_a_refused_cursor_restarts_at_the_newest_page(count: int, start: float) 
     reader = read_pages(count)
     reader.fail(REFUSED)
     assert (reader.is_in_flight, reader.is_read, reader.error) == (False, False, None)
-    assert (reader.restarts, reader.is_alone) == (1, False)
+    assert not reader.is_alone
     window, cursor = reader.next_request()[1:]
     assert (window, cursor) == (Window(instant(start), END, UNTIL), None)
 
@@ -46,7 +59,7 @@ def test_the_second_restart_is_at_the_newest_instant_and_the_third_ends_it() -> 
             reader.accept(a_page(at_times([6]), "again"))
             reader.next_request()
     assert starts == [instant(4.5), instant(6)]
-    assert (reader.error, reader.is_read, reader.restarts) == (REFUSED, True, 2)
+    assert (reader.error, reader.is_read) == (REFUSED, True)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +86,7 @@ def test_a_window_without_pages_has_nothing_to_restart_from() -> None:
     reader = read_pages(0)
     reader.fail(REFUSED)
     reader.restart_alone()
-    assert (reader.is_alone, reader.error, reader.is_read, reader.restarts) == (
-        *(True, REFUSED, True),
-        0,
-    )
+    assert (reader.is_alone, reader.error, reader.is_read) == (True, REFUSED, True)
 
 
 def test_a_window_out_of_order_is_not_restarted_alone() -> None:
@@ -89,14 +99,168 @@ def test_a_window_out_of_order_is_not_restarted_alone() -> None:
     assert (reader.is_alone, reader.error, reader.is_read) == (True, REFUSED, True)
 
 
-@pytest.mark.parametrize("start", [None, instant(7)])
-def test_a_cut_shares_a_window_out_without_a_gap(start: Instant | None) -> None:
-    """The first part ends where the rest begins, and the rest where the window did."""
-    reader = WindowReader(Window(start, END, UNTIL))
-    rest = reader.cut(instant(100))
-    assert reader.window == Window(start, END, instant(100))
-    assert reader.next_request().window == reader.window
-    assert rest.window == Window(instant(100), END, UNTIL)
-    assert rest.next_request().window == rest.window
-    assert rest.cut(instant(300)).window == Window(instant(300), END, UNTIL)
-    assert WindowReader(Window(start, END)).cut(instant(9)).window == Window(instant(9), END)
+def refused(reader: WindowReader) -> Request:
+    """What is requested after a cursor was refused."""
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    return reader.next_request()
+
+
+def test_a_restart_begins_at_the_start_of_the_newest_page() -> None:
+    """There, an event out of order may follow; if no page more came, at the newest instant."""
+    reader = WindowReader(WHOLE)
+    events = at_times([1, 2.5, 3, 4.5, 5, 6])
+    for number in (0, 2, 4):
+        reader.next_request()
+        reader.accept(a_page(events[number : number + 2], f"{number}"))
+    again = refused(reader)
+    assert again == Request(reader, Window(instant(5), WHOLE.end), None)
+    reader.accept(a_page(events[4:], "x"))
+    assert reader.next_request() == again._replace(cursor="x")
+    once_more = refused(reader)
+    assert once_more == (reader, Window(instant(6), WHOLE.end), None)
+    reader.accept(a_page(events[5:], "y"))
+    reader.next_request()
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    assert isinstance(reader.error, CursorRefusedError)
+
+
+def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
+    """There is nothing to restart from."""
+    reader = WindowReader(WHOLE)
+    reader.next_request()
+    reader.accept(a_page([]))
+    reader.next_request()
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    assert isinstance(reader.error, CursorRefusedError)
+
+
+def test_a_cursor_refused_after_disorder_is_an_error() -> None:
+    """A restart could miss an event."""
+    reader = WindowReader(WHOLE)
+    reader.next_request()
+    reader.accept(a_page([("1", instant(7)), ("2", instant(3))]))
+    reader.next_request()
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    assert isinstance(reader.error, CursorRefusedError)
+    reader.restart_alone()
+    assert isinstance(reader.error, CursorRefusedError)
+
+
+def test_a_restart_that_reaches_more_ties_continues() -> None:
+    """More events of one instant than the attempt before reached is something new."""
+    events = [(f"{number}", instant(5)) for number in range(10)]
+    lifetimes = iter([1, 2, 4, 99])
+    lifetime = next(lifetimes)
+
+    def refuses(number: int) -> bool:
+        nonlocal lifetime
+        if number < lifetime:
+            return False
+        lifetime = next(lifetimes)
+        return True
+
+    reader = WindowReader(WHOLE)
+    service = OneWindow(events, page_size=2, refuses=refuses)
+    assert ids_of(read(reader, service.respond)) == [event[0] for event in events]
+    assert sum(request.cursor is None for request in service.requests) == 1 + 3
+
+
+@pytest.mark.parametrize(
+    ("again", "continues"),
+    [
+        ([5.5], False),
+        ([5.1, 5.4], False),
+        ([5.1, 5.5], False),
+        ([5.1, 5.2, 5.5, 5.5], False),
+        ([5.5, 5.5, 5.5], True),
+        ([5.1, 5.5, 5.5, 5.5], True),
+        ([5.1, 5.6], True),
+    ],
+)
+def test_a_restart_continues_if_it_came_further(again: list[float], continues: bool) -> None:
+    """To a newer instant than the attempt before, or to more events of the same instant."""
+    reader = WindowReader(WHOLE)
+    reader.next_request()
+    reader.accept(a_page(at_times([5.5, 5.5])))
+    refused(reader)
+    reader.accept(a_page(at_times(again)))
+    reader.next_request()
+    reader.fail(REFUSED)
+    assert (reader.error is None) is continues
+
+
+@given(st.one_of(times, crowded_times), st.integers(1, 9), st.integers(1, 4))
+def test_a_refused_cursor_loses_nothing_or_fails(
+    moments: list[float], page_size: int, lifetime: int
+) -> None:
+    """Every event before the error arrives; restarts continue while they bring something new."""
+    service = OneWindow(at_times(moments), page_size, refuses=lambda number: number >= lifetime)
+    reader = WindowReader(WHOLE)
+    pages = read(reader, service.respond)
+    seen = ids_of(pages)
+    assert seen == [event[0] for event in service.events[: len(seen)]]
+    if reader.error is None:
+        assert len(seen) == len(moments)
+    else:
+        newest = whole_second(dict(service.events)[seen[-1]])
+        ties = sum(whole_second(moment) == newest for _, moment in service.events)
+        assert ties >= page_size * lifetime, "a restart would have brought more"
+    assert all(page.in_order for page in pages)
+    assert len(service.requests) <= (2 * len(moments) + 2) * (lifetime + 1)
+
+
+def test_a_restart_never_begins_before_the_one_before_it() -> None:
+    """Even if nothing but empty pages came since; what came earlier need not come again."""
+    reader = WindowReader(Window(instant(0), WHOLE.end))
+    for number in range(3):
+        reader.next_request()
+        reader.accept(a_page(at_times([10 * number + 1, 10 * number + 2]), f"{number}"))
+    assert refused(reader).window.start == instant(21)
+    reader.accept(a_page([], "empty"))
+    reader.next_request()
+    reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
+    reader.restart_alone()
+    assert reader.next_request().window.start in {instant(21), instant(22)}
+
+
+@given(
+    st.one_of(times, crowded_times),
+    st.integers(1, 5),
+    st.lists(st.sampled_from(["page", "page", "refuse", "empty", "repeat", "old"]), max_size=40),
+    st.booleans(),
+)
+def test_a_window_always_ends(
+    moments: list[float], page_size: int, script: list[str], is_alone: bool
+) -> None:
+    """Whatever a hostile service mixes again and again: refusals, empty pages and repeats."""
+    service = OneWindow(at_times(moments), page_size)
+    sent: list[Page] = []
+    turns = 0
+
+    def respond(request: Request) -> Page:
+        nonlocal turns
+        what = script[turns % len(script)] if script else "page"
+        turns += 1
+        if what == "refuse" and request.cursor is not None:
+            raise CursorRefusedError("AE-CURSOR-REFUSED")
+        cursor = None if request.cursor is None else request.cursor.partition(" ")[0]
+        if what == "empty":
+            return Page(next_cursor=f"{cursor or 0} {turns}")
+        if what in {"repeat", "old"} and sent:
+            old = sent[-1 if what == "repeat" else 0]
+            return a_page(list(zip(old.ids, old.instants, strict=True)), f"{cursor or 0} {turns}")
+        page = service.respond(request._replace(cursor=cursor))
+        sent.append(page)
+        return page
+
+    reader = WindowReader(WHOLE)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pagination, "MOST_EMPTY_PAGES", 20)
+        pages = read(reader, respond, most_requests=20_000)
+        if is_alone:
+            reader.restart_alone()
+            pages += read(reader, respond, most_requests=20_000)
+    came = ids_of(pages)
+    assert set(came) <= {event[0] for event in service.events}
+    if reader.error is None:
+        assert sorted(came) == [event[0] for event in service.events]

@@ -2,8 +2,9 @@
 
 import gc
 import threading
+import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import cycle, islice
 
@@ -16,40 +17,17 @@ from tap_audit_events.extraction import workers as workers_module
 from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import ReadPage, Request
+from tap_audit_events.extraction.window_reader import ReadPage
 from tap_audit_events.extraction.workers import Workers
-from tests.extraction.scheduling import EVER, Play, evenly
-
-PAGE_SIZE = 10
-WAIT_SECONDS = 30
-"""How long a test waits for a thread before it fails."""
-
-
-class FakeService:
-    """Responds from several threads at once, and notes them."""
-
-    def __init__(self, pages: int) -> None:
-        self._play = Play(evenly(pages * PAGE_SIZE), page_size=PAGE_SIZE)
-        self._lock = threading.Lock()
-        self.threads: set[threading.Thread] = set()
-        self.requests = self.in_flight = self.most_in_flight = 0
-
-    def fetch(self, window: Window, cursor: str | None) -> Page:
-        """The page of a window at a cursor."""
-        with self._lock:
-            self.threads.add(threading.current_thread())
-            self.requests += 1
-            self.in_flight += 1
-            self.most_in_flight = max(self.most_in_flight, self.in_flight)
-        try:
-            return self.respond(window, cursor)
-        finally:
-            with self._lock:
-                self.in_flight -= 1
-
-    def respond(self, window: Window, cursor: str | None) -> Page:
-        _, page = self._play._respond(Request(None, window, cursor))  # type: ignore[arg-type]
-        return page
+from tests.extraction.fake_service import (
+    PAGE_SIZE,
+    WAIT_SECONDS,
+    FakeService,
+    Hanging,
+    Patient,
+    ended,
+)
+from tests.extraction.scheduling import EVER
 
 
 class Steered(ConcurrencyEstimator):
@@ -68,10 +46,15 @@ def a_plan(concurrency: int = 4) -> Plan:
 
 
 def workers_for(
-    service: FakeService, plan: Plan | None = None, *, stop: Stop | None = None, most: int = 4
+    service: FakeService,
+    plan: Plan | None = None,
+    *,
+    stop: Stop | None = None,
+    most: int = 4,
+    count: int = 4,
 ) -> Workers:
     """Workers that may have so many requests in flight from the second response on."""
-    workers = Workers(plan or a_plan(), service.fetch, stop or Stop(), 4)
+    workers = Workers(plan or a_plan(), service.fetch, stop or Stop(), count)
     workers._estimator = Steered([most])
     return workers
 
@@ -89,15 +72,14 @@ def distinct(ids: list[int]) -> list[int]:
     return list(dict.fromkeys(ids))
 
 
-def no_idling() -> None:
-    """The main thread has nothing else to do."""
+def patiently() -> Callable[[], None]:
+    """What the main thread does while it waits; it fails if no page comes for long."""
+    waits = iter(range(WAIT_SECONDS))
 
+    def idle() -> None:
+        assert next(waits, None) is not None, "no page comes"
 
-def ended(threads: set[threading.Thread]) -> bool:
-    """Whether all the threads end."""
-    for thread in threads:
-        thread.join(WAIT_SECONDS)
-    return not any(thread.is_alive() for thread in threads)
+    return idle
 
 
 # Pages
@@ -111,11 +93,18 @@ def test_each_page_comes_once_and_in_order(mosts: list[int]) -> None:
     service = FakeService(pages=200)
     workers = workers_for(service)
     workers._estimator = Steered(mosts)
-    assert distinct(ids_of(workers.pages(no_idling))) == list(range(2000))
+    assert distinct(ids_of(workers.pages(patiently()))) == list(range(2000))
     assert service.requests <= 1.25 * 200 + 3
     assert service.most_in_flight <= 4
     assert threading.current_thread() not in service.threads
     assert ended(service.threads)
+
+
+def test_each_page_comes_once_however_many_requests_are_estimated_to_pay() -> None:
+    """The estimate is made from the times that the responses really took."""
+    service = FakeService(pages=50)
+    workers = Workers(a_plan(), service.fetch, Stop(), 4)
+    assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
 
 
 @pytest.mark.long
@@ -125,35 +114,23 @@ def test_each_page_comes_once_and_in_order_again_and_again(seed: int) -> None:
     service = FakeService(pages=50 + seed)
     workers = workers_for(service)
     workers._estimator = Steered([1 + seed % 4, 4, 1 + seed % 3])
-    assert distinct(ids_of(workers.pages(no_idling))) == list(range((50 + seed) * PAGE_SIZE))
+    assert distinct(ids_of(workers.pages(patiently()))) == list(range((50 + seed) * PAGE_SIZE))
 
 
-class Patient(FakeService):
-    """Responds after a moment, or as soon as four requests are in flight."""
-
-    def __init__(self, pages: int) -> None:
-        super().__init__(pages)
-        self._four = threading.Event()
-
-    def respond(self, window: Window, cursor: str | None) -> Page:
-        if self.in_flight == 4:
-            self._four.set()
-        self._four.wait(0.05)
-        return super().respond(window, cursor)
-
-
-def test_requests_are_in_flight_together() -> None:
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_requests_are_in_flight_together(count: int) -> None:
     """As many as there are workers, if that many pay."""
-    service = Patient(pages=200)
-    assert distinct(ids_of(workers_for(service).pages(no_idling))) == list(range(2000))
-    assert service.most_in_flight == 4
-    assert len(service.threads) == 4
+    service = Patient(pages=50, together=count)
+    workers = workers_for(service, count=count)
+    assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
+    assert service.most_in_flight == count
+    assert len(service.threads) == count
 
 
 def test_one_request_that_pays_needs_one_thread() -> None:
     """Against a near service a second thread would only be in the way."""
     service = FakeService(pages=50)
-    assert len(distinct(ids_of(workers_for(service, most=1).pages(no_idling)))) == 500
+    assert len(distinct(ids_of(workers_for(service, most=1).pages(patiently())))) == 500
     assert service.most_in_flight == 1
     assert len(service.threads) == 1
 
@@ -175,7 +152,7 @@ def test_a_page_is_gone_before_the_next_is_taken() -> None:
     service = FakeService(pages=30)
     taken: list[weakref.ref[Page]] = []
     gc.collect()
-    with closing(workers_for(service).pages(no_idling)) as pages:
+    with closing(workers_for(service).pages(patiently())) as pages:
         for read in pages:
             assert [page() for page in taken] == [None] * len(taken)
             taken.append(weakref.ref(read.page))
@@ -211,7 +188,7 @@ def test_an_error_is_raised_after_the_pages_before_it() -> None:
     service = Refusing(pages=9)
     ids: list[int] = []
     with pytest.raises(RefusedError):
-        ids.extend(iter_ids(workers_for(service, a_plan(1)).pages(no_idling)))
+        ids.extend(iter_ids(workers_for(service, a_plan(1)).pages(patiently())))
     assert service.requests == 4
     assert ended(service.threads)
 
@@ -221,25 +198,9 @@ def iter_ids(pages: Iterator[ReadPage]) -> Iterator[int]:
         yield from ids_of(iter([read]))
 
 
-class Hanging(FakeService):
-    """Responds to so many requests and lets the others hang until the test ends."""
-
-    def __init__(self, responds: int) -> None:
-        super().__init__(pages=200)
-        self._responds = responds
-        self.hangs = threading.Event()
-        self.released = threading.Event()
-
-    def respond(self, window: Window, cursor: str | None) -> Page:
-        if self.requests > self._responds:
-            self.hangs.set()
-            self.released.wait(WAIT_SECONDS)
-        return super().respond(window, cursor)
-
-
 @pytest.mark.parametrize("responds", [0, 1, 30])
 def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
-    """Requests that hang are left to themselves, and their threads end after their responses."""
+    """Requests that hang do not keep the process alive; their threads end after their responses."""
     service, stop = Hanging(responds), Stop()
 
     def interrupt() -> None:
@@ -248,8 +209,9 @@ def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
 
     threading.Thread(target=interrupt, daemon=True).start()
     with pytest.raises(StoppedError):
-        ids_of(workers_for(service, stop=stop).pages(no_idling))
+        ids_of(workers_for(service, stop=stop).pages(patiently()))
     assert service.in_flight > 0
+    assert all(thread.daemon for thread in service.threads)
     service.released.set()
     assert ended(service.threads)
     assert service.requests <= responds + 4 + 4  # those that hung, and those just handed out
@@ -258,7 +220,7 @@ def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
 def test_a_signal_ends_the_run_between_two_pages() -> None:
     """Even if pages are ready."""
     service, stop = FakeService(pages=50), Stop()
-    pages = workers_for(service, stop=stop).pages(no_idling)
+    pages = workers_for(service, stop=stop).pages(patiently())
     assert len(list(islice(pages, 3))) == 3
     stop.request(2)
     with pytest.raises(StoppedError):
@@ -269,7 +231,7 @@ def test_a_signal_ends_the_run_between_two_pages() -> None:
 def test_the_threads_end_if_the_caller_ends_early() -> None:
     """As when the target no longer reads."""
     service = FakeService(pages=200)
-    with closing(workers_for(service).pages(no_idling)) as pages:
+    with closing(workers_for(service).pages(patiently())) as pages:
         assert len(list(islice(pages, 5))) == 5
     assert ended(service.threads)
     assert service.requests < 100
@@ -294,7 +256,7 @@ def test_a_defect_in_a_thread_ends_the_run(
     monkeypatch.setattr(Plan, name, fails)
     service = FakeService(pages=200)
     with pytest.raises(RuntimeError, match="a defect"):
-        ids_of(workers_for(service).pages(no_idling))
+        ids_of(workers_for(service).pages(patiently()))
     assert ended(service.threads)
 
 
@@ -307,35 +269,41 @@ def test_a_defect_while_fetching_is_raised_in_its_turn() -> None:
 
     service = Broken(pages=1)
     with pytest.raises(KeyError):
-        ids_of(workers_for(service).pages(no_idling))
+        ids_of(workers_for(service).pages(patiently()))
     assert ended(service.threads)
 
 
 # What the estimate is given
 
 
-def test_the_estimate_is_given_the_time_of_each_page() -> None:
-    """How long a response took, and how long the caller kept the page."""
-    seconds = 0.0
-    given: list[tuple[str, float]] = []
+def test_the_estimate_is_given_the_time_of_each_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a response and the processor took, and how long the caller kept the page."""
+    clocks = {True: 100.0, False: 200.0}
+    processor = 10.0
+    received: list[tuple[float, float]] = []
+    delivered: list[float] = []
 
     class Noting(ConcurrencyEstimator):
         def received(self, seconds: float, processor_seconds: float) -> None:
-            assert 0 <= processor_seconds < WAIT_SECONDS
-            given.append(("received", seconds))
+            received.append((seconds, processor_seconds))
 
         def delivered(self, seconds: float) -> None:
-            given.append(("delivered", seconds))
+            delivered.append(seconds)
 
     class Slow(FakeService):
         def respond(self, window: Window, cursor: str | None) -> Page:
-            nonlocal seconds
-            seconds += 5
+            nonlocal processor
+            clocks[False] += 5
+            processor += 3
             return super().respond(window, cursor)
 
-    workers = Workers(a_plan(1), Slow(pages=3).fetch, Stop(), 1, clock=lambda: seconds)
+    def clock() -> float:
+        return clocks[threading.current_thread() is threading.main_thread()]
+
+    monkeypatch.setattr(time, "thread_time", lambda: processor)
+    workers = Workers(a_plan(1), Slow(pages=4).fetch, Stop(), 1, clock)
     workers._estimator = Noting()
-    for _ in workers.pages(no_idling):
-        seconds += 2
-    assert [each for each in given if each[0] == "delivered"] == [("delivered", 2.0)] * 3
-    assert given[0] == ("received", 5.0)
+    for _ in workers.pages(patiently()):
+        clocks[True] += 2
+    assert received == [(5.0, 3.0)] * 4
+    assert delivered == [2.0] * 4

@@ -189,7 +189,12 @@ def the_bookmark_is_the_last_event(patch: Patch) -> None:
 
 def the_bookmark_follows_any_order(patch: Patch) -> None:
     """Pages out of order carry the bookmark past events that are still to come."""
-    patch.setattr(WindowReader, "in_order", property(lambda _: True))
+    replaced(
+        patch,
+        WindowReader,
+        "take_page",
+        lambda real: lambda self: real(self)._replace(in_order=True),
+    )
 
 
 def a_complete_run_does_not_settle(patch: Patch) -> None:

@@ -1,0 +1,177 @@
+"""The plan of a run: which pages it holds in memory, and when it sends a request."""
+
+import gc
+import random
+from itertools import islice
+
+import pytest
+
+from tap_audit_events.errors.exceptions import service_error
+from tap_audit_events.events.page import Page
+from tap_audit_events.extraction.plan import BYTES_HELD, PAGES_HELD, Plan
+from tap_audit_events.extraction.window_reader import Request, WindowReader
+from tests.extraction.plan_cases import all_delivered
+from tests.extraction.scheduling import ALL_PAY, EVER, Play, evenly
+from tests.extraction.shapes import drawn, growing
+
+ONE_PAGE_BYTES = 20 * 1024 * 1024
+
+
+# What is held in memory
+
+
+@pytest.mark.parametrize("concurrency", [2, 4, 8])
+def test_pages_held_are_bounded_in_number(concurrency: int) -> None:
+    """If the target is slow, pages are requested ahead up to the bound, and no further."""
+    play = Play(evenly(10_000), page_size=20, concurrency=concurrency, page_bytes=1000)
+    play.response_seconds = lambda: 0.0
+    play.takes = lambda: False
+    played = play.run()
+    all_delivered(played, 10_000)
+    assert PAGES_HELD * concurrency - 1 <= played.most_held <= PAGES_HELD * concurrency + 1
+
+
+def test_pages_held_are_bounded_in_bytes() -> None:
+    """Large pages are held up to the bound, and those that were in flight by then."""
+    rng = random.Random(3)
+    play = Play(evenly(2000), page_size=20, page_bytes=ONE_PAGE_BYTES)
+    play.takes = lambda: rng.random() < 0.05
+    played = play.run()
+    all_delivered(played, 2000)
+    assert BYTES_HELD <= played.most_bytes < BYTES_HELD + 8 * ONE_PAGE_BYTES
+    assert max(played.in_flight) > 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_room_is_kept_for_pages_that_are_needed_first(seed: int) -> None:
+    """Windows far ahead do not fill the room while windows before them wait for it."""
+    played = Play(drawn(growing, 20_000, seed), page_size=100).run()
+    all_delivered(played, 20_000)
+    assert played.seconds <= 200 / 5
+
+
+def test_a_window_that_was_read_is_released() -> None:
+    """Nothing keeps a window or its pages in memory after they were delivered."""
+    gc.collect()
+    gc.disable()
+    try:
+        before, pages_before = living(WindowReader), living(Page)
+        play = Play(evenly(20_000), page_size=20)
+        all_delivered(play.run(), 20_000)
+        assert len(play.played.windows) > 100
+        assert living(WindowReader) <= before
+        assert living(Page) <= pages_before + 1  # the newest one
+    finally:
+        gc.enable()
+
+
+def living(kind: type) -> int:
+    return sum(type(each) is kind for each in gc.get_objects())
+
+
+# When a request is sent
+
+
+def test_the_first_request_is_sent_alone() -> None:
+    """It may be the whole run."""
+    plan = Plan(EVER, page_size=10, concurrency=8)
+    assert plan.next_request(8) is not None
+    assert plan.next_request(8) is None
+
+
+def requests_due(plan: Plan, most_in_flight: int) -> list[Request]:
+    """What is to be sent before anything else comes."""
+    return list(islice(iter(lambda: plan.next_request(most_in_flight), None), 100))
+
+
+def test_two_that_pay_are_enough_to_cut_the_range() -> None:
+    """With one that pays, the window is continued by its cursor."""
+    for most in (1, 2):
+        play = Play(evenly(20_000))
+        first = play.plan.next_request(most)
+        assert first is not None
+        play.plan.accept(first, play._respond(first)[1])
+        assert play.plan.next_page() is not None
+        requests = requests_due(play.plan, most)
+        assert [request.cursor is None for request in requests] == [most > 1] * most
+
+
+@pytest.mark.parametrize(("most", "in_flight"), [(-3, 0), (0, 0), (1, 1), (3, 3), (8, 8), (99, 8)])
+def test_no_more_requests_are_in_flight_than_pay(most: int, in_flight: int) -> None:
+    """Neither more than the caller finds useful nor more than the concurrency."""
+    play = Play(evenly(20_000))
+    while len(play.played.requests) < 100:
+        play.step()
+    play.receive_all()
+    while play.plan.next_page() is not None:
+        pass
+    while play.plan.next_request(most) is not None:
+        pass
+    assert play.plan.in_flight == in_flight
+
+
+@pytest.mark.parametrize("pages_held", [1, 2, 3, 5])
+def test_a_caller_may_hold_fewer_pages(pages_held: int) -> None:
+    """As for a connection test, which needs only the first page."""
+    play = Play(evenly(1000), concurrency=1)
+    play.plan = Plan(EVER, page_size=50, pages_held=pages_held)
+    assert ahead(play) == pages_held
+    assert play.plan.next_page() is not None
+    assert ahead(play) == 1
+
+
+@pytest.mark.parametrize("most", [1, 3, 9])
+def test_ready_pages_count_as_those_in_flight(most: int) -> None:
+    """If nobody takes pages, no more are requested than pay, although there is room."""
+    assert ahead(Play(evenly(2000), concurrency=1), most) == most
+
+
+def ahead(play: Play, most_in_flight: int = ALL_PAY) -> int:
+    """How many requests are sent and responded to before a page is taken."""
+    for requests in range(100):
+        request = play.plan.next_request(most_in_flight)
+        if request is None:
+            return requests
+        play.plan.accept(request, play._respond(request)[1])
+    pytest.fail("requests without a bound")
+
+
+@pytest.mark.parametrize(("page_bytes", "most"), [(0, 12), (1, 12), (BYTES_HELD // 3, 3)])
+def test_few_large_pages_are_held_by_one_request_at_a_time(page_bytes: int, most: int) -> None:
+    """Pages without bytes count as any small page."""
+    assert ahead(Play(evenly(2000), concurrency=1, page_bytes=page_bytes)) == most
+
+
+def test_the_first_window_is_read_on_if_no_room_is_left() -> None:
+    """Pages of later windows, larger than expected, cannot be taken before it is read."""
+    play = Play(evenly(5000), concurrency=4, page_bytes=1)
+    requests = in_flight_together(play)
+    play.page_bytes = BYTES_HELD
+    for request in requests:
+        play.plan.accept(request, play._respond(request)[1])
+    while play.plan.next_page() is not None:
+        pass
+    (following,) = requests_due(play.plan, ALL_PAY)
+    assert following.reader is requests[0].reader
+
+
+def test_pages_after_an_error_are_not_ready() -> None:
+    """They will not be delivered."""
+    play = Play(evenly(5000), concurrency=4)
+    requests = in_flight_together(play)
+    for request in requests[1:]:
+        play.plan.accept(request, play._respond(request)[1])
+    assert play.plan.ready_pages == 0  # the first window has none yet
+    play.plan.fail(requests[0], service_error("AE-403"))
+    assert play.plan.ready_pages == 0
+    assert play.plan.next_request(ALL_PAY) is None
+
+
+def in_flight_together(play: Play) -> list[Request]:
+    """The requests of four windows, after the first page was taken."""
+    while len(requests := requests_due(play.plan, ALL_PAY)) < 4:
+        for request in requests:
+            play.plan.accept(request, play._respond(request)[1])
+        while play.plan.next_page() is not None:
+            pass
+    return requests

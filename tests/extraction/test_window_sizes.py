@@ -1,0 +1,179 @@
+"""How many pages a window should have, and where it is cut."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tap_audit_events.events.instants import LATEST, Instant
+from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.window_reader import WindowReader
+from tap_audit_events.extraction.window_sizes import WindowSizes
+from tests.extraction.scheduling import instant
+from tests.extraction.test_window_reader import a_page, at_times
+
+PAGE_SIZE = 50
+END = instant(18_000)
+FULL = [18.18 * number for number in range(1, PAGE_SIZE + 1)]
+"""The times of a page of events at equal distances, up to second 909."""
+
+
+class Sizes:
+    """The sizes of windows, and a reader of the window of the run that was read with them."""
+
+    def __init__(self, window: Window) -> None:
+        self.sizes = WindowSizes(window, PAGE_SIZE)
+        self.reader = WindowReader(window)
+
+    def read(
+        self, times: Sequence[float], *, is_last: bool = False, of: WindowReader | None = None
+    ) -> None:
+        """Let a page with these times come."""
+        reader = of or self.reader
+        self.accept(a_page(at_times(times), None if is_last else f"{reader.pages_read}"), reader)
+
+    def accept(self, page: Page, reader: WindowReader) -> None:
+        reader.next_request()
+        self.sizes.learn(reader, page)
+        reader.accept(page)
+
+    def pages_left(self, window: Window) -> float:
+        return self.sizes.pages_left(WindowReader(window))
+
+
+def after_a_page(start: float | None = 0) -> Sizes:
+    """A range of five hours of which one page has come."""
+    sizes = Sizes(Window(None if start is None else instant(start), END))
+    sizes.read(FULL)
+    return sizes
+
+
+def between(start: float, until: float) -> Window:
+    return Window(instant(start), END, until=instant(until))
+
+
+# How many pages
+
+
+@pytest.mark.parametrize(
+    ("window", "pages"),
+    [
+        (between(909, 909 * 3), 2),
+        (between(909, 909 * 3.5), 2.5),
+        (between(909, 18_000), 17_091 / 909),
+        (Window(instant(909), END), 17_091 / 909),
+        (between(909, 909), 0),
+        (between(909, 5), 0),
+    ],
+)
+def test_windows_hold_as_many_events_as_the_time_before(window: Window, pages: float) -> None:
+    """The end of a window is where the next begins, or else the end of the range."""
+    assert after_a_page().pages_left(window) == pytest.approx(pages)
+
+
+def test_a_window_in_progress_has_the_pages_after_its_newest_event() -> None:
+    """What has come is left out."""
+    sizes = after_a_page()
+    assert sizes.sizes.pages_left(sizes.reader) == pytest.approx(17_091 / 909)
+    sizes.read([909 + time for time in FULL])
+    assert sizes.sizes.pages_left(sizes.reader) == pytest.approx(16_182 / 909)
+
+
+def test_a_run_without_a_start_begins_with_its_oldest_event() -> None:
+    """Before that nothing came, and nothing is expected; later pages do not change it."""
+    sizes = Sizes(Window(None, END))
+    sizes.read([9_000 + time for time in FULL])
+    sizes.read([9_909 + time for time in FULL])
+    oldest, newest = 9_000 + FULL[0], 9_909 + FULL[-1]
+    a_second = 2 * PAGE_SIZE / (newest - oldest)
+    again = sizes.reader.begin_again()
+    expected = (18_000 - oldest) * a_second / PAGE_SIZE
+    assert sizes.sizes.pages_left(again) == pytest.approx(expected, rel=1e-3)
+
+
+def test_the_last_page_tells_of_the_time_up_to_the_end_of_its_window() -> None:
+    """No event follows there."""
+    sizes = after_a_page()
+    reader = WindowReader(between(909, 909 * 4))
+    sizes.read([909 + time for time in FULL[:25]], is_last=True, of=reader)
+    a_page_takes = 909 * 4 / 1.5
+    assert sizes.pages_left(between(4_000, 13_000)) == pytest.approx(9_000 / a_page_takes, rel=0.3)
+
+
+def test_the_last_page_of_a_range_tells_of_the_time_up_to_its_end() -> None:
+    """As of a window, if no other follows it."""
+    sizes = after_a_page()
+    sizes.read([], is_last=True, of=WindowReader(Window(instant(909), END)))
+    assert sizes.pages_left(between(909, 18_000)) < 0.2 * 17_091 / 909
+
+
+def test_an_empty_page_that_others_follow_tells_nothing() -> None:
+    """A service that filters behind its index may send many."""
+    sizes = after_a_page()
+    for _ in range(3):
+        sizes.read([])
+    assert sizes.pages_left(between(909, 18_000)) == pytest.approx(17_091 / 909)
+
+
+# Where to cut
+
+
+@pytest.mark.parametrize(
+    ("position", "until", "can_cut"),
+    [
+        (909, 913, False),
+        (909, 913.000001, True),
+        (909, 914, True),
+        (909.9, 913, False),
+        (909.9, 913.5, True),
+        (909, 800, False),
+    ],
+)
+def test_a_window_of_a_few_seconds_is_not_cut(position: float, until: float, can_cut: bool) -> None:
+    """There must be more than four, counted from the whole second that was reached."""
+    sizes = after_a_page()
+    reader = WindowReader(between(0, until))
+    sizes.read([position], of=reader)
+    assert sizes.sizes.can_cut(reader) is can_cut
+
+
+def test_the_last_window_can_be_cut_up_to_the_end_of_the_range() -> None:
+    """It has no next window."""
+    sizes = after_a_page()
+    assert sizes.sizes.can_cut(WindowReader(Window(instant(17_995), END)))
+    assert not sizes.sizes.can_cut(WindowReader(Window(instant(17_996), END)))
+
+
+@pytest.mark.parametrize(
+    ("pages", "events"),
+    [(8, 400 - 40), (2, 100 - 20), (0.5, 25 - 10), (0.32, 16 - 8), (0.1, 2.5), (0.02, 0.5)],
+)
+def test_a_cut_is_a_little_earlier_than_the_pages_are_full(pages: float, events: float) -> None:
+    """By twice the square root of the events, at most half of them; then up to two seconds more."""
+    sizes = after_a_page()
+    at = sizes.sizes.cut(sizes.reader, pages)
+    assert at == instant(909 + 2 + int(events * 18.18))
+
+
+@pytest.mark.parametrize(
+    ("start", "until", "is_cut"),
+    [(909, 7_454, False), (909, 7_455, False), (909, 7_456, True), (909.9, 7_456, True)],
+)
+def test_a_window_with_fewer_pages_is_not_cut(start: float, until: float, is_cut: bool) -> None:
+    """A cut is at a whole second inside the window."""
+    at = after_a_page().sizes.cut(WindowReader(between(start, until)), 8)
+    assert at == (instant(7_455) if is_cut else None)
+
+
+def test_nothing_is_cut_at_the_end_of_all_years() -> None:
+    """No whole second follows."""
+    sizes = Sizes(Window(instant(0), Instant(f"{LATEST}.99")))
+    sizes.read(FULL)
+    assert sizes.sizes.cut(WindowReader(Window(LATEST, Instant(f"{LATEST}.99"))), 8) is None
+
+
+def test_a_cut_may_be_expected_later_than_all_years() -> None:
+    """As long as hardly an event came in centuries."""
+    sizes = Sizes(Window(Instant("0001-01-01T00:00:00"), LATEST))
+    sizes.accept(a_page([("1", Instant("9000-01-01T00:00:00"))]), sizes.reader)
+    assert sizes.sizes.cut(sizes.reader, 8 * 1024) is None
