@@ -19,7 +19,9 @@ EVENTS = [
     an_event(id=f"{n:04}", at=f"2024-05-06T07:{n // 60:02}:{n % 60:02}Z") for n in range(3000)
 ]
 IDS = [event["id"] for event in EVENTS]
-WAITS = Fault(kind="hang", seconds=300, when="10")
+WAITS = Fault(
+    kind="hang", seconds=300, when="10", only=lambda seen: seen.params["pageSize"] == "100"
+)
 
 
 def named_files(done: Run) -> set[Path]:

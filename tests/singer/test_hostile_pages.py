@@ -139,7 +139,7 @@ def test_a_failed_run_out_of_order_keeps_its_bookmark(service: Service, sync: Sy
     service.add(map(second, range(1000, 5000)))
     service.add_faults(
         [
-            Fault(kind="displaced", event=1002, places=5),
+            Fault(kind="displaced", event=202, places=5),
             Fault(kind="status", code=403, when="4"),
         ]
     )
