@@ -113,7 +113,6 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     with serve(service) as server:
         settings = settings_for(service, server.base_url)
         (tmp_path / "config.json").write_text(json.dumps(settings))
-        (tmp_path / "state.json").write_text("{}")
         environment = {
             **os.environ,
             **{f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in settings.items()},
@@ -130,8 +129,8 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
                 check=True,
             )
     assert service.violations == []
-    state = json.loads((tmp_path / "state.json").read_text())
-    assert "replication_key_value" in state["bookmarks"]["audit_events"]
+    (written,) = tmp_path.glob("audit_events*.jsonl")
+    assert len(written.read_text().splitlines()) == 50
 
 
 def test_links_between_the_documents_lead_somewhere() -> None:
