@@ -19,7 +19,7 @@ from tests.loaders.loader import environment_of, version_of
 from tests.loaders.postgres_server import USER, PostgresServer, postgres_server
 
 LOADER: Final = "meltanolabs-target-postgres"
-EVENTS: Final = 30_000
+EVENTS: Final = 100_000
 
 PIPELINE: Final = "tap-audit-events --config tap.json | target-postgres --config loader.json"
 
@@ -83,7 +83,8 @@ def _seconds(
         "password": server.password,
     }
     (folder / "tap.json").write_text(json.dumps(settings))
-    (folder / "loader.json").write_text(json.dumps(address | {"database": database}))
+    loader = address | {"database": database, "use_copy": True}
+    (folder / "loader.json").write_text(json.dumps(loader))
     programs = f"{OWN}:{environment_of(LOADER)}:{os.environ['PATH']}"
     started = time.perf_counter()
     done = subprocess.run(
