@@ -37,19 +37,26 @@ def up_to_last_state(done: Run) -> Run:
     return Run(b"".join(lines), done.log, done.exit_code)
 
 
+def ended_by(
+    signal_number: signal.Signals, service: Service, start: Start, config: dict[str, Any]
+) -> Run:
+    """A run that receives a signal after its first batch files."""
+    service.add(EVENTS)
+    service.add_faults([WAITS])
+    tap = start(page_size=100, concurrency=1, batch_config=config)
+    assert tap.stdout is not None
+    first = b"".join(tap.stdout.readline() for _ in range(6))
+    tap.send_signal(signal_number)
+    return finished(tap, first)
+
+
 def test_a_run_that_is_stopped_passes_on_what_it_has_read(
     service: Service, sync: Sync, start: Start, tmp_path: Path
 ) -> None:
     """STATE is last, no file is left over, and the next run brings the rest."""
-    service.add(EVENTS)
-    service.add_faults([WAITS])
     folder = tmp_path / "batches"
     config = a_batch_config(folder, batch_size=250)
-    tap = start(page_size=100, concurrency=1, batch_config=config)
-    assert tap.stdout is not None
-    first = b"".join(tap.stdout.readline() for _ in range(6))
-    tap.send_signal(signal.SIGTERM)
-    stopped = finished(tap, first)
+    stopped = ended_by(signal.SIGTERM, service, start, config)
     assert stopped.exit_code == 128 + signal.SIGTERM
     assert types(stopped)[-2:] == ["BATCH", "STATE"]
     assert {*folder.iterdir()} == named_files(stopped)
@@ -61,15 +68,9 @@ def test_a_run_that_is_killed_leaves_at_most_unreferenced_files(
     service: Service, sync: Sync, start: Start, tmp_path: Path
 ) -> None:
     """What was acknowledged and what the next run brings is everything, once."""
-    service.add(EVENTS)
-    service.add_faults([WAITS])
     folder = tmp_path / "batches"
     config = a_batch_config(folder, batch_size=250)
-    tap = start(page_size=100, concurrency=1, batch_config=config)
-    assert tap.stdout is not None
-    first = b"".join(tap.stdout.readline() for _ in range(6))
-    tap.send_signal(signal.SIGKILL)
-    killed = up_to_last_state(finished(tap, first))
+    killed = up_to_last_state(ended_by(signal.SIGKILL, service, start, config))
     assert len({*folder.iterdir()} - named_files(killed)) <= 1
     rest = sync(state=killed.state, batch_config=config).raise_for_exit_code()
     assert ids(killed) + ids(rest) == IDS
