@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from tap_audit_events import REPLICATION_KEY
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
+from tap_audit_events.extraction import run_state
+from tap_audit_events.extraction.run_state import (
+    check_organization,
+    from_run_state,
+    is_from_newer_version,
+    is_run_state,
+    to_run_state,
+    unusable,
+)
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
-from tap_audit_events.extraction.watermark_json import VERSION, from_json, to_json
-
-_START_OVER: Final = "To start over, run without this state."
 
 
 def to_bookmark(
@@ -24,11 +30,11 @@ def to_bookmark(
     """
     if watermark.bookmark is None:
         return {}
-    scope = {"organization_id": organization_id, "action_types": list(action_types)}
+    entry = to_run_state(watermark, organization_id=organization_id, action_types=action_types)
     return {
         "replication_key": REPLICATION_KEY,
         "replication_key_value": text_of(watermark.bookmark),
-        "watermark": [to_json(watermark) | scope],
+        "watermark": [entry],
     }
 
 
@@ -64,11 +70,16 @@ def from_bookmark(
             warn("The bookmark of audit_events has no replication_key_value: all events are read")
         return without_ids(None)
     if bookmark.get("replication_key", REPLICATION_KEY) != REPLICATION_KEY:
-        raise _unusable(f"its replication_key is not {REPLICATION_KEY}")
+        raise unusable(f"its replication_key is not {REPLICATION_KEY}")
     entry = _entry(bookmark)
-    _check_organization(entry, organization_id)
+    check_organization(entry, organization_id)
     instant = _instant(_time(bookmark))
-    watermark = _watermark(entry, lookback_seconds, longest_memory)
+    watermark = from_run_state(
+        entry,
+        organization_id=organization_id,
+        lookback_seconds=lookback_seconds,
+        longest_memory=longest_memory,
+    )
     if watermark.bookmark == instant:
         return watermark
     if "watermark" in bookmark:
@@ -87,16 +98,8 @@ def has_time(bookmark: Mapping[str, Any]) -> bool:
 def types_never_requested(
     bookmark: Mapping[str, Any], action_types: Iterable[str]
 ) -> list[str] | None:
-    """The action types that the runs before a bookmark did not request, None if they read all.
-
-    An empty ``action_types`` stands for all. So does an empty result, if the earlier runs were
-    limited to some.
-    """
-    earlier = _entry(bookmark).get("action_types") or None
-    wanted = list(action_types)
-    if earlier is None or (wanted and set(wanted) <= set(earlier)):
-        return None
-    return [name for name in wanted if name not in earlier]
+    """The action types that the runs before a bookmark did not request, None if they read all."""
+    return run_state.types_never_requested(_entry(bookmark), action_types)
 
 
 def _time(bookmark: Mapping[str, Any]) -> Any:
@@ -108,42 +111,17 @@ def _entry(bookmark: Mapping[str, Any]) -> dict[str, Any]:
     if "watermark" not in bookmark:
         return {}
     match bookmark["watermark"]:
-        case [{"version": int(version)}] if version > VERSION:
+        case [entry] if is_from_newer_version(entry):
             return {}
-        case [{"organization_id": str(), "action_types": [*types]} as entry] if all(
-            isinstance(name, str) for name in types
-        ):
+        case [entry] if is_run_state(entry):
             return dict(entry)
-    raise _unusable("its watermark is not as this tap writes it")
-
-
-def _check_organization(entry: Mapping[str, Any], organization_id: str) -> None:
-    theirs = entry.get("organization_id", organization_id)
-    if theirs.lower() != organization_id.lower():
-        raise _unusable(
-            f"it belongs to the organization {sanitize(theirs, 60)},"
-            " not to that of organization_id: give each organization a state of its own"
-        )
-
-
-def _watermark(entry: Mapping[str, Any], lookback_seconds: int, longest_memory: int) -> Watermark:
-    try:
-        return from_json(entry, lookback_seconds=lookback_seconds, longest_memory=longest_memory)
-    except ValueError as error:
-        raise _unusable(f"its watermark is not as this tap writes it: {error}") from None
+    raise unusable("its watermark is not as this tap writes it")
 
 
 def _instant(value: Any) -> Instant:
     try:
         return parse_instant(value)
     except TypeError:
-        raise _unusable("its time is not a text") from None
+        raise unusable("its time is not a text") from None
     except ValueError as error:
-        raise _unusable(f"its time {sanitize(value, 60)} {error}") from None
-
-
-def _unusable(problem: str) -> SettingsError:
-    return SettingsError(
-        [f"The bookmark of audit_events in the state cannot be used: {problem}. {_START_OVER}"],
-        "AE-STATE",
-    )
+        raise unusable(f"its time {sanitize(value, 60)} {error}") from None

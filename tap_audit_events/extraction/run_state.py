@@ -1,0 +1,102 @@
+"""What a run passes on to the next, as a JSON object: the watermark, and what it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark_json import VERSION, from_json, to_json
+
+_START_OVER: Final = "To start over, run without this state."
+
+
+def to_run_state(
+    watermark: Watermark, *, organization_id: str, action_types: Iterable[str]
+) -> dict[str, Any]:
+    """The state for the next run, empty if nothing was delivered yet."""
+    if watermark.bookmark is None:
+        return {}
+    scope = {"organization_id": organization_id, "action_types": list(action_types)}
+    return to_json(watermark) | scope
+
+
+def from_run_state(
+    state: Mapping[str, Any],
+    *,
+    organization_id: str,
+    lookback_seconds: int,
+    longest_memory: int = LONGEST_MEMORY,
+) -> Watermark:
+    """The watermark of a state that `to_run_state` returned; an empty one if the state is empty.
+
+    Args:
+        state: in this version or an earlier one.
+        organization_id: whose events are read.
+        lookback_seconds: as of this run, which may differ from earlier runs.
+        longest_memory: ids kept for the next run at most.
+
+    Raises:
+        SettingsError: it belongs to another organization, or is not such a state.
+    """
+    if state and not is_run_state(state):
+        raise unusable("its watermark is not as this tap writes it")
+    check_organization(state, organization_id)
+    try:
+        return from_json(state, lookback_seconds=lookback_seconds, longest_memory=longest_memory)
+    except ValueError as error:
+        raise unusable(f"its watermark is not as this tap writes it: {error}") from None
+
+
+def is_run_state(value: object) -> bool:
+    """Whether a value has the outer shape of a state."""
+    match value:
+        case {"organization_id": str(), "action_types": [*types]}:
+            return all(isinstance(name, str) for name in types)
+    return False
+
+
+def is_from_newer_version(value: object) -> bool:
+    """Whether a newer version of this package wrote a state."""
+    match value:
+        case {"version": int(version)}:
+            return version > VERSION
+    return False
+
+
+def check_organization(state: Mapping[str, Any], organization_id: str) -> None:
+    """Check that a state belongs to an organization.
+
+    Raises:
+        SettingsError: it belongs to another one.
+    """
+    theirs = state.get("organization_id", organization_id)
+    if theirs.lower() != organization_id.lower():
+        raise unusable(
+            f"it belongs to the organization {sanitize(theirs, 60)},"
+            " not to that of organization_id: give each organization a state of its own"
+        )
+
+
+def types_never_requested(
+    state: Mapping[str, Any], action_types: Iterable[str]
+) -> list[str] | None:
+    """The action types that the runs before a state did not request, None if they read all.
+
+    An empty ``action_types`` stands for all. So does an empty result, if the earlier runs were
+    limited to some.
+    """
+    earlier = state.get("action_types") or None
+    wanted = list(action_types)
+    if earlier is None or (wanted and set(wanted) <= set(earlier)):
+        return None
+    return [name for name in wanted if name not in earlier]
+
+
+def unusable(problem: str) -> SettingsError:
+    """The error for a state that cannot be used."""
+    return SettingsError(
+        [f"The bookmark of audit_events in the state cannot be used: {problem}. {_START_OVER}"],
+        "AE-STATE",
+    )
