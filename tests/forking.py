@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import IO, Any
 
 PROJECT = Path(__file__).resolve().parent.parent
-IMPORTED = ("singer.tap", "singer.stream", "reporting.connection_test")
+TAP = "tap_audit_events"
+IMPORTED = ("singer.tap", "singer.stream", "airbyte.command_line", "reporting.connection_test")
 NUMBER_BYTES = 8
 
 
@@ -33,10 +34,16 @@ class ForkedTap:
         environment: Mapping[str, str],
         folder: Path,
         streams: tuple[int, int],
+        module: str = TAP,
     ) -> None:
-        """Start the run; it writes to the two streams, stdout and stderr."""
+        """Start the run of a module; it writes to the two streams, stdout and stderr."""
         self._helper = _idle.pop() if _idle else Helper()
-        request = {"arguments": arguments, "environment": {**environment}, "folder": str(folder)}
+        request = {
+            "module": module,
+            "arguments": arguments,
+            "environment": {**environment},
+            "folder": str(folder),
+        }
         self.pid = self._helper.fork(request, streams)
         self.exit_code: int | None = None
 
@@ -67,13 +74,20 @@ class PipedTap(ForkedTap):
     """A run of the tap whose output is read while it runs."""
 
     def __init__(
-        self, arguments: Sequence[str], *, environment: Mapping[str, str], folder: Path
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        module: str = TAP,
     ) -> None:
         (stdout, to_stdout), (stderr, to_stderr) = os.pipe(), os.pipe()
         self.stdout: IO[bytes] = os.fdopen(stdout, "rb")
         self.stderr: IO[bytes] = os.fdopen(stderr, "rb")
         streams = to_stdout, to_stderr
-        super().__init__(arguments, environment=environment, folder=folder, streams=streams)
+        super().__init__(
+            arguments, environment=environment, folder=folder, streams=streams, module=module
+        )
         for stream in streams:
             os.close(stream)
 
@@ -121,8 +135,12 @@ _idle: list[Helper] = []
 # The helper
 
 
-def _fork_for_each_request(tests: socket.socket) -> None:
-    """Return in each fork, ready to run the tap; exit when the tests close the connection."""
+def _fork_for_each_request(tests: socket.socket) -> str:
+    """Return in each fork, ready to run a module; exit when the tests close the connection.
+
+    Returns:
+        The name of the module.
+    """
     lines = tests.makefile()
     while True:
         byte, streams, *_ = socket.recv_fds(tests, 1, 2)
@@ -134,7 +152,7 @@ def _fork_for_each_request(tests: socket.socket) -> None:
             lines.close()
             tests.close()
             _become(request, streams)
-            return
+            return str(request["module"])
         for stream in streams:
             os.close(stream)
         _send(tests, pid)
@@ -160,5 +178,5 @@ if __name__ == "__main__":
     for module in IMPORTED:
         __import__(f"tap_audit_events.{module}")
     with socket.socket(fileno=int(sys.argv[1])) as connection:
-        _fork_for_each_request(connection)
-    runpy.run_module("tap_audit_events", run_name="__main__", alter_sys=True)
+        wanted = _fork_for_each_request(connection)
+    runpy.run_module(wanted, run_name="__main__", alter_sys=True)

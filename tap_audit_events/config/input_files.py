@@ -21,21 +21,33 @@ _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
 
 
 def read_json_file(kind: str, path: str) -> dict[str, Any]:
-    """Read a JSON object from a file, or from stdin if ``path`` is ``-``.
+    """Read a JSON object from a file, as `read_any_json_file`.
+
+    Raises:
+        SettingsError: as `read_any_json_file`, or it is not a JSON object.
+    """
+    document = read_any_json_file(kind, path)
+    if not isinstance(document, dict):
+        raise _unusable(kind, path, "must contain a JSON object, that is { … }")
+    return document
+
+
+def read_any_json_file(kind: str, path: str) -> Any:
+    """Read a JSON value from a file, or from stdin if ``path`` is ``-``.
 
     Args:
         kind: what the file is, for the message: config, catalog or state.
         path: the file.
 
     Raises:
-        SettingsError: the file cannot be read, is larger than `MAX_FILE_BYTES`, or is not a JSON
-            object. The message does not contain its text, which may contain the token.
+        SettingsError: the file cannot be read, is larger than `MAX_FILE_BYTES`, or is not JSON. The
+            message does not contain its text, which may contain the token.
     """
     try:
         data = _read_bytes(path)
         if len(data) > MAX_FILE_BYTES:
             raise _unusable(kind, path, f"is larger than {MAX_FILE_BYTES // 1_000_000} MB")
-        document = json.loads(data.decode("utf-8-sig"))
+        return json.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise _unusable(kind, path, f"cannot be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
@@ -43,9 +55,6 @@ def read_json_file(kind: str, path: str) -> dict[str, Any]:
         raise _unusable(kind, path, f"is not JSON: {error.msg} at {position}") from None
     except (ValueError, RecursionError) as error:
         raise _unusable(kind, path, f"is not JSON: {type(error).__name__}") from None
-    if not isinstance(document, dict):
-        raise _unusable(kind, path, "must contain a JSON object, that is { … }")
-    return document
 
 
 def check_serializable(kind: str, document: Mapping[str, Any]) -> None:

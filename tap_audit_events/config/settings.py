@@ -70,6 +70,10 @@ _SENT_ELSEWHERE: Final = ("base_url", "action_types", "user_agent")
 """Settings that every request contains, besides the token in its Authorization header."""
 
 
+class _MissingError(ValueError):
+    """A required setting is unset."""
+
+
 def register_secrets(config: Mapping[str, Any]) -> None:
     """Mask the access token, and every text that could be one in any setting, from now on."""
     token = str(config.get("access_token") or "").strip()
@@ -79,8 +83,13 @@ def register_secrets(config: Mapping[str, Any]) -> None:
         register_possible_secret(text)
 
 
-def read_settings(config: Mapping[str, Any]) -> Settings:
+def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> Settings:
     """Check a configuration. A null value is treated as unset.
+
+    Args:
+        config: the settings by name.
+        is_only_place: whether the configuration is the only place for settings, so that the errors
+            name neither environment variables nor a file with the token.
 
     Raises:
         SettingsError: one line for each setting to fix. No line contains the token.
@@ -91,6 +100,9 @@ def read_settings(config: Mapping[str, Any]) -> Settings:
     for name, validate in _VALIDATORS.items():
         try:
             values[name] = validate(given[name]) if name in given else _default(name, given)
+        except _MissingError as error:
+            elsewhere = "" if is_only_place else _elsewhere(name)
+            problems.append(f"{name} {error}{elsewhere}")
         except ValueError as error:
             problems.append(f"{name} {error}")
     if "access_token" in given and "access_token_file" in given:
@@ -142,17 +154,20 @@ def token_warnings(settings: Settings) -> list[str]:
 
 
 def _default(name: str, given: Mapping[str, Any]) -> Any:
-    """The value of a setting that is unset; ValueError if it is required."""
+    """The value of a setting that is unset; `_MissingError` if it is required."""
     is_token = name == "access_token"
     if name in SETTINGS_SCHEMA["required"] or (is_token and "access_token_file" not in given):
-        instead = ", or access_token_file to the path of a file with the token" if is_token else ""
-        raise ValueError(
-            f"is missing: set it to {validators.EXPECTED[name]}{instead}"
-            f" (in the environment: {ENVIRONMENT_PREFIX}{name.upper()})"
-        )
+        raise _MissingError(f"is missing: set it to {validators.EXPECTED[name]}")
     if name == "action_types":
         return ()
     return SETTINGS_SCHEMA["properties"][name].get("default")
+
+
+def _elsewhere(name: str) -> str:
+    """Where else a required setting may come from, to follow the error that it is missing."""
+    is_token = name == "access_token"
+    instead = ", or access_token_file to the path of a file with the token" if is_token else ""
+    return f"{instead} (in the environment: {ENVIRONMENT_PREFIX}{name.upper()})"
 
 
 def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:

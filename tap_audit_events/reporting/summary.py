@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: log lines, a bar on a terminal, metrics at its end."""
+"""What a run tells whoever watches it: log lines, and a bar on a terminal."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import os
 import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from enum import StrEnum
 from logging import INFO, Logger
-from typing import Any, Final, Protocol, cast
+from typing import Final, Protocol
 
-from singer_sdk import metrics
-
-from tap_audit_events import STREAM
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import EARLIEST, brief, instant_of, seconds_between
 from tap_audit_events.events.window import Window
@@ -22,15 +18,7 @@ from tap_audit_events.reporting import progress, progress_bar
 from tap_audit_events.reporting.new_fields import NewFields
 from tap_audit_events.service.rate_limiter import RateLimiter
 
-ENDPOINT: Final = "/v1/organizations/{organizationId}/audit_events"
 BAR_SECONDS: Final = 0.1
-
-
-class RunMetric(StrEnum):
-    """What is measured beyond what the SDK has a name for."""
-
-    RETRY_COUNT = "http_retry_count"
-    LAG_SECONDS = "lag_seconds"
 
 
 class Run(Protocol):
@@ -53,6 +41,9 @@ class Report:
         logger: receives the lines.
         now: the time.
         keeps_bookmark: whether the bookmark goes into STATE.
+
+    Attributes:
+        limiter: what all requests of the run go through.
     """
 
     def __init__(
@@ -65,7 +56,7 @@ class Report:
         keeps_bookmark: bool,
     ) -> None:
         self._delivery = run.delivery
-        self._limiter = run.limiter
+        self.limiter = run.limiter
         self._logger = logger
         self._now = now
         self._keeps_bookmark = keeps_bookmark
@@ -94,8 +85,8 @@ class Report:
         line = self._progress.log_line(
             delivered=delivered,
             reached=reached,
-            requests=self._limiter.requests,
-            retries=self._limiter.retries,
+            requests=self.limiter.requests,
+            retries=self.limiter.retries,
         )
         self._logger.info("%s", line)
 
@@ -115,7 +106,7 @@ class Report:
             left_out: of how many events stream maps wrote no record.
         """
         self._warn_of_short_reach()
-        delivery, limiter = self._delivery, self._limiter
+        delivery, limiter = self._delivery, self.limiter
         late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
         self._logger.info(
             "Done: %s; %d of them late%s; %d dropped as delivered before;"
@@ -141,23 +132,8 @@ class Report:
             self._bar.close()
         for line in self._new_fields.log_lines():
             self._logger.info("%s", line)
-        limiter = self._limiter
-        self._measured("counter", metrics.Metric.HTTP_REQUEST_COUNT, limiter.requests)
-        self._measured("counter", RunMetric.RETRY_COUNT, limiter.retries)
-        if limiter.requests:
-            mean_seconds = limiter.request_seconds / limiter.requests
-            self._measured("timer", metrics.Metric.HTTP_REQUEST_DURATION, mean_seconds)
-        if (seconds := self._lag_seconds()) is not None:
-            self._measured("gauge", RunMetric.LAG_SECONDS, round(seconds, 3))
 
-    def _measured(self, metric_type: str, metric: metrics.Metric | RunMetric, value: float) -> None:
-        tags: dict[str, Any] = {metrics.Tag.STREAM: STREAM, metrics.Tag.PID: os.getpid()}
-        if metric != RunMetric.LAG_SECONDS:
-            tags[metrics.Tag.ENDPOINT] = ENDPOINT
-        point = metrics.Point(metric_type, cast("metrics.Metric", metric), value, tags)
-        metrics.log(metrics.get_metrics_logger(), point)
-
-    def _lag_seconds(self) -> float | None:
+    def lag_seconds(self) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
         newest = self._delivery.watermark.bookmark
         if newest is None or newest == EARLIEST:  # the latter if all came out of order
@@ -165,7 +141,7 @@ class Report:
         return max(0.0, seconds_between(newest, instant_of(self._now())))
 
     def _behind(self) -> str:
-        seconds = self._lag_seconds()
+        seconds = self.lag_seconds()
         return "" if seconds is None else f", {timedelta(seconds=round(seconds))} behind now"
 
     def _bookmark(self) -> str:

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol
+from typing import Any, Protocol
 
 from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
 
-from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.errors.redaction import contains_secret, redact_json
 from tap_audit_events.events.exact_json import JsonText, encode
+from tap_audit_events.output import LineWriter
 
 _WATERMARK, _DIGESTS = "watermark", "ids"
-
-_BUFFER_BYTES: Final = 1 << 16
-"""Smaller than most pages, which are then written without a copy into the buffer."""
-
-SMALL_STATE_BYTES: Final = 4096
-STATE_INTERVAL_SECONDS: Final = 5.0
-STATE_SHARE: Final = 0.1
-"""A STATE is written if it is small, or at most this share of the output since the last, or after
-this time."""
 
 
 class RecordOutput(Protocol):
@@ -46,7 +34,7 @@ class RecordOutput(Protocol):
         """Remove what an error left incomplete."""
 
 
-class MessageWriter(GenericSingerWriter[bytes, Message]):
+class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
     """Writes one message per line, in UTF-8, through its own buffer.
 
     Records wait in the buffer. Any other message is flushed with everything before it, so a STATE
@@ -57,22 +45,8 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__()
+        super().__init__(clock)
         self._encode = encode
-        self._clock = clock
-        self._stdout: Any = None
-        self._file: BinaryIO | None = None
-        self._last_state = b""
-        self._bytes_since_state = 0
-        self._state_written_at = clock()
-
-    @property
-    def state_is_due(self) -> bool:
-        """Whether it costs little to write a STATE now: see `STATE_SHARE`."""
-        return (
-            len(self._last_state) <= max(SMALL_STATE_BYTES, STATE_SHARE * self._bytes_since_state)
-            or self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
-        )
 
     def serialize_message(self, message: Message) -> bytes:
         """A message as one line of JSON, with every digit of its numbers.
@@ -95,12 +69,11 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
             OutputError: it cannot be written, for example because the reader closed the pipe.
         """
         line = self.format_message(message) + b"\n"
-        if line == self._last_state and not self._bytes_since_state:
-            return  # it says nothing new
+        if self._says_nothing_new(line):
+            return
         self._write(line, flush=message.type != SingerMessageType.RECORD)
         if isinstance(message, StateMessage):
-            self._last_state, self._bytes_since_state = line, 0
-            self._state_written_at = self._clock()
+            self._note_state(line)
 
     def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
         """Write a RECORD for each event's text, as `write_message` would for the decoded event.
@@ -123,40 +96,6 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
 
     def close(self) -> None:
         """Nothing: stdout stays open."""
-
-    def _write(self, *pieces: bytes, flush: bool = False) -> None:
-        self._bytes_since_state += sum(map(len, pieces))
-        try:
-            file = self._output()
-            for piece in pieces:
-                file.write(piece)
-            if flush:
-                file.flush()
-        except BrokenPipeError:
-            self._abandon_output()
-            raise OutputError from None
-        except OSError as error:
-            self._abandon_output()
-            raise OutputError(error.strerror or str(error)) from None
-
-    def _output(self) -> BinaryIO:
-        """A file on stdout's descriptor; its buffer if it has none, as in a test runner."""
-        if self._file is None or self._stdout is not sys.stdout:
-            if sys.stdout is None:
-                raise OutputError("it is closed")
-            self._stdout = sys.stdout
-            try:
-                descriptor = sys.stdout.fileno()
-            except OSError:
-                self._file = sys.stdout.buffer
-            else:
-                self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - open as long as the run
-        return self._file
-
-    def _abandon_output(self) -> None:
-        """Point stdout at the null device, so that closing it at exit cannot fail again."""
-        with Path(os.devnull).open("wb") as nothing:
-            os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def redacted_state(value: Any, *, is_watermark: bool = False) -> Any:

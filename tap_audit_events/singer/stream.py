@@ -20,12 +20,13 @@ from tap_audit_events.events.schema import schema_of
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
+from tap_audit_events.reporting.start_warnings import raw_event_warnings, start_warnings
 from tap_audit_events.reporting.summary import Report, bookmark_shown
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.catalog import deselected
 from tap_audit_events.singer.messages import MessageWriter, RecordOutput
+from tap_audit_events.singer.run_metrics import write_metrics
 from tap_audit_events.singer.sdk_stream import ExactStream
-from tap_audit_events.singer.start_warnings import raw_event_warnings, start_warnings
 from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
 
 _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
@@ -222,6 +223,7 @@ class AuditEventsStream(ExactStream):
             self._output.close()
             if self._report is not None:
                 self._report.close()
+                write_metrics(self._report)
 
     def _new_output(self) -> RecordOutput:
         config = read_batch_config(self.config.get("batch_config"))

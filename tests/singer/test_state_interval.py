@@ -3,12 +3,8 @@
 import pytest
 from singer_sdk.singerlib import StateMessage
 
-from tap_audit_events.singer.messages import (
-    SMALL_STATE_BYTES,
-    STATE_INTERVAL_SECONDS,
-    STATE_SHARE,
-    MessageWriter,
-)
+from tap_audit_events.output import SMALL_STATE_BYTES, STATE_INTERVAL_SECONDS, STATE_SHARE
+from tap_audit_events.singer.messages import MessageWriter
 
 
 class Clock:

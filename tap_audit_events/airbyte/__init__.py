@@ -1,0 +1,1 @@
+"""The Airbyte source: the same events in the Airbyte protocol."""

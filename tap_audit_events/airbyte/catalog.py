@@ -1,0 +1,102 @@
+"""The stream in Airbyte's catalog, and what a configured catalog asks for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
+from tap_audit_events.config.input_files import malformed
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.events.schema import schema_of
+
+_REFRESH: Final = "refresh the schema of the connection"
+
+
+class SyncMode(StrEnum):
+    """How the stream is read."""
+
+    FULL_REFRESH = "full_refresh"
+    INCREMENTAL = "incremental"
+
+
+def discovered_stream(shape: RecordShape) -> dict[str, Any]:
+    """The stream as ``discover`` describes it.
+
+    It is not resumable in full refreshes: `STATE` is ignored there, so each attempt reads
+    everything again, and Airbyte must remove what the attempt before it has written. Incremental
+    syncs always resume.
+    """
+    schema = schema_of(shape)
+    time = schema["properties"][REPLICATION_KEY] | {"airbyte_type": "timestamp_with_timezone"}
+    return {
+        "name": STREAM,
+        "json_schema": schema
+        | {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "additionalProperties": True,
+            "properties": schema["properties"] | {REPLICATION_KEY: time},
+        },
+        "supported_sync_modes": list(SyncMode),
+        "source_defined_cursor": True,
+        "default_cursor_field": [REPLICATION_KEY],
+        "source_defined_primary_key": [[PRIMARY_KEY]],
+        "is_resumable": False,
+    }
+
+
+def sync_mode_of(catalog: Any) -> SyncMode | None:
+    """How a configured catalog asks to read the stream; None if it has no stream.
+
+    Raises:
+        SettingsError: it is not a configured catalog, or asks for something that the source does
+            not have.
+    """
+    match catalog:
+        case {"streams": [*streams]}:
+            modes = [_sync_mode(stream) for stream in streams]
+        case _:
+            raise _not_a_catalog()
+    if len(modes) > 1:
+        raise malformed("catalog", f"has the stream {STREAM} more than once: {_REFRESH}")
+    return modes[0] if modes else None
+
+
+def _sync_mode(configured: Any) -> SyncMode:
+    match configured:
+        case {"stream": {"name": str(name)} as stream, "sync_mode": mode}:
+            _check_stream(name, stream.get("namespace"))
+        case _:
+            raise _not_a_catalog()
+    if mode not in list(SyncMode):
+        raise malformed(
+            "catalog",
+            f"asks for the sync mode {sanitize(str(mode), 60)} of {STREAM}:"
+            f" it must be {' or '.join(SyncMode)}",
+        )
+    cursor = configured.get("cursor_field") or [REPLICATION_KEY]
+    if mode == SyncMode.INCREMENTAL and cursor != [REPLICATION_KEY]:
+        raise malformed(
+            "catalog",
+            f"asks for the cursor field {sanitize(str(cursor), 60)} of {STREAM}:"
+            f" it must be {REPLICATION_KEY}",
+        )
+    return SyncMode(mode)
+
+
+def _check_stream(name: str, namespace: object) -> None:
+    if name != STREAM or namespace:
+        shown = f"{namespace}.{name}" if namespace else name
+        raise malformed(
+            "catalog",
+            f"names the stream {sanitize(shown, 60)}, which does not exist: the source's only"
+            f" stream is {STREAM}; {_REFRESH}",
+        )
+
+
+def _not_a_catalog() -> SettingsError:
+    return malformed(
+        "catalog",
+        'must look like {"streams": [{"stream": {"name": "audit_events", …}, "sync_mode": …}]}',
+    )

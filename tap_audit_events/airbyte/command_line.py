@@ -1,0 +1,102 @@
+"""The command line of the Airbyte source, its exit codes, and what a signal does."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from tap_audit_events.airbyte.commands import Commands
+from tap_audit_events.airbyte.failures import trace_of, trace_of_defect
+from tap_audit_events.airbyte.log_messages import set_up_logging
+from tap_audit_events.airbyte.messages import MessageWriter
+from tap_audit_events.airbyte.sync import milliseconds_at
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OutputError,
+    SettingsError,
+    sanitize,
+)
+from tap_audit_events.runtime import Runtime
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run(arguments: Sequence[str], writer: MessageWriter) -> int:
+    """Run a command; return its exit code.
+
+    Whatever ends it early becomes a TRACE message. If stdout cannot be written to, it is a line on
+    stderr.
+    """
+    runtime = Runtime()
+    _handle_signals(runtime)
+    try:
+        return _run(arguments, writer, runtime)
+    except OutputError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+
+
+def _run(arguments: Sequence[str], writer: MessageWriter, runtime: Runtime) -> int:
+    try:
+        logger = set_up_logging(writer)
+        options = vars(_parser().parse_args(arguments))
+        commands = Commands(writer, runtime, logger)
+        getattr(commands, options.pop("command"))(**options)
+        return 0
+    except OutputError:
+        raise
+    except AuditEventsError as error:
+        _ignore_signals()
+        writer.write(trace_of(error, milliseconds_at(runtime.now())))
+        return error.exit_code
+    except Exception as error:  # noqa: BLE001 - nothing but messages may be written
+        writer.write(trace_of_defect(error, milliseconds_at(runtime.now())))
+        return 1
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of the source."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise what is wrong with the command line."""
+        raise SettingsError([f"The command line cannot be used: {sanitize(message)}"])
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="source-audit-events",
+        description="Airbyte source for the audit events of an organization.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands.add_parser("spec", help="describe the settings")
+    check = commands.add_parser("check", help="test the settings, the token and the connection")
+    discover = commands.add_parser("discover", help="describe the stream")
+    read = commands.add_parser("read", help="write the events")
+    for command in (check, discover, read):
+        command.add_argument("--config", required=True, help="JSON file with the settings")
+    read.add_argument("--catalog", required=True, help="JSON file with the configured catalog")
+    read.add_argument("--state", help="JSON file with the state of the last run")
+    return parser
+
+
+def _handle_signals(runtime: Runtime) -> None:
+    """Let a signal ask the run to stop; a second one ends the process at once."""
+
+    def stop(number: int, frame: object) -> None:
+        del frame
+        if runtime.stop.signal_number is not None:
+            os._exit(128 + number)
+        runtime.stop.request(number)
+
+    for each in _SIGNALS:
+        signal.signal(each, stop)
+
+
+def _ignore_signals() -> None:
+    """Ignore further signals: one would change the exit code."""
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)

@@ -1,0 +1,102 @@
+"""The four commands of an Airbyte source: ``spec``, ``check``, ``discover`` and ``read``."""
+
+from __future__ import annotations
+
+import gc
+from logging import Logger
+from typing import Any, Final
+
+from tap_audit_events import STREAM
+from tap_audit_events.airbyte.catalog import SyncMode, discovered_stream, sync_mode_of
+from tap_audit_events.airbyte.connection_specification import PROPERTIES, specification
+from tap_audit_events.airbyte.messages import MessageWriter
+from tap_audit_events.airbyte.state import stream_state_in
+from tap_audit_events.airbyte.sync import Sync
+from tap_audit_events.config.input_files import read_any_json_file, read_json_file
+from tap_audit_events.config.settings import (
+    Settings,
+    read_settings,
+    register_secrets,
+    settings_warnings,
+    token_warnings,
+)
+from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, StoppedError
+from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.reporting.connection_test import ConnectionTest
+from tap_audit_events.runtime import Runtime
+
+_GARBAGE_THRESHOLD: Final = 100_000
+
+
+class Commands:
+    """Runs the commands.
+
+    Args:
+        writer: writes the messages.
+        runtime: what surrounds a run.
+        logger: writes LOG messages.
+    """
+
+    def __init__(self, writer: MessageWriter, runtime: Runtime, logger: Logger) -> None:
+        self._writer = writer
+        self._runtime = runtime
+        self._logger = logger
+
+    def spec(self) -> None:
+        """Write the settings as a form."""
+        self._writer.write({"type": "SPEC", "spec": specification()})
+
+    def check(self, config: str) -> None:
+        """Test settings, token and connection, and write whether they work.
+
+        Raises:
+            StoppedError: a signal asked the test to stop.
+        """
+        status = {"status": "SUCCEEDED"}
+        try:
+            ConnectionTest(self._read_settings(config), self._runtime, self._logger).run()
+        except (StoppedError, OutputError):
+            raise
+        except AuditEventsError as error:
+            status = {"status": "FAILED", "message": str(error)}
+        self._writer.write({"type": "CONNECTION_STATUS", "connectionStatus": status})
+
+    def discover(self, config: str) -> None:
+        """Write the catalog.
+
+        Raises:
+            SettingsError: the settings cannot be used.
+        """
+        stream = discovered_stream(self._read_settings(config).record_shape)
+        self._writer.write({"type": "CATALOG", "catalog": {"streams": [stream]}})
+
+    def read(self, config: str, catalog: str, state: str | None = None) -> None:
+        """Write records and STATE.
+
+        Raises:
+            AuditEventsError: the run ended early; STATE is written.
+        """
+        settings = self._read_settings(config)
+        mode = sync_mode_of(read_json_file("catalog", catalog))
+        if mode is None:
+            self._logger.warning("The catalog does not have the stream %s: nothing is read", STREAM)
+            return
+        earlier: dict[str, Any] = {}
+        if state is not None and mode == SyncMode.INCREMENTAL:
+            earlier = stream_state_in(read_any_json_file("state", state))
+        gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
+        gc.set_threshold(_GARBAGE_THRESHOLD)  # the garbage collector would search them for nothing
+        Sync(settings, self._writer, runtime=self._runtime, logger=self._logger).run(mode, earlier)
+
+    def _read_settings(self, path: str) -> Settings:
+        """The settings in a file; others than those of ``spec`` are left out, with a warning."""
+        config = read_json_file("config", path)
+        register_secrets(config)
+        for warning in settings_warnings(config, PROPERTIES):
+            self._logger.warning("%s", warning)
+        known = {name: value for name, value in config.items() if name in PROPERTIES}
+        settings = read_settings(known, is_only_place=True)
+        register_secret(settings.access_token)
+        for warning in token_warnings(settings):
+            self._logger.warning("%s", warning)
+        return settings

@@ -1,0 +1,75 @@
+"""What ``spec`` says: the settings as a form, derived from their one declaration."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, metadata
+from typing import Any, Final
+
+from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
+
+LEFT_OUT: Final = frozenset({"access_token_file"})
+"""Whoever fills in Airbyte's form must not name files of the machine that the source runs on."""
+
+_ADDED: Final[dict[str, dict[str, Any]]] = {
+    "base_url": {"examples": ["https://api.example.com"]},
+    "organization_id": {"examples": ["0b5e7f0c-53a4-4d2e-9b5a-1f2d3c4b5a69"]},
+    "access_token": {
+        "airbyte_secret": True,
+        "description": "Personal access token of an administrator of the organization, with the"
+        " scope organization:audit_events_read.",
+    },
+    "start_date": {"examples": ["2026-01-01T00:00:00Z"]},
+    "end_date": {"examples": ["2026-01-31T23:59:59Z"]},
+    "action_types": {"examples": [["workspace_create"]]},
+}
+_NOT_OF_AIRBYTE: Final = ("secret", "writeOnly")
+
+PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name not in LEFT_OUT)
+"""The settings that the source has."""
+
+
+def specification() -> dict[str, Any]:
+    """The connector's specification."""
+    url = _documentation_url()
+    return {
+        **({} if url is None else {"documentationUrl": url}),
+        "supportsIncremental": True,
+        "supported_destination_sync_modes": ["append", "overwrite", "append_dedup"],
+        "connectionSpecification": {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "title": "Audit events",
+            "type": "object",
+            "required": [*SETTINGS_SCHEMA["required"], "access_token"],
+            "additionalProperties": True,
+            "properties": {name: _property(name, order) for order, name in enumerate(PROPERTIES)},
+        },
+    }
+
+
+def _property(name: str, order: int) -> dict[str, Any]:
+    declared = {
+        key: value
+        for key, value in SETTINGS_SCHEMA["properties"][name].items()
+        if key not in _NOT_OF_AIRBYTE
+    }
+    description = declared["description"].replace("The tap", "The source")
+    declared |= {"type": _only_type(declared), "description": description, "order": order}
+    if "items" in declared:
+        declared["items"] = {"type": _only_type(declared["items"])}
+    return declared | _ADDED.get(name, {})
+
+
+def _only_type(schema: dict[str, Any]) -> str:
+    """The type without null, which Airbyte's forms do not know."""
+    (found,) = (each for each in schema["type"] if each != "null")
+    return str(found)
+
+
+def _documentation_url() -> str | None:
+    """The page of this source among the project's documents, if the package is installed."""
+    try:
+        urls = metadata(PACKAGE).get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    found = dict(url.split(", ", 1) for url in urls)
+    return f"{found['Documentation']}/airbyte.md" if "Documentation" in found else None

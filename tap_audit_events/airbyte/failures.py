@@ -1,0 +1,48 @@
+"""What ended a run, as Airbyte tells errors apart: by who can do something about it."""
+
+from __future__ import annotations
+
+import traceback
+from typing import Final
+
+from tap_audit_events.airbyte.messages import Message, error_trace
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    CursorRefusedError,
+    RefusedError,
+    RetryableError,
+    SettingsError,
+    StoppedError,
+    sanitize,
+)
+from tap_audit_events.errors.redaction import redact
+
+CONFIG: Final = "config_error"
+TRANSIENT: Final = "transient_error"
+SYSTEM: Final = "system_error"
+
+_TRANSIENT_CODES: Final = frozenset({"AE-RETRY-AFTER"})
+"""Refused for now: a later run succeeds with the same settings."""
+
+
+def failure_type(error: AuditEventsError) -> str:
+    """Whether a setting must change, a later run may succeed, or something is defective."""
+    if error.code in _TRANSIENT_CODES:
+        return TRANSIENT
+    if isinstance(error, RetryableError | StoppedError | CursorRefusedError):
+        return TRANSIENT
+    if isinstance(error, SettingsError | RefusedError):
+        return CONFIG
+    return SYSTEM
+
+
+def trace_of(error: AuditEventsError, milliseconds: int) -> Message:
+    """The TRACE message for an expected error: code, what happened, next step."""
+    return error_trace(str(error), failure_type(error), milliseconds)
+
+
+def trace_of_defect(error: Exception, milliseconds: int) -> Message:
+    """The TRACE message for an unexpected error, with its traceback."""
+    defect = AuditEventsError("AE-DEFECT", f" ({type(error).__name__}: {sanitize(str(error))})")
+    trace = redact("".join(traceback.format_exception(error)))
+    return error_trace(str(defect), failure_type(defect), milliseconds, stack_trace=trace)

@@ -1,0 +1,95 @@
+"""The state of the stream: as Airbyte gives it to ``read``, and as STATE returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tap_audit_events import STREAM
+from tap_audit_events.config.input_files import malformed
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.redaction import redact_json
+from tap_audit_events.extraction.run_state import from_run_state, to_run_state
+from tap_audit_events.extraction.watermark import Watermark
+
+_DIGESTS: Final = "ids"
+"""They are digests, which must not be changed even if they look like a part of the token."""
+
+
+def stream_state_in(document: Any) -> dict[str, Any]:
+    """The state of the stream in the file of ``--state``, empty if there is none.
+
+    Args:
+        document: a list of Airbyte's state messages, or one of them; entries of other streams do
+            not count.
+
+    Raises:
+        SettingsError: it is neither, or a state of a type that this source does not write.
+    """
+    entries = document if isinstance(document, list) else [document] if document else []
+    states = list(_states(entries))
+    if len(states) > 1:
+        raise malformed("state", f"has more than one entry for {STREAM}: give it only the last")
+    return states[0] if states else {}
+
+
+def new_watermark(state: dict[str, Any], settings: Settings) -> Watermark:
+    """What earlier runs delivered, by the state of the stream.
+
+    Raises:
+        SettingsError: it belongs to another organization, or this source did not write it.
+    """
+    return from_run_state(
+        state,
+        organization_id=settings.organization_id,
+        lookback_seconds=settings.lookback_seconds,
+    )
+
+
+def state_of(watermark: Watermark, settings: Settings) -> dict[str, Any]:
+    """The state of the stream for the next run, without secrets."""
+    state = to_run_state(
+        watermark, organization_id=settings.organization_id, action_types=settings.action_types
+    )
+    return {
+        name: value if name == _DIGESTS else redact_json(value) for name, value in state.items()
+    }
+
+
+def _states(entries: list[Any]) -> Iterator[dict[str, Any]]:
+    for entry in entries:
+        kind = entry.get("type") if isinstance(entry, dict) else None
+        match entry:
+            case {"stream": {"stream_descriptor": {"name": str(name)}, **stream}} if kind in (
+                "STREAM",
+                None,
+            ):
+                if name == STREAM:
+                    yield _state(stream.get("stream_state"))
+            case _:
+                raise _unknown(kind)
+
+
+def _state(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise malformed("state", f"has a stream_state of {STREAM} that is not an object")
+    return value
+
+
+def _unknown(kind: object) -> SettingsError:
+    if kind in ("GLOBAL", "LEGACY"):
+        return malformed(
+            "state",
+            f"is of the type {kind}, and this source writes the type STREAM: it comes from another"
+            " source. To start over, clear the data of the stream, or run without state",
+        )
+    return malformed(
+        "state",
+        f"must be a list of Airbyte's state messages of the type STREAM"
+        f"{'' if kind is None else f', not {sanitize(str(kind), 60)}'}:"
+        f' [{{"type": "STREAM", "stream": {{"stream_descriptor": {{"name": "{STREAM}"}},'
+        ' "stream_state": {…}}}]',
+    )

@@ -1,0 +1,134 @@
+"""What ``read`` does: records, STATE, and how far the stream is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from datetime import datetime
+from logging import Logger
+from typing import Any
+
+from tap_audit_events.airbyte.catalog import SyncMode
+from tap_audit_events.airbyte.messages import MessageWriter, stream_status
+from tap_audit_events.airbyte.state import new_watermark, state_of
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import OutputError, sanitize
+from tap_audit_events.events.instants import instant_of
+from tap_audit_events.extraction.run_state import types_never_requested
+from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.reader import Reader
+from tap_audit_events.reporting.start_warnings import start_warnings
+from tap_audit_events.reporting.summary import Report, bookmark_shown
+from tap_audit_events.runtime import Runtime
+
+
+def milliseconds_at(moment: datetime) -> int:
+    """A time as Airbyte writes it: milliseconds since 1970."""
+    return int(moment.timestamp() * 1000)
+
+
+class Sync:
+    """One read of the stream.
+
+    Args:
+        settings: what to read, and how.
+        writer: writes the messages.
+        runtime: what surrounds the run.
+        logger: is told how far the run is.
+    """
+
+    def __init__(
+        self, settings: Settings, writer: MessageWriter, *, runtime: Runtime, logger: Logger
+    ) -> None:
+        self._settings = settings
+        self._writer = writer
+        self._runtime = runtime
+        self._logger = logger
+
+    def run(self, mode: SyncMode, state: dict[str, Any]) -> None:
+        """Write every event of the run's range that the state does not cover.
+
+        STATE covers what was written, also if the run ends early.
+
+        Args:
+            mode: a full refresh starts at `start_date`, whatever the state says.
+            state: the stream's state, empty if there is none.
+
+        Raises:
+            SettingsError: the state cannot be used.
+            ServiceError: the range could not be read to its end.
+            StoppedError: a signal asked the run to stop.
+            OutputError: stdout cannot be written to.
+        """
+        self._tell("STARTED")
+        try:
+            self._read(self._watermark(mode, state))
+        except OutputError:
+            raise
+        except Exception:
+            self._tell("INCOMPLETE")
+            raise
+        self._tell("COMPLETE")
+
+    def _watermark(self, mode: SyncMode, state: dict[str, Any]) -> Watermark:
+        """What earlier runs delivered; nothing in a full refresh."""
+        settings = self._settings
+        if mode == SyncMode.FULL_REFRESH:
+            return Watermark(lookback_seconds=settings.lookback_seconds)
+        watermark = new_watermark(state, settings)
+        added = types_never_requested(state, settings.action_types)
+        if added is not None:
+            self._logger.warning(
+                "action_types was widened since the state was written: older events of %s were"
+                " never requested. To get them, refresh the stream or run once without state.",
+                ", ".join(map(sanitize, added)) or "the other types",
+            )
+        return watermark
+
+    def _read(self, watermark: Watermark) -> None:
+        now = self._runtime.now
+        for warning in start_warnings(watermark, self._settings, instant_of(now())):
+            self._logger.warning("%s", warning)
+        reader = Reader(self._settings, watermark, runtime=self._runtime, logger=self._logger)
+        try:
+            self._write_pages(reader, now)
+        except OutputError:
+            raise
+        except Exception:
+            reader.delivery.commit()
+            self._write_state(watermark)
+            raise
+        self._write_state(watermark)
+
+    def _write_pages(self, reader: Reader, now: Callable[[], datetime]) -> None:
+        if reader.window is None:
+            self._logger.warning(
+                "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
+                bookmark_shown(reader.delivery.watermark),
+            )
+            return
+        report = Report(reader, self._settings, logger=self._logger, now=now, keeps_bookmark=True)
+        is_running, written = False, 0
+        try:
+            with closing(reader.pages(report.tick)) as pages:
+                for delivery in pages:
+                    if not is_running:
+                        self._tell("RUNNING")
+                        is_running = True
+                    texts = delivery.record_texts()
+                    self._writer.write_records(texts, milliseconds_at(now()))
+                    delivery.all_written()
+                    written += len(texts)
+                    report.page(delivery)
+                    delivery.finish()
+                    if self._writer.state_is_due:
+                        self._write_state(delivery.watermark)
+            report.done(reader.plan.windows, records=written, left_out=0)
+        finally:
+            report.close()
+
+    def _write_state(self, watermark: Watermark) -> None:
+        self._writer.write_state(state_of(watermark, self._settings))
+
+    def _tell(self, status: str) -> None:
+        self._writer.write(stream_status(status, milliseconds_at(self._runtime.now())))

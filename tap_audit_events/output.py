@@ -1,0 +1,109 @@
+"""Lines on stdout, through a buffer of their own; and a stderr that cannot fail at exit."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TextIO
+
+from tap_audit_events.errors.exceptions import OutputError
+
+_BUFFER_BYTES: Final = 1 << 16
+"""Smaller than most pages, which are then written without a copy into the buffer."""
+
+SMALL_STATE_BYTES: Final = 4096
+STATE_INTERVAL_SECONDS: Final = 5.0
+STATE_SHARE: Final = 0.1
+"""A STATE is written if it is small, or at most this share of the output since the last, or after
+this time."""
+
+
+class LineWriter:
+    """Writes to stdout, and says when a STATE is due.
+
+    Args:
+        clock: a monotonic clock, in seconds.
+        stdout: what is written to; by default `sys.stdout` as it is at the time, None if closed.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        stdout: Callable[[], TextIO | None] = lambda: sys.stdout,
+    ) -> None:
+        super().__init__()
+        self._clock = clock
+        self._find_stdout = stdout
+        self._stdout: Any = None
+        self._file: BinaryIO | None = None
+        self._last_state = b""
+        self._bytes_since_state = 0
+        self._state_written_at = clock()
+
+    @property
+    def state_is_due(self) -> bool:
+        """Whether it costs little to write a STATE now: see `STATE_SHARE`."""
+        return (
+            len(self._last_state) <= max(SMALL_STATE_BYTES, STATE_SHARE * self._bytes_since_state)
+            or self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
+        )
+
+    def _says_nothing_new(self, line: bytes) -> bool:
+        """Whether a STATE is already the last line."""
+        return line == self._last_state and not self._bytes_since_state
+
+    def _note_state(self, line: bytes) -> None:
+        """Note that a STATE was written."""
+        self._last_state, self._bytes_since_state = line, 0
+        self._state_written_at = self._clock()
+
+    def _write(self, *pieces: bytes, flush: bool = False) -> None:
+        self._bytes_since_state += sum(map(len, pieces))
+        try:
+            file = self._output()
+            for piece in pieces:
+                file.write(piece)
+            if flush:
+                file.flush()
+        except BrokenPipeError:
+            self._abandon_output()
+            raise OutputError from None
+        except OSError as error:
+            self._abandon_output()
+            raise OutputError(error.strerror or str(error)) from None
+
+    def _output(self) -> BinaryIO:
+        """A file on stdout's descriptor; its buffer if it has none, as in a test runner."""
+        stdout = self._find_stdout()
+        if self._file is None or self._stdout is not stdout:
+            if stdout is None:
+                raise OutputError("it is closed")
+            self._stdout = stdout
+            try:
+                descriptor = stdout.fileno()
+            except OSError:
+                self._file = stdout.buffer
+            else:
+                self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - open as long as the run
+        return self._file
+
+    def _abandon_output(self) -> None:
+        """Point stdout at the null device, so that closing it at exit cannot fail again."""
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), self._stdout.fileno())
+
+
+def replace_closed_stderr() -> None:
+    """Replace stderr with the null device if it cannot be written to, such as a closed terminal.
+
+    Otherwise Python would fail to flush it at exit, and a good run would end with exit code 120.
+    """
+    try:
+        if sys.__stderr__ is not None:
+            sys.__stderr__.flush()
+    except OSError:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), 2)

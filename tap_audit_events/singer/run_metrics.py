@@ -1,0 +1,41 @@
+"""The metrics of a run, in the SDK's form, written at its end."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import Any, Final, cast
+
+from singer_sdk import metrics
+
+from tap_audit_events import STREAM
+from tap_audit_events.reporting.summary import Report
+
+ENDPOINT: Final = "/v1/organizations/{organizationId}/audit_events"
+
+
+class RunMetric(StrEnum):
+    """What is measured beyond what the SDK has a name for."""
+
+    RETRY_COUNT = "http_retry_count"
+    LAG_SECONDS = "lag_seconds"
+
+
+def write_metrics(report: Report) -> None:
+    """Write what a run has measured by now, however it ended."""
+    limiter = report.limiter
+    _write("counter", metrics.Metric.HTTP_REQUEST_COUNT, limiter.requests)
+    _write("counter", RunMetric.RETRY_COUNT, limiter.retries)
+    if limiter.requests:
+        mean_seconds = limiter.request_seconds / limiter.requests
+        _write("timer", metrics.Metric.HTTP_REQUEST_DURATION, mean_seconds)
+    if (seconds := report.lag_seconds()) is not None:
+        _write("gauge", RunMetric.LAG_SECONDS, round(seconds, 3))
+
+
+def _write(metric_type: str, metric: metrics.Metric | RunMetric, value: float) -> None:
+    tags: dict[str, Any] = {metrics.Tag.STREAM: STREAM, metrics.Tag.PID: os.getpid()}
+    if metric != RunMetric.LAG_SECONDS:
+        tags[metrics.Tag.ENDPOINT] = ENDPOINT
+    point = metrics.Point(metric_type, cast("metrics.Metric", metric), value, tags)
+    metrics.log(metrics.get_metrics_logger(), point)
