@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 from tap_audit_events.errors.redaction import MIN_SECRET_LENGTH
@@ -90,7 +90,7 @@ class Run:
             if any(form in line.lower() for form in forms):
                 assert line.startswith(RECORD_LINE), f"shows the token: {line[:1000]}"
 
-    def raise_for_exit_code(self) -> "Run":
+    def raise_for_exit_code(self) -> Self:
         assert self.exit_code == 0, self.log
         return self
 

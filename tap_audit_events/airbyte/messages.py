@@ -66,6 +66,7 @@ class MessageWriter(LineWriter):
         self._lock = RLock()
         self._failed: OutputError | None = None
         self._record_count = 0
+        self._last_value: Mapping[str, Any] | None = None
 
     def write(self, message: Message) -> None:
         """Write a message that is neither RECORD nor STATE.
@@ -95,16 +96,18 @@ class MessageWriter(LineWriter):
             self._record_count += len(texts)
 
     def write_state(self, value: Mapping[str, Any]) -> None:
-        """Write a STATE for all records written so far.
+        """Write a STATE for all records written so far, unless the last one says the same.
 
         Raises:
             OutputError: as `write`.
         """
+        if value == self._last_value and not self._record_count:
+            return
         line = encode(stream_state(value, self._record_count)) + b"\n"
         with self._lock:
             self._write(line, flush=True)
             self._note_state(line)
-        self._record_count = 0
+        self._last_value, self._record_count = value, 0
 
     def _write(self, *pieces: bytes, flush: bool = False) -> None:
         """Write to stdout; once that has failed, it fails each time.

@@ -1,0 +1,154 @@
+"""``read`` writes every event once, as the service sent it, and states that the next run needs."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service, generate
+from tests.airbyte.conftest import Source
+from tests.airbyte.source import a_catalog
+from tests.builders import an_event
+from tests.integrations.pipeline import NOON
+
+FORMS_OF_NO_STATE: dict[str, object] = {
+    "an empty list": [],
+    "an empty object": {},
+    "null": "null",
+    "no stream state": [
+        {"type": "STREAM", "stream": {"stream_descriptor": {"name": "audit_events"}}}
+    ],
+    "an empty stream state": [
+        {
+            "type": "STREAM",
+            "stream": {"stream_descriptor": {"name": "audit_events"}, "stream_state": {}},
+        }
+    ],
+    "another stream": [
+        {
+            "type": "STREAM",
+            "stream": {"stream_descriptor": {"name": "users"}, "stream_state": {"x": 1}},
+        }
+    ],
+}
+
+
+def events(*times: str) -> list[dict[str, Any]]:
+    return [an_event(id=time, at=f"2024-05-06T{time}Z") for time in times]
+
+
+def test_every_event_is_written_once(service: Service, source: Source) -> None:
+    """With a STATE for the records before it, and a status that ends the stream."""
+    added = list(generate(2500, days=3, seed=1, until=NOON))
+    service.add(added)
+    done = source("read", page_size=1000).raise_for_exit_code()
+    assert sorted(done.ids) == sorted(event["id"] for event in added)
+    assert len(done.states) > 1
+    assert done.statuses == ["STARTED", "RUNNING", "COMPLETE"]
+    assert done.failures == []
+    done.check_states()
+
+
+def test_a_record_is_what_the_service_sent(service: Service, source: Source) -> None:
+    """Byte for byte, with digits that a float would lose, in one RECORD line."""
+    text = json.dumps(an_event())[:-1] + ', "new":  [1.2345678901234567890123e5, 1E400]}'
+    service.add_faults(
+        [Fault(kind="body", text=b'{"auditEvents": [%b]}' % text.encode(), when="1")]
+    )
+    done = source("read", end_date="2024-05-07T00:00:00Z").raise_for_exit_code()
+    line = next(line for line in done.stdout.split(b"\n") if b'"RECORD"' in line)
+    begin = b'{"type":"RECORD","record":{"stream":"audit_events","data":%b,"emitted_at":'
+    assert line.startswith(begin % text.encode())
+
+
+def test_an_incremental_run_continues(service: Service, source: Source) -> None:
+    """New and late events come, each once; a quiet run brings none."""
+    service.add(events("08:00:00", "08:01:00", "08:02:00"))
+    first = source("read").raise_for_exit_code()
+    assert source("read", state=[first.state]).ids == []
+    service.add(events("08:01:30", "08:03:00"))
+    second = source("read", state=[first.state]).raise_for_exit_code()
+    assert first.ids + second.ids == ["08:00:00", "08:01:00", "08:02:00", "08:01:30", "08:03:00"]
+
+
+def test_the_state_may_be_one_message(service: Service, source: Source) -> None:
+    """Not only a list; with the fields that Airbyte's own models add."""
+    service.add(events("08:00:00"))
+    state = source("read").state
+    padded = state | {"global": None, "data": None, "destinationStats": None}
+    padded["stream"]["stream_descriptor"] |= {"namespace": None}
+    assert source("read", state=padded).ids == []
+    assert source("read", state=[padded]).ids == []
+
+
+@pytest.mark.parametrize("form", FORMS_OF_NO_STATE)
+def test_without_a_state_everything_is_read(form: str, service: Service, source: Source) -> None:
+    service.add(events("08:00:00", "08:01:00"))
+    done = source("read", state=FORMS_OF_NO_STATE[form]).raise_for_exit_code()
+    assert done.ids == ["08:00:00", "08:01:00"]
+
+
+def test_a_full_refresh_starts_over(service: Service, source: Source) -> None:
+    """Whatever the state says; its own state is one that an incremental run continues from."""
+    service.add(events("08:00:00", "08:01:00"))
+    state = source("read").state
+    refresh = source("read", catalog=a_catalog("full_refresh"), state=[state])
+    assert refresh.raise_for_exit_code().ids == ["08:00:00", "08:01:00"]
+    refresh.check_states()
+    assert source("read", state=[refresh.state]).ids == []
+
+
+def test_a_full_refresh_keeps_to_the_start_date(service: Service, source: Source) -> None:
+    service.add(events("08:00:00", "08:01:00"))
+    full = a_catalog("full_refresh")
+    done = source("read", catalog=full, start_date="2024-05-06T08:00:30Z")
+    assert done.raise_for_exit_code().ids == ["08:01:00"]
+
+
+@pytest.mark.parametrize("mode", ["full_refresh", "incremental"])
+def test_a_run_without_events_ends_with_an_empty_state(mode: str, source: Source) -> None:
+    """Airbyte needs a state for each stream, and the next run can continue from this one."""
+    done = source("read", catalog=a_catalog(mode)).raise_for_exit_code()
+    assert done.statuses == ["STARTED", "RUNNING", "COMPLETE"]
+    assert done.state["stream"]["stream_state"] == {}
+    assert source("read", state=[done.state]).exit_code == 0
+
+
+def test_an_empty_range_keeps_the_state(service: Service, source: Source) -> None:
+    service.add(events("08:00:00"))
+    state = source("read").state
+    done = source("read", state=[state], end_date="2024-05-01T00:00:00Z").raise_for_exit_code()
+    assert done.state["stream"] == state["stream"]
+    assert done.statuses == ["STARTED", "COMPLETE"]
+    assert any(warning.startswith("Nothing to read") for warning in done.warnings)
+
+
+def test_a_catalog_without_the_stream_reads_nothing(service: Service, source: Source) -> None:
+    service.add(events("08:00:00"))
+    done = source("read", catalog={"streams": []}).raise_for_exit_code()
+    assert [message["type"] for message in done.messages] == ["LOG"]
+
+
+def test_the_selection_of_fields_is_left_to_airbyte(service: Service, source: Source) -> None:
+    """It removes the fields that its catalog does not select."""
+    event = an_event()
+    service.add([event])
+    stream = {"name": "audit_events", "json_schema": {"properties": {"id": {"type": "string"}}}}
+    (record,) = source("read", catalog=a_catalog(stream=stream)).records
+    assert record == event
+
+
+def test_widened_action_types_are_warned_about(service: Service, source: Source) -> None:
+    service.add(events("08:00:00"))
+    state = source("read", action_types=["workspace_create"]).state
+    done = source("read", state=[state], action_types=["workspace_create", "user_login"])
+    assert any("older events of 'user_login'" in warning for warning in done.warnings)
+
+
+def test_a_bookmark_in_the_future_is_warned_about(service: Service, source: Source) -> None:
+    """As by the tap: what this run and later ones will not bring."""
+    service.add(events("08:00:00"))
+    state = source("read").state
+    state["stream"]["stream_state"] |= {"bookmark": "2999-01-01T00:00:00Z"}
+    done = source("read", state=[state])
+    assert any("lies in the future" in warning for warning in done.warnings)

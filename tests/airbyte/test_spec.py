@@ -1,0 +1,71 @@
+"""What ``spec`` describes fits Airbyte's forms, and is what the source accepts."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft7Validator
+
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tests.airbyte.source import run_source
+
+PROJECT = Path(__file__).resolve().parents[2]
+FORM_TYPES = {"string", "integer", "number", "boolean", "array"}
+
+
+@pytest.fixture(scope="module")
+def spec() -> dict[str, Any]:
+    done = run_source("spec")
+    assert done.exit_code == 0
+    (found,) = done.of_type("SPEC")
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def form(spec: dict[str, Any]) -> dict[str, Any]:
+    return dict(spec["connectionSpecification"])
+
+
+def test_each_setting_is_a_field_of_the_form(form: dict[str, Any]) -> None:
+    """With a title, a description and a place; of one type, as forms know no null."""
+    fields = form["properties"]
+    assert [*fields] == [name for name in SETTINGS_SCHEMA["properties"] if name in fields]
+    assert SETTINGS_SCHEMA["properties"].keys() - fields.keys() == {"access_token_file"}
+    assert [field["order"] for field in fields.values()] == [*range(len(fields))]
+    for field in fields.values():
+        assert field["type"] in FORM_TYPES
+        assert field["title"]
+        assert field["description"].endswith(".")
+        assert "access_token_file" not in field["description"]
+        assert "The tap" not in field["description"]
+    assert fields["action_types"]["items"] == {"type": "string"}
+
+
+def test_the_token_alone_is_secret(form: dict[str, Any]) -> None:
+    """And Airbyte's form requires it, as it has no other field for it."""
+    secret = [name for name, field in form["properties"].items() if "airbyte_secret" in field]
+    assert secret == ["access_token"]
+    assert form["properties"]["access_token"]["airbyte_secret"] is True
+    assert form["required"] == ["base_url", "organization_id", "access_token"]
+
+
+def test_bounds_and_defaults_are_those_of_the_settings(form: dict[str, Any]) -> None:
+    for name, field in form["properties"].items():
+        declared = SETTINGS_SCHEMA["properties"][name]
+        for key in ("default", "minimum", "maximum", "exclusiveMinimum", "enum", "format"):
+            assert field.get(key) == declared.get(key), name
+
+
+def test_its_examples_are_valid(form: dict[str, Any]) -> None:
+    Draft7Validator.check_schema(form)
+    for name, field in form["properties"].items():
+        for example in field.get("examples", []):
+            Draft7Validator(form["properties"][name]).validate(example)
+
+
+def test_it_names_what_the_connector_can_and_where_to_read_on(spec: dict[str, Any]) -> None:
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    assert spec["documentationUrl"] == f"{project['urls']['Documentation']}/airbyte.md"
+    assert spec["supportsIncremental"] is True
+    assert spec["supported_destination_sync_modes"] == ["append", "overwrite", "append_dedup"]

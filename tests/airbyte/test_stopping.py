@@ -1,0 +1,163 @@
+"""A run that is stopped, or whose reader goes away, ends cleanly and does not look successful."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
+from tests.airbyte.conftest import Source
+from tests.airbyte.source import MODULE, Output, a_catalog
+from tests.builders import an_event
+from tests.forking import PipedTap
+
+EVENTS = [
+    an_event(id=f"{n:05}", at=f"2024-05-06T{n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}Z")
+    for n in range(3000)
+]
+IDS = [event["id"] for event in EVENTS]
+
+Start = Callable[..., PipedTap]
+
+
+@pytest.fixture
+def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
+    """Starts ``read`` without waiting for it; what still runs at the end of a test is killed."""
+    with ExitStack() as started:
+
+        def begin(**more: Any) -> PipedTap:
+            arguments = ["read"]
+            for name, content in (("config", settings | more), ("catalog", a_catalog())):
+                (tmp_path / name).write_text(json.dumps(content))
+                arguments += [f"--{name}", str(tmp_path / name)]
+            tap = PipedTap(arguments, environment=os.environ, folder=tmp_path, module=MODULE)
+            return started.enter_context(closing(tap))
+
+        yield begin
+
+
+def lines_up_to(source: PipedTap, text: bytes, count: int = 1) -> bytes:
+    """What is written up to the line in which a text comes for that time."""
+    seen = b""
+    while seen.count(text) < count:
+        line = source.stdout.readline()
+        assert line, seen
+        seen += line
+    return seen
+
+
+def finished(source: PipedTap, before: bytes) -> Output:
+    done = Output(before + source.stdout.read(), source.stderr.read().decode(), source.wait(60))
+    done.check_discreet([ACCESS_TOKEN])
+    return done
+
+
+def judge(done: Output, signal_number: int) -> None:
+    """Whole lines, STATE for exactly the records before it, and an error that says why."""
+    assert done.exit_code == 128 + signal_number, done.stdout[-1000:]
+    assert done.log == ""
+    done.check_states()
+    assert done.ids == IDS[: len(done.ids)]
+    assert done.statuses[-1] == "INCOMPLETE"
+    (failure,) = done.failures
+    assert failure["message"].startswith("AE-STOPPED: Stopped by a signal")
+    assert failure["failure_type"] == "transient_error"
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_run_after_a_whole_line(
+    signal_number: signal.Signals, service: Service, start: Start, source: Source
+) -> None:
+    """Also while the reader is slow and the pipe is full; the next run brings the rest."""
+    service.add(EVENTS)
+    running = start(page_size=1000)
+    before = lines_up_to(running, b'"RECORD"')  # more than the pipe holds waits to be written
+    running.send_signal(signal_number)
+    done = finished(running, before)
+    judge(done, signal_number)
+    assert 0 < len(done.ids) < len(EVENTS)
+    rest = source("read", state=[done.state]).raise_for_exit_code()
+    assert done.ids + rest.ids == IDS
+
+
+@pytest.mark.parametrize(
+    ("fault", "sign"),
+    [
+        (Fault(kind="hang", seconds=300, when="3"), b'"recordCount":10'),
+        (Fault(kind="status", code=503, retry_after="600", when="3-"), b"Retry 1 of 8 in 600"),
+    ],
+)
+def test_a_wait_on_the_service_ends_at_once(
+    fault: Fault, sign: bytes, service: Service, start: Start
+) -> None:
+    """Neither a response that does not come nor a backoff holds the run."""
+    service.add(EVENTS)
+    service.add_faults([fault])
+    running = start(page_size=10, concurrency=1)
+    before = lines_up_to(running, sign, count=2 if fault.kind == "hang" else 1)
+    running.send_signal(signal.SIGTERM)
+    done = finished(running, before)
+    judge(done, signal.SIGTERM)
+    assert done.ids == IDS[:20]
+
+
+def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start) -> None:
+    """Also if the reader never reads again."""
+    service.add(EVENTS)
+    running = start(page_size=1000)
+    lines_up_to(running, b'"RECORD"')
+    for _ in range(100):
+        running.send_signal(signal.SIGTERM)
+        try:
+            exit_code = running.wait(timeout=0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        assert exit_code == 128 + signal.SIGTERM
+        return
+    pytest.fail("it does not end")
+
+
+def test_a_reader_that_goes_away_is_one_line_on_stderr(service: Service, start: Start) -> None:
+    """Exit code 1, no traceback, not even while the process ends."""
+    service.add(EVENTS)
+    running = start(page_size=1000)
+    lines_up_to(running, b'"RECORD"')
+    running.stdout.close()
+    log = running.stderr.read().decode()
+    assert running.wait(timeout=60) == 1
+    (line,) = log.splitlines()
+    assert line.startswith("AE-TARGET: The target closed its input before the tap was done")
+
+
+def test_a_reader_that_goes_away_while_a_worker_logs_ends_the_run(
+    service: Service, start: Start
+) -> None:
+    """A LOG message that cannot be written does not hide that records cannot be either."""
+    service.add(EVENTS)
+    service.add_faults([Fault(kind="status", code=503, retry_after="1", when="3-4")])
+    running = start(page_size=10, concurrency=1)
+    lines_up_to(running, b'"recordCount":10', count=2)
+    running.stdout.close()
+    log = running.stderr.read().decode()
+    assert running.wait(timeout=60) == 1
+    assert log.startswith("AE-TARGET: ")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "begins"), [(">/dev/full", "AE-OUTPUT: "), (">&-", "AE-OUTPUT: ")]
+)
+def test_a_stdout_that_cannot_be_written_to_is_one_line(redirection: str, begins: str) -> None:
+    command = f'"$0" -m {MODULE} spec {redirection}'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(begins)
