@@ -64,10 +64,9 @@ class Output(Run):
 
     def check_states(self) -> None:
         """Check that each STATE follows its records, counts them, and that one is the last."""
-        kinds = [each["type"] for each in self.messages if each["type"] in {"RECORD", "STATE"}]
-        *counted, after = [
-            len(part) for part in "".join(kinds).replace("RECORD", "r").split("STATE")
-        ]
+        kinds = {"RECORD": "r", "STATE": ","}
+        written = "".join(kinds.get(message["type"], "") for message in self.messages)
+        *counted, after = map(len, written.split(","))
         assert after == 0
         assert counted == [state["sourceStats"]["recordCount"] for state in self.states]
         if self.records:

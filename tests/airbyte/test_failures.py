@@ -40,7 +40,7 @@ def test_an_error_ends_the_run_with_its_kind(case: str, service: Service, source
     """STATE covers the records that were written, and the next run brings the others."""
     service.add(EVENTS)
     first, second = failed_and_next(*AFTER_A_PAGE[case], service, source)
-    assert len(first.ids) == 10
+    assert 0 < len(first.ids) < len(IDS)
     assert first.ids + second.ids == IDS
 
 

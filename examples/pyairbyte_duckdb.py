@@ -1,0 +1,23 @@
+"""Loads audit events into DuckDB with PyAirbyte; each further run adds what is new.
+
+It needs ``pip install airbyte`` next to an installed ``source-audit-events``.
+"""
+
+import os
+
+import airbyte as ab
+from airbyte.caches import DuckDBCache
+
+source = ab.get_source(
+    "source-audit-events",
+    local_executable="source-audit-events",
+    config={
+        "base_url": os.environ["AUDIT_EVENTS_URL"],
+        "organization_id": os.environ["AUDIT_EVENTS_ORGANIZATION"],
+        "access_token": ab.get_secret("AUDIT_EVENTS_TOKEN"),
+    },
+    streams="*",
+)
+source.check()
+result = source.read(cache=DuckDBCache(db_path="audit_events.duckdb"))
+print(result.processed_records, "new events")

@@ -1,0 +1,37 @@
+"""Checks that each line on stdin is a message of the protocol, without unknown fields.
+
+Runs with `airbyte-protocol-models-pdv2`, which is generated from the protocol's definition. Prints
+how many messages there are of each type.
+"""
+
+import json
+import sys
+from collections import Counter
+from typing import Any
+
+from airbyte_protocol.models import AirbyteMessage, AirbyteStateBlob
+from pydantic import BaseModel
+
+
+def unknown_fields(value: Any, path: str) -> list[str]:
+    """The fields that a model lets pass without knowing them; a source's own state may have any."""
+    if isinstance(value, AirbyteStateBlob):
+        return []
+    if isinstance(value, BaseModel):
+        found = [f"{path}.{name}" for name in value.model_extra or {}]
+        for name in type(value).model_fields:
+            found += unknown_fields(getattr(value, name), f"{path}.{name}")
+        return found
+    if isinstance(value, list):
+        return [name for each in value for name in unknown_fields(each, f"{path}[]")]
+    return []
+
+
+counts: Counter[str] = Counter()
+for line in sys.stdin.buffer:
+    message = AirbyteMessage.model_validate_json(line)
+    unknown = unknown_fields(message, "message")
+    if unknown:
+        sys.exit(f"{unknown} in {line!r}")
+    counts[message.type.value] += 1
+json.dump(counts, sys.stdout)

@@ -1,0 +1,179 @@
+"""The source works with Airbyte's real clients: PyAirbyte, the standard tests, the models."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service, generate, serve
+from tests.airbyte.source import a_catalog
+from tests.integrations.airbyte.clients import SOURCE, run_client
+from tests.integrations.pipeline import NOON, PROJECT
+from tests.running import settings_for
+
+pytestmark = pytest.mark.integrations
+
+EVENTS = list(generate(2600, days=3, seed=1, until=NOON))
+EXAMPLE = PROJECT / "examples" / "pyairbyte_duckdb.py"
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def service() -> Service:
+    service = Service()
+    service.add(EVENTS[:2000])
+    return service
+
+
+@pytest.fixture
+def config(service: Service, tmp_path: Path) -> Iterator[Path]:
+    """A config file for the service."""
+    with serve(service) as server:
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps(settings_for(service, server.base_url)))
+        yield path
+    assert service.violations == []
+
+
+# PyAirbyte
+
+
+def run_example(folder: Path, config: Path) -> "subprocess.CompletedProcess[bytes]":
+    settings = json.loads(config.read_text())
+    variables = {
+        "AUDIT_EVENTS_URL": settings["base_url"],
+        "AUDIT_EVENTS_ORGANIZATION": settings["organization_id"],
+        "AUDIT_EVENTS_TOKEN": settings["access_token"],
+    }
+    done = run_client("python", EXAMPLE, folder=folder, environment=variables)
+    assert settings["access_token"].encode() not in done.stdout + done.stderr
+    return done
+
+
+def rows(folder: Path) -> list[tuple[Any, ...]]:
+    with duckdb.connect(str(folder / "audit_events.duckdb"), read_only=True) as database:
+        query = "select id, entity from audit_events order by occurredat, id"
+        return database.execute(query).fetchall()
+
+
+def test_pyairbyte_loads_each_event_once(service: Service, config: Path, tmp_path: Path) -> None:
+    """The example, twice: the second run reads only what is new."""
+    first = run_example(tmp_path, config)
+    assert first.returncode == 0, first.stderr
+    assert b"2000 new events" in first.stdout
+    service.add(EVENTS[2000:])
+    second = run_example(tmp_path, config)
+    assert second.returncode == 0, second.stderr
+    assert b"600 new events" in second.stdout
+    loaded = rows(tmp_path)
+    assert sorted(row[0] for row in loaded) == sorted(event["id"] for event in EVENTS)
+    entities = {event["id"]: event["entity"] for event in EVENTS}
+    assert {row[0]: json.loads(row[1]) for row in loaded} == entities
+
+
+def test_pyairbyte_fails_if_the_source_does_and_then_continues(
+    service: Service, config: Path, tmp_path: Path
+) -> None:
+    """A run in which the token is refused is an error; the next one loads what is missing."""
+    outage = [True]
+    third = Fault(kind="status", code=401, when="4-", only=lambda _: bool(outage))
+    service.add_faults([third])  # the first two requests are those of the check
+    failed = run_example(tmp_path, config)
+    assert failed.returncode != 0
+    assert b"AirbyteConnectorFailedError" in failed.stderr
+    outage.clear()
+    again = run_example(tmp_path, config)
+    assert again.returncode == 0, again.stderr
+    assert len(rows(tmp_path)) == 2000
+
+
+def test_pyairbyte_validates_the_connector(config: Path, tmp_path: Path) -> None:
+    """Its command line finds the specification, and the check succeeds."""
+    options = [f"--connector={SOURCE}", f"--config={config}"]
+    done = run_client("pyab", "validate", *options, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert b"Connection check succeeded for `source-audit-events`" in done.stderr
+
+
+# The standard tests of `airbyte-cdk`
+
+ACCEPTANCE_TESTS = """
+connector_image: source-audit-events
+test_strictness_level: high
+acceptance_tests:
+  spec:
+    tests: [{config_path: config.json}]
+  connection:
+    tests:
+      - {config_path: config.json, status: succeed}
+      - {config_path: refused.json, status: failed}
+      - {config_path: wrong.json, status: failed}
+  discovery:
+    tests: [{config_path: config.json}]
+  basic_read:
+    tests: [{config_path: config.json}]
+"""
+"""In the form of the connector's acceptance tests, which the standard tests read."""
+
+
+def test_the_standard_tests_pass(config: Path, tmp_path: Path) -> None:
+    """Specification, check, discovery, a read whose records fit the schema, a wrong catalog."""
+    settings = json.loads(config.read_text())
+    refused = settings | {"access_token": "acme_pat_refused"}
+    (tmp_path / "refused.json").write_text(json.dumps(refused))
+    (tmp_path / "wrong.json").write_text(json.dumps(settings | {"start_date": "yesterday"}))
+    (tmp_path / "acceptance-test-config.yml").write_text(ACCEPTANCE_TESTS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    done = run_client(
+        "python", "-m", "pytest", "-v", "-c", tmp_path / "pytest.ini",
+        "-p", "airbyte_cdk.test.standard_tests.pytest_hooks", "-m", "not image_tests",
+        "-W", "error::airbyte_cdk.test.standard_tests.DiscoveredCatalogWarning",
+        "--noconftest", "--import-mode=importlib", HERE / "standard_tests_suite.py",
+        folder=tmp_path,
+        environment={"CONNECTOR_FOLDER": str(tmp_path), "SOURCE_EXECUTABLE": str(SOURCE)},
+    )  # fmt: skip
+    printed = done.stdout.decode()
+    assert done.returncode == 0, printed
+    passed = re.findall(r"::(test_\w+)\S*(?: '.*')?.* PASSED", printed)
+    assert {*passed} == {
+        "test_spec",
+        "test_config_matches_spec",
+        "test_check",
+        "test_discover",
+        "test_basic_read",
+        "test_fail_read_with_bad_catalog",
+    }
+    assert passed.count("test_check") == 3
+
+
+# The models of the protocol
+
+
+def written(*arguments: str | Path) -> bytes:
+    """What the source writes to stdout."""
+    return subprocess.run([SOURCE, *arguments], stdout=subprocess.PIPE, check=False).stdout
+
+
+def test_every_message_is_one_of_the_protocol(
+    service: Service, config: Path, tmp_path: Path
+) -> None:
+    """Of a run that succeeds, one that fails, and the other commands: no field is unknown."""
+    catalog = tmp_path / "catalog.json"
+    catalog.write_text(json.dumps(a_catalog()))
+    read: list[str | Path] = ["read", "--config", config, "--catalog", catalog]
+    lines = written("spec") + written("check", "--config", config) + written("read")
+    lines += written("discover", "--config", config) + written(*read)
+    service.add_faults([Fault(kind="status", code=403)])
+    lines += written(*read) + written("check", "--config", config)
+    done = run_client("python", HERE / "check_messages.py", folder=tmp_path, stdin=lines)
+    assert done.returncode == 0, done.stderr
+    counts = json.loads(done.stdout)
+    assert counts.keys() == {
+        "CATALOG", "CONNECTION_STATUS", "LOG", "RECORD", "SPEC", "STATE", "TRACE"
+    }  # fmt: skip
+    assert counts["RECORD"] == 2000
