@@ -13,6 +13,8 @@ REPETITIONS ?= 5
 # What `make test-loaders` installs, each in an environment of its own: requirements/NAME.txt.
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
+# What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
+CLIENTS := airbyte-clients
 BENCH_LOADER := meltanolabs-target-postgres postgres-server
 
 # An installed uv is used if it runs; otherwise the pinned one, in its own folder.
@@ -34,25 +36,28 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
 
 help: ## List these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.installed .meltano/.installed ## Run sandbox -> tap -> Meltano -> DuckDB twice, and show what arrived
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python demo/demo.py
 
 test: .venv/.installed .meltano/.installed ## Run the test suite, except the tests that repeat for confidence
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not loaders" $(PYTEST_ARGS)
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not loaders and not integrations" $(PYTEST_ARGS)
 
 test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "long and not loaders" $(PYTEST_ARGS)
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "long and not loaders and not integrations" $(PYTEST_ARGS)
 
 test-loaders: .venv/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
 	@rm -rf .tools/loader-findings
 	@LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders $(PYTEST_ARGS)
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
+
+test-integrations: .venv/.installed $(CLIENTS:%=.tools/%/.installed) ## Run real clients other than Singer loaders: Airbyte's
+	@.venv/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
@@ -92,7 +97,7 @@ test-matrix: $(UV_READY) ## Run the tests, except Meltano's, on every supported 
 	@for version in $(MATRIX); do \
 	  echo "== Python $$version"; \
 	  $(MAKE) --no-print-directory .tools/py$$version/.installed || exit 1; \
-	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders" || exit 1; \
+	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders and not integrations" || exit 1; \
 	done
 
 audit: .tools/audit/.installed .tools/bench/.installed ## Check for known vulnerabilities, licences that are not allowed, and secrets
@@ -113,6 +118,7 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/z3-target-bigquery.txt requirements/z3-target-bigquery.in >/dev/null
 	$(COMPILE) --output-file requirements/meltano-map-transform.txt requirements/meltano-map-transform.in >/dev/null
 	$(COMPILE) --output-file requirements/postgres-server.txt requirements/postgres-server.in >/dev/null
+	$(COMPILE) --output-file requirements/airbyte-clients.txt requirements/airbyte-clients.in >/dev/null
 	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --group bench pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
@@ -203,6 +209,13 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@rm -rf .tools/loader-$*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" .tools/loader-$*
 	@$(SYNC) --python .tools/loader-$*/bin/python requirements/$*.txt
+	@touch $@
+
+.tools/%-clients/.installed: requirements/%-clients.txt .tools/python | $(UV_READY)
+	@echo "Setting up $*-clients in .tools/$*-clients"
+	@rm -rf .tools/$*-clients
+	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" .tools/$*-clients
+	@$(SYNC) --python .tools/$*-clients/bin/python requirements/$*-clients.txt
 	@touch $@
 
 .tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt

@@ -131,16 +131,24 @@ def _dlt(*options: str) -> Command:
 
 
 def _airbyte(job: Job) -> list[str]:
+    manifest = HERE / "airbyte_manifest.yaml"
+    files = _words("--config", job.config(), *_airbyte_catalog(job), "--manifest-path", manifest)
+    return _words(AIRBYTE / "source-declarative-manifest", "read", *files, *_state(job))
+
+
+def _own_airbyte(job: Job) -> list[str]:
+    files = [*_config(job), *_airbyte_catalog(job), *_state(job)]
+    return _words(OWN / "source-audit-events", "read", *files)
+
+
+def _airbyte_catalog(job: Job) -> list[str]:
     stream = {
         "name": "audit_events",
         "json_schema": {"type": "object", "properties": {}},
         "supported_sync_modes": ["full_refresh", "incremental"],
     }
     read = {"stream": stream, "sync_mode": "incremental", "destination_sync_mode": "append"}
-    catalog = job.file("catalog.json", {"streams": [read]})
-    manifest = HERE / "airbyte_manifest.yaml"
-    files = _words("--config", job.config(), "--catalog", catalog, "--manifest-path", manifest)
-    return _words(AIRBYTE / "source-declarative-manifest", "read", *files, *_state(job))
+    return ["--catalog", job.file("catalog.json", {"streams": [read]})]
 
 
 def _command(name: str, *arguments: str) -> Command:
@@ -160,6 +168,7 @@ CANDIDATES: Final = {
         own=True,
     ),
     "sdk-lane": Candidate("this tap, one field deselected", _sdk_lane, "singer", own=True),
+    "own-airbyte": Candidate("this package's Airbyte source", _own_airbyte, "airbyte", own=True),
     "dlt": Candidate("dlt, extract", _dlt(), "dlt"),
     "dlt-days": Candidate("dlt, extract, days in parallel", _dlt("--slices"), "dlt"),
     "airbyte": Candidate("Airbyte source, 8 in parallel", _airbyte, "airbyte"),

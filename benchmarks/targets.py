@@ -76,6 +76,10 @@ def targets(figures: Figures) -> Iterator[Target]:
     if figures.measured("near-long", "shaped", OWN):
         text = "events/s with details as text and raw event, against plain records"
         yield Target(text, 0.5, figures.times_as_fast(("near-long", "shaped"), ("near-long", OWN)))
+    if figures.measured("near-long", "own-airbyte", OWN):
+        text = "events/s of the Airbyte source against the tap, 0 ms"
+        ratio = figures.times_as_fast(("near-long", "own-airbyte"), ("near-long", OWN))
+        yield Target(text, 0.5, ratio)
     if figures.results.loads:
         text = "events/s into PostgreSQL by batch files against RECORD messages, start-up included"
         yield Target(text, 2.5, figures.load_seconds(RECORDS) / figures.load_seconds(BATCHES))

@@ -20,13 +20,14 @@ def run_client(
     environment: Mapping[str, str] | None = None,
     stdin: bytes | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run a program to its end, in a folder that is also its home, without a network beyond it."""
+    """Run a program to its end, in a folder that is also its home."""
     return subprocess.run(
         [CLIENTS / program, *arguments],
         cwd=folder,
         env={
             "PATH": f"{SOURCE.parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(folder),
+            "TMPDIR": str(folder),
             "AIRBYTE_OFFLINE_MODE": "1",
             "DO_NOT_TRACK": "1",
             **(environment or {}),

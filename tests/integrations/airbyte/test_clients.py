@@ -81,8 +81,9 @@ def test_pyairbyte_fails_if_the_source_does_and_then_continues(
 ) -> None:
     """A run in which the token is refused is an error; the next one loads what is missing."""
     outage = [True]
-    third = Fault(kind="status", code=401, when="4-", only=lambda _: bool(outage))
-    service.add_faults([third])  # the first two requests are those of the check
+    # The check sends two requests, and the first page is the third.
+    refused = Fault(kind="status", code=401, when="4-", only=lambda _: bool(outage))
+    service.add_faults([refused])
     failed = run_example(tmp_path, config)
     assert failed.returncode != 0
     assert b"AirbyteConnectorFailedError" in failed.stderr
