@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol, cast
 
 from singer_sdk import metrics
 
-from tap_audit_events import STREAM
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import EARLIEST, brief, instant_of, seconds_between
+from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark

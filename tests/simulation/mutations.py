@@ -26,11 +26,12 @@ from tap_audit_events.extraction.pagination import Paginator
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
+from tap_audit_events.reporting import start_warnings
 from tap_audit_events.service import client
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
-from tap_audit_events.singer import start_warnings, state, stream
+from tap_audit_events.singer import state, stream
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.stream import AuditEventsStream
 
