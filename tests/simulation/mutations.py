@@ -31,7 +31,7 @@ from tap_audit_events.service import client
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
-from tap_audit_events.singer import state, stream
+from tap_audit_events.singer import stream
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.stream import AuditEventsStream
 
