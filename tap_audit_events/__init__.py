@@ -1,7 +1,27 @@
-"""A Singer tap for the audit events of an organization."""
+"""The audit events of an organization: a Singer tap, and the class `AuditEvents` for Python."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-STREAM: Final = "audit_events"
-PRIMARY_KEY: Final = "id"
-REPLICATION_KEY: Final = "occurredAt"
+if TYPE_CHECKING:
+    from tap_audit_events.api.audit_events import AuditEvents
+    from tap_audit_events.api.event_page import EventPage
+    from tap_audit_events.errors.exceptions import AuditEventsError, ServiceError, SettingsError
+
+__all__ = ["AuditEvents", "AuditEventsError", "EventPage", "ServiceError", "SettingsError"]
+
+_MODULES: Final = {
+    "AuditEvents": "api.audit_events",
+    "EventPage": "api.event_page",
+    "AuditEventsError": "errors.exceptions",
+    "ServiceError": "errors.exceptions",
+    "SettingsError": "errors.exceptions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: the tap needs none of them."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - costs time at every start
+
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

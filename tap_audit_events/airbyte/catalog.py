@@ -5,11 +5,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
-from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
 from tap_audit_events.config.input_files import malformed
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.schema import schema_of
+from tap_audit_events.events.stream_names import PRIMARY_KEY, REPLICATION_KEY, STREAM
 
 _REFRESH: Final = "refresh the schema of the connection"
 

@@ -6,7 +6,6 @@ import gc
 from logging import Logger
 from typing import Any, Final
 
-from tap_audit_events import STREAM
 from tap_audit_events.airbyte.catalog import SyncMode, discovered_stream, sync_mode_of
 from tap_audit_events.airbyte.connection_specification import PROPERTIES, specification
 from tap_audit_events.airbyte.messages import MessageWriter
@@ -22,6 +21,7 @@ from tap_audit_events.config.settings import (
 )
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, StoppedError
 from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.reporting.connection_test import ConnectionTest
 from tap_audit_events.runtime import Runtime
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Final, TextIO
 
-from tap_audit_events import STREAM
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.exact_json import JsonText, encode
+from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.output import LineWriter
 
 STREAM_DESCRIPTOR: Final = {"name": STREAM}

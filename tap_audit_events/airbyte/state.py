@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tap_audit_events import STREAM
 from tap_audit_events.config.input_files import malformed
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import redact_json
-from tap_audit_events.extraction.run_state import from_run_state, to_run_state
+from tap_audit_events.events.stream_names import STREAM
+from tap_audit_events.extraction.run_state import to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 
 _DIGESTS: Final = "ids"
@@ -32,19 +32,6 @@ def stream_state_in(document: Any) -> dict[str, Any]:
     if len(states) > 1:
         raise malformed("state", f"has more than one entry for {STREAM}: give it only the last")
     return states[0] if states else {}
-
-
-def new_watermark(state: dict[str, Any], settings: Settings) -> Watermark:
-    """What earlier runs delivered, by the state of the stream.
-
-    Raises:
-        SettingsError: it belongs to another organization, or this source did not write it.
-    """
-    return from_run_state(
-        state,
-        organization_id=settings.organization_id,
-        lookback_seconds=settings.lookback_seconds,
-    )
 
 
 def state_of(watermark: Watermark, settings: Settings) -> dict[str, Any]:

@@ -10,15 +10,14 @@ from typing import Any
 
 from tap_audit_events.airbyte.catalog import SyncMode
 from tap_audit_events.airbyte.messages import MessageWriter, stream_status
-from tap_audit_events.airbyte.state import new_watermark, state_of
+from tap_audit_events.airbyte.state import state_of
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import OutputError, sanitize
-from tap_audit_events.events.instants import instant_of
-from tap_audit_events.extraction.run_state import types_never_requested
+from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
-from tap_audit_events.reporting.start_warnings import start_warnings
 from tap_audit_events.reporting.summary import Report, bookmark_shown
+from tap_audit_events.resume import resume
 from tap_audit_events.runtime import Runtime
 
 
@@ -44,6 +43,7 @@ class Sync:
         self._writer = writer
         self._runtime = runtime
         self._logger = logger
+        self._is_running = False
 
     def run(self, mode: SyncMode, state: dict[str, Any]) -> None:
         """Write every event of the run's range that the state does not cover.
@@ -75,20 +75,10 @@ class Sync:
         settings = self._settings
         if mode == SyncMode.FULL_REFRESH:
             return Watermark(lookback_seconds=settings.lookback_seconds)
-        watermark = new_watermark(state, settings)
-        added = types_never_requested(state, settings.action_types)
-        if added is not None:
-            self._logger.warning(
-                "action_types was widened since the state was written: older events of %s were"
-                " never requested. To get them, refresh the stream or run once without state.",
-                ", ".join(map(sanitize, added)) or "the other types",
-            )
-        return watermark
+        return resume(settings, state, runtime=self._runtime, logger=self._logger)
 
     def _read(self, watermark: Watermark) -> None:
         now = self._runtime.now
-        for warning in start_warnings(watermark, self._settings, instant_of(now())):
-            self._logger.warning("%s", warning)
         reader = Reader(self._settings, watermark, runtime=self._runtime, logger=self._logger)
         try:
             self._write_pages(reader, now)
@@ -108,24 +98,24 @@ class Sync:
             )
             return
         report = Report(reader, self._settings, logger=self._logger, now=now, keeps_bookmark=True)
-        is_running, written = False, 0
         try:
             with closing(reader.pages(report.tick)) as pages:
                 for delivery in pages:
-                    if not is_running:
-                        self._tell("RUNNING")
-                        is_running = True
-                    texts = delivery.record_texts()
-                    self._writer.write_records(texts, milliseconds_at(now()))
-                    delivery.all_written()
-                    written += len(texts)
+                    self._write_page(delivery, now())
                     report.page(delivery)
                     delivery.finish()
                     if self._writer.state_is_due:
                         self._write_state(delivery.watermark)
-            report.done(reader.plan.windows, records=written, left_out=0)
+            report.done(reader.plan.windows, records=reader.delivery.delivered, left_out=0)
         finally:
             report.close()
+
+    def _write_page(self, delivery: Delivery, now: datetime) -> None:
+        if not self._is_running:
+            self._tell("RUNNING")
+            self._is_running = True
+        self._writer.write_records(delivery.record_texts(), milliseconds_at(now))
+        delivery.all_written()
 
     def _write_state(self, watermark: Watermark) -> None:
         self._writer.write_state(state_of(watermark, self._settings))

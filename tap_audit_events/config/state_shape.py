@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tap_audit_events import STREAM
 from tap_audit_events.config.input_files import check_serializable, malformed
+from tap_audit_events.events.stream_names import STREAM
 
 
 def check_state(state: Mapping[str, Any]) -> None:

@@ -293,6 +293,13 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " created, or the tap may not write there. The incomplete file is removed.",
         f"Free space, or set batch_config.storage.root to another folder. {_RESUMES}",
     ),
+    "AE-EXTRA": ErrorEntry(
+        Category.SETTINGS,
+        "A library that this needs is not installed",
+        "Arrow and Parquet need pyarrow, DuckDB files need duckdb; the tap itself needs neither, so"
+        " they are extras of the package.",
+        "Install the package with the extra that the line names.",
+    ),
     "AE-STOPPED": ErrorEntry(
         Category.STOPPED,
         "Stopped by a signal",

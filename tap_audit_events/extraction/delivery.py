@@ -74,6 +74,10 @@ class Delivery:
         """The JSON text of each event that is delivered."""
         return _pick(self._page.texts, self._positions)
 
+    def instants(self) -> Sequence[Instant]:
+        """The time of each event that is delivered."""
+        return _pick(self._page.instants, self._positions)
+
     def all_written(self) -> None:
         """Count every event of the page as written."""
         self._written = len(self._positions)

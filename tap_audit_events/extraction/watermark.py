@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from copy import copy
 from operator import itemgetter
 from typing import Final
 
@@ -134,6 +135,12 @@ class Watermark:
         known = self._known_since(self._complete_from())
         size = -(-min(len(self._held), self._longest_memory) // _GROUPS)
         return grouped(known, bookmark=self.bookmark, size=size)
+
+    def snapshot(self) -> Watermark:
+        """What is delivered now, to be written as JSON later; it cannot deliver anything itself."""
+        now = copy(self)
+        now._held = list(self._held)  # noqa: SLF001 - its own
+        return now
 
     def fresh(self, ids: Sequence[str], instants: Sequence[Instant]) -> Sequence[int]:
         """The positions of the events that were not delivered before, each id once, in order."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, later
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
 from tap_audit_events.extraction.watermark import Watermark
@@ -70,6 +71,15 @@ def raw_event_warnings(
             "raw_event contains the event as it was before stream_maps: if they mask or remove"
             " fields, remove raw_event there too"
         )
+
+
+def widened_warning(added: list[str]) -> str:
+    """The warning that earlier runs did not request some action types; empty: all the others."""
+    return (
+        "action_types was widened since the bookmark was written: older events of"
+        f" {', '.join(map(sanitize, added)) or 'the other types'} were never requested."
+        " To get them, run once without state."
+    )
 
 
 def _never_read(covered_from: Instant | None, start_date: Instant | None) -> Iterator[str]:

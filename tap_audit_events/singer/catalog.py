@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
-from tap_audit_events import STREAM
 from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.events.stream_names import STREAM
 
 Path: TypeAlias = tuple[str, ...]
 """The names that lead from the record to a field."""

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 
 from singer_sdk import metrics
 
-from tap_audit_events import STREAM
+from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.reporting.summary import Report
 
 ENDPOINT: Final = "/v1/organizations/{organizationId}/audit_events"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tap_audit_events import REPLICATION_KEY
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
+from tap_audit_events.events.stream_names import REPLICATION_KEY
 from tap_audit_events.extraction import run_state
 from tap_audit_events.extraction.run_state import (
     check_organization,

@@ -10,17 +10,21 @@ from singer_sdk import Tap
 from singer_sdk.singerlib import Catalog, RecordMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
-from tap_audit_events import PRIMARY_KEY, REPLICATION_KEY, STREAM
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.settings import Settings, shape_to_discover
-from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
+from tap_audit_events.errors.exceptions import OutputError, SettingsError
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.schema import schema_of
+from tap_audit_events.events.stream_names import PRIMARY_KEY, REPLICATION_KEY, STREAM
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
-from tap_audit_events.reporting.start_warnings import raw_event_warnings, start_warnings
+from tap_audit_events.reporting.start_warnings import (
+    raw_event_warnings,
+    start_warnings,
+    widened_warning,
+)
 from tap_audit_events.reporting.summary import Report, bookmark_shown
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.catalog import deselected
@@ -161,11 +165,7 @@ class AuditEventsStream(ExactStream):
             return Watermark(lookback_seconds=settings.lookback_seconds)
         added = types_never_requested(self.stream_state, settings.action_types)
         if added is not None:
-            self.logger.warning(
-                "action_types was widened since the bookmark was written: older events of %s were"
-                " never requested. To get them, run once without state.",
-                ", ".join(map(sanitize, added)) or "the other types",
-            )
+            self.logger.warning("%s", widened_warning(added))
         return from_bookmark(
             self.stream_state,
             organization_id=settings.organization_id,

@@ -24,7 +24,6 @@ from singer_sdk.plugin_base import (
 )
 from singer_sdk.tap_base import CliTestOptionValue
 
-from tap_audit_events import STREAM
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.catalog_shape import check_catalog
 from tap_audit_events.config.environment import read_environment
@@ -45,6 +44,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.command_line import with_one_line_errors
 

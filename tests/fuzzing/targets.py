@@ -19,7 +19,6 @@ from requests.utils import default_headers
 from singer_sdk.singerlib import Catalog
 from urllib3.util import parse_url
 
-from tap_audit_events import STREAM
 from tap_audit_events.config.catalog_shape import check_catalog
 from tap_audit_events.config.environment import parse_settings
 from tap_audit_events.config.input_files import read_json_file
@@ -44,6 +43,7 @@ from tap_audit_events.events.instants import (
     utc_text,
 )
 from tap_audit_events.events.page import parse_page
+from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.events.text_repair import storable
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.retry_after import (

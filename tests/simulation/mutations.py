@@ -19,7 +19,7 @@ from tap_audit_events.events.instants import (
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import watermark_json
+from tap_audit_events.extraction import run_state, watermark_json
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.pagination import Paginator
@@ -31,7 +31,7 @@ from tap_audit_events.service import client
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
-from tap_audit_events.singer import state, stream
+from tap_audit_events.singer import stream
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.stream import AuditEventsStream
 
@@ -90,7 +90,9 @@ def no_memory(patch: Patch) -> None:
 
 def ids_of_the_bookmark_only(patch: Patch) -> None:
     """The ids of the lookback are not remembered in STATE."""
-    replaced(patch, state, "to_json", lambda real: lambda watermark: real(watermark) | {"ids": []})
+    replaced(
+        patch, run_state, "to_json", lambda real: lambda watermark: real(watermark) | {"ids": []}
+    )
 
 
 def ids_are_forgotten_without_a_word(patch: Patch) -> None:
@@ -104,7 +106,7 @@ def ids_are_forgotten_without_a_word(patch: Patch) -> None:
         return written
 
     real = watermark_json.to_json
-    patch.setattr(state, "to_json", to_json)
+    patch.setattr(run_state, "to_json", to_json)
 
 
 def all_ids_are_kept(patch: Patch) -> None:

@@ -9,9 +9,9 @@ from functools import partial
 from logging import Logger
 from unittest.mock import patch
 
-from tap_audit_events import STREAM
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
+from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.extraction import plan, watermark
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop

@@ -1,0 +1,1 @@
+"""The events from Python: as dictionaries, as bytes, as Arrow."""

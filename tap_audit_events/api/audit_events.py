@@ -1,0 +1,214 @@
+"""The class `AuditEvents`: an organization's audit events, from Python."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.config.settings import (
+    Settings,
+    read_settings,
+    register_secrets,
+    token_warnings,
+)
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.events.instants import Instant, parse_instant
+from tap_audit_events.extraction.run_state import to_run_state
+from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.reader import Reader
+from tap_audit_events.resume import resume
+from tap_audit_events.runtime import Runtime
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_logger: Final = logging.getLogger("tap_audit_events")
+
+
+class AuditEvents:
+    """The audit events of one organization: complete, in order, each once.
+
+    An object holds only settings. It can be used from several threads; each call of `pages` or
+    `arrow` is a run of its own, with its own connections and state. Warnings and retries are logged
+    by the logger ``tap_audit_events``.
+
+    The arguments are the settings of the tap, with the same names, defaults and checks: see the
+    table of settings. An argument that is None is treated as unset.
+
+    Raises:
+        SettingsError: one line for each setting to fix (code ``AE-SETTINGS``).
+
+    Example:
+        >>> log = AuditEvents(base_url=…, organization_id=…, access_token_file="token")
+        >>> for page in log.pages(state=stored):
+        ...     store(page.events, page.state)
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        organization_id: str,
+        access_token: str | None = None,
+        access_token_file: str | None = None,
+        start_date: datetime | str | None = None,
+        end_date: datetime | str | None = None,
+        action_types: Sequence[str] | None = None,
+        page_size: int | None = None,
+        concurrency: int | None = None,
+        lookback_seconds: int | None = None,
+        request_timeout_seconds: float | None = None,
+        max_retries: int | None = None,
+        max_response_megabytes: int | None = None,
+        details_format: str | None = None,
+        raw_event: bool | None = None,
+        user_agent: str | None = None,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name != "self"}
+        for name in ("start_date", "end_date"):
+            given[name] = _text(given[name])
+        if isinstance(action_types, tuple):
+            given["action_types"] = list(action_types)
+        self._settings = checked_settings(given)
+
+    @classmethod
+    def of_settings(cls, settings: Settings) -> AuditEvents:
+        """An object for settings that were read and checked before."""
+        made = cls.__new__(cls)
+        made._settings = settings  # noqa: SLF001 - its own
+        return made
+
+    def __repr__(self) -> str:
+        return f"AuditEvents({self._settings.base_url}, {self._settings.organization_id})"
+
+    def pages(
+        self,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> Iterator[EventPage]:
+        """Read the events of a range, a page at a time.
+
+        Store each page's `EventPage.state` with its events. The next call with the last state
+        continues there: it brings events that are new or became visible late, and none again. A
+        page without new events is left out: if there is none, the stored state stays as it is.
+
+        Close the iterator to end early (``contextlib.closing``); its threads end with the responses
+        that they wait for. Only one thread at a time may advance it. In asyncio, use
+        ``asyncio.to_thread(next, pages, None)``.
+
+        Args:
+            start: time of the earliest event, inclusive: an aware ``datetime`` or RFC 3339 text.
+                Default: the setting ``start_date``; if that is unset, the oldest event.
+            end: time of the latest event, inclusive. Default: the setting ``end_date``; if that is
+                unset, the time of the first request. Later events are left for the next call.
+            state: the last state that was stored, None or empty for a first call.
+
+        Raises:
+            SettingsError: an argument cannot be used; raised by the call itself.
+            ServiceError: the range cannot be read to its end; raised by the iterator, after all
+                events before it. The states of the pages before remain good.
+        """
+        settings = self._settings_for(start, end)
+        runtime = Runtime()
+        watermark = resume(settings, state or {}, runtime=runtime, logger=_logger)
+        return _pages(settings, watermark, runtime)
+
+    def arrow(
+        self,
+        start: datetime | str | None = None,
+        end: datetime | str | None = None,
+        state: Mapping[str, Any] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Read the events of a range as Arrow record batches of the schema `arrow_schema`.
+
+        To keep the state, use `pages` and `EventPage.arrow`.
+
+        Args:
+            start: as of `pages`.
+            end: as of `pages`.
+            state: as of `pages`.
+
+        Raises:
+            SettingsError: as `pages`; or ``pyarrow`` is not installed.
+            ServiceError: as `pages`.
+        """
+        from tap_audit_events.api.arrow import reader_of  # noqa: PLC0415 - an extra
+
+        return reader_of(page.arrow() for page in self.pages(start, end, state))
+
+    @staticmethod
+    def arrow_schema() -> pa.Schema:
+        """The schema of all record batches; it does not depend on the events.
+
+        Raises:
+            SettingsError: ``pyarrow`` is not installed.
+        """
+        from tap_audit_events.api.arrow import SCHEMA  # noqa: PLC0415 - an extra
+
+        return SCHEMA
+
+    def _settings_for(self, start: datetime | str | None, end: datetime | str | None) -> Settings:
+        settings = self._settings
+        start_date = settings.start_date if start is None else _instant("start", start)
+        end_date = settings.end_date if end is None else _instant("end", end)
+        if start_date is not None and end_date is not None and end_date < start_date:
+            raise SettingsError(["end is before start: it must be the same or later"])
+        return replace(settings, start_date=start_date, end_date=end_date)
+
+
+def checked_settings(config: Mapping[str, Any]) -> Settings:
+    """Check settings, mask the token from now on, and log warnings about it.
+
+    Raises:
+        SettingsError: one line for each setting to fix.
+    """
+    register_secrets(config)
+    settings = read_settings(config)
+    register_secret(settings.access_token)
+    for warning in token_warnings(settings):
+        _logger.warning("%s", warning)
+    return settings
+
+
+def _text(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _instant(name: str, value: datetime | str) -> Instant:
+    try:
+        return parse_instant(str(_text(value)))
+    except ValueError as error:
+        raise SettingsError([f"{name} {error}"]) from None
+
+
+def _pages(
+    settings: Settings, watermark: Watermark, runtime: Runtime
+) -> Generator[EventPage, None, None]:
+    reader = Reader(settings, watermark, runtime=runtime, logger=_logger)
+    with closing(reader.pages()) as deliveries:
+        for delivery in deliveries:
+            texts, instants = delivery.texts(), delivery.instants()
+            delivery.all_written()
+            delivery.finish()
+            if texts:
+                yield EventPage(
+                    texts,
+                    instants,
+                    shape=settings.record_shape,
+                    state=_state_maker(settings, delivery.watermark),
+                )
+
+
+def _state_maker(settings: Settings, watermark: Watermark) -> Any:
+    """Makes the state as it is now, whenever it is called."""
+    now = watermark.snapshot()
+    return lambda: to_run_state(
+        now, organization_id=settings.organization_id, action_types=settings.action_types
+    )

@@ -1,0 +1,83 @@
+"""Events that were read together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from tap_audit_events.events.exact_json import JsonText, read_record
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.record_shape import RecordShape
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class EventPage:
+    """Some events in ascending order, none of which was in an earlier page or run.
+
+    Each form of the events is made when it is first used.
+
+    Args:
+        texts: the events' JSON texts.
+        instants: their times.
+        shape: what the settings ``details_format`` and ``raw_event`` change in `events`.
+        state: makes the state.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[JsonText],
+        instants: Sequence[Instant],
+        *,
+        shape: RecordShape,
+        state: Callable[[], dict[str, Any]],
+    ) -> None:
+        self._texts = texts
+        self._instants = instants
+        self._shape = shape
+        self._make_state = state
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __repr__(self) -> str:
+        return f"<EventPage of {len(self)} events>"
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """The events as dictionaries.
+
+        A number with a fraction or an exponent is a ``decimal.Decimal``, so that it keeps every
+        digit. For JSON, use `raw`.
+        """
+        return [read_record(self._shape.apply(text)) for text in self._texts]
+
+    @cached_property
+    def raw(self) -> list[bytes]:
+        """The JSON text of each event, in UTF-8 on one line, as the service sent it.
+
+        Two things are changed: NUL and lone surrogates become U+FFFD, and an ``occurredAt`` that is
+        not in UTC form becomes the same instant in that form.
+        """
+        return [bytes(text) for text in self._texts]
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """What to pass to the next call of `AuditEvents.pages`, once these events are stored.
+
+        It can be stored as JSON. It covers this page and all before it, and holds the bookmark and
+        the ids within the lookback: some kB, at most about 1 MB.
+        """
+        return self._make_state()
+
+    def arrow(self) -> pa.RecordBatch:
+        """The events as an Arrow record batch of the schema `AuditEvents.arrow_schema`.
+
+        Raises:
+            SettingsError: ``pyarrow`` is not installed.
+        """
+        from tap_audit_events.api.arrow import record_batch  # noqa: PLC0415 - an extra
+
+        return record_batch(self._texts, self._instants)
