@@ -238,7 +238,9 @@ def test_every_candidate_of_a_scenario_is_known() -> None:
     assert named == set(CANDIDATES)
 
 
-@pytest.mark.parametrize("name", ["bare", "tap-8", "sdk-lane", "own-airbyte", "usual", "usual-msgspec"])
+@pytest.mark.parametrize(
+    "name", ["bare", "tap-8", "sdk-lane", "own-airbyte", "usual", "usual-msgspec"]
+)
 def test_candidates_of_this_environment_deliver_every_event(
     name: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
