@@ -263,9 +263,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-CATALOG": ErrorEntry(
         Category.SETTINGS,
         "The catalog cannot be used",
-        "It does not look like a Singer catalog, or in Airbyte a configured catalog, lacks the stream"
-        " audit_events, or names a replication method, sync mode or key that the stream does not"
-        " have.",
+        "It does not look like a Singer catalog, or in Airbyte a configured catalog, lacks the"
+        " stream audit_events, or names a replication method, sync mode or key that the stream does"
+        " not have.",
         "Generate a new one with --discover, and repeat your changes in it.",
     ),
     "AE-STREAM-MAPS": ErrorEntry(

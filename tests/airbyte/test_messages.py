@@ -1,0 +1,88 @@
+"""The writer keeps messages whole, also those of other threads, and counts records for STATE."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import pytest
+
+from tap_audit_events.airbyte.messages import MessageWriter, log
+from tap_audit_events.errors.exceptions import OutputError
+
+RECORD = json.dumps({"id": "event-1", "text": "x" * 2000}).encode()
+
+
+@pytest.fixture
+def stdout(tmp_path: Path) -> Iterator[TextIO]:
+    with (tmp_path / "stdout").open("w") as file:
+        yield file
+
+
+def messages(stdout: TextIO) -> list[dict[str, Any]]:
+    text = Path(stdout.name).read_text()
+    assert text.endswith("\n")
+    return [json.loads(line) for line in text.split("\n")[:-1]]
+
+
+def test_messages_of_several_threads_stay_whole(stdout: TextIO) -> None:
+    """A worker logs a retry while the main thread writes a page."""
+    writer = MessageWriter(stdout)
+    is_over = threading.Event()
+
+    def log_on_and_on() -> None:
+        while not is_over.is_set():
+            writer.write(log("INFO", "retry"))
+
+    thread = threading.Thread(target=log_on_and_on)
+    thread.start()
+    try:
+        for milliseconds in range(500):
+            writer.write_records([RECORD] * 3, milliseconds)
+    finally:
+        is_over.set()
+        thread.join()
+    writer.write_state({})
+    found = [message["type"] for message in messages(stdout)]
+    assert found.count("RECORD") == 1500
+    assert "LOG" in found
+
+
+def test_state_counts_the_records_since_the_last(stdout: TextIO) -> None:
+    """One that says nothing new is left out."""
+    writer = MessageWriter(stdout)
+    writer.write_state({})
+    writer.write_records([RECORD] * 3, 1)
+    writer.write_records([], 1)
+    writer.write_state({"bookmark": "1"})
+    writer.write_state({"bookmark": "1"})
+    writer.write_records([RECORD], 1)
+    writer.write_state({"bookmark": "1"})
+    states = [each["state"] for each in messages(stdout) if each["type"] == "STATE"]
+    assert [each["sourceStats"]["recordCount"] for each in states] == [0, 3, 1]
+
+
+def test_a_large_state_is_not_due_at_each_page(stdout: TextIO) -> None:
+    """As in the tap: at most a tenth of the output, but every five seconds."""
+    now = [100.0]
+    writer = MessageWriter(stdout, lambda: now[0])
+    due = [writer.state_is_due]
+    writer.write_state({"ids": "x" * 10_000})
+    writer.write_records([RECORD] * 10, 1)
+    due.append(writer.state_is_due)
+    now[0] += 5
+    due.append(writer.state_is_due)
+    now[0] -= 5
+    writer.write_records([RECORD] * 50, 1)
+    due.append(writer.state_is_due)
+    assert due == [True, False, True, True]
+
+
+def test_after_an_error_nothing_can_be_written() -> None:
+    """Or a run could continue after a LOG message could not be written."""
+    with Path("/dev/full").open("w") as full:
+        writer = MessageWriter(full)
+        for _ in range(2):
+            with pytest.raises(OutputError):
+                writer.write(log("INFO", "x"))
