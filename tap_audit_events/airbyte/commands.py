@@ -86,7 +86,7 @@ class Commands:
             earlier = stream_state_in(read_any_json_file("state", state))
         gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
         gc.set_threshold(_GARBAGE_THRESHOLD)  # the garbage collector would search them for nothing
-        Sync(settings, self._writer, runtime=self._runtime, logger=self._logger).run(mode, earlier)
+        Sync(settings, self._writer, runtime=self._runtime, logger=self._logger).run(earlier)
 
     def _read_settings(self, path: str) -> Settings:
         """The settings in a file; others than those of ``spec`` are left out, with a warning."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from datetime import datetime
 from logging import Logger
 from typing import Any
 
-from tap_audit_events.airbyte.catalog import SyncMode
 from tap_audit_events.airbyte.messages import MessageWriter, stream_status
 from tap_audit_events.airbyte.state import state_of
 from tap_audit_events.config.settings import Settings
@@ -45,14 +43,13 @@ class Sync:
         self._logger = logger
         self._is_running = False
 
-    def run(self, mode: SyncMode, state: dict[str, Any]) -> None:
+    def run(self, state: dict[str, Any]) -> None:
         """Write every event of the run's range that the state does not cover.
 
         STATE covers what was written, also if the run ends early.
 
         Args:
-            mode: a full refresh starts at `start_date`, whatever the state says.
-            state: the stream's state, empty if there is none.
+            state: the stream's state, empty for a first run and for a full refresh.
 
         Raises:
             SettingsError: the state cannot be used.
@@ -62,7 +59,7 @@ class Sync:
         """
         self._tell("STARTED")
         try:
-            self._read(self._watermark(mode, state))
+            self._read(state)
         except OutputError:
             raise
         except Exception:
@@ -70,18 +67,11 @@ class Sync:
             raise
         self._tell("COMPLETE")
 
-    def _watermark(self, mode: SyncMode, state: dict[str, Any]) -> Watermark:
-        """What earlier runs delivered; nothing in a full refresh."""
-        settings = self._settings
-        if mode == SyncMode.FULL_REFRESH:
-            return Watermark(lookback_seconds=settings.lookback_seconds)
-        return resume(settings, state, runtime=self._runtime, logger=self._logger)
-
-    def _read(self, watermark: Watermark) -> None:
-        now = self._runtime.now
+    def _read(self, state: dict[str, Any]) -> None:
+        watermark = resume(self._settings, state, runtime=self._runtime, logger=self._logger)
         reader = Reader(self._settings, watermark, runtime=self._runtime, logger=self._logger)
         try:
-            self._write_pages(reader, now)
+            self._write_pages(reader)
         except OutputError:
             raise
         except Exception:
@@ -90,13 +80,14 @@ class Sync:
             raise
         self._write_state(watermark)
 
-    def _write_pages(self, reader: Reader, now: Callable[[], datetime]) -> None:
+    def _write_pages(self, reader: Reader) -> None:
         if reader.window is None:
             self._logger.warning(
                 "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
                 bookmark_shown(reader.delivery.watermark),
             )
             return
+        now = self._runtime.now
         report = Report(reader, self._settings, logger=self._logger, now=now, keeps_bookmark=True)
         try:
             with closing(reader.pages(report.tick)) as pages:

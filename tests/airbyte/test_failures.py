@@ -52,13 +52,27 @@ def test_a_refused_cursor_is_worth_another_run(service: Service, source: Source)
     assert first.ids + second.ids == IDS
 
 
+def test_an_error_between_two_states_loses_nothing(service: Service, source: Source) -> None:
+    """A large state is not written at each page, but it is when the run ends."""
+    service.add(
+        an_event(id=f"{n:03}", at=f"2024-05-06T08:{n // 60:02}:{n % 60:02}Z") for n in range(900)
+    )
+    fault = Fault(kind="status", code=403, when="60-")
+    first, second = failed_and_next(
+        fault, "AE-403", "config_error", service, source, lookback_seconds=3600
+    )
+    assert len(first.states) < 59
+    assert len(first.ids) == 590
+    assert first.ids + second.ids == [f"{n:03}" for n in range(900)]
+
+
 def failed_and_next(
-    fault: Fault, code: str, kind: str, service: Service, source: Source
+    fault: Fault, code: str, kind: str, service: Service, source: Source, **more: Any
 ) -> tuple[Output, Output]:
     """A run that a fault ends with an error, and the run after it, without the fault."""
     outage = [fault]
     service.add_faults([replace(fault, only=lambda _: bool(outage))])
-    first = source("read", page_size=10, max_retries=1, concurrency=1)
+    first = source("read", page_size=10, max_retries=1, concurrency=1, **more)
     assert first.exit_code == 1
     first.check_states()
     assert first.statuses == ["STARTED", "RUNNING", "INCOMPLETE"]
@@ -68,7 +82,7 @@ def failed_and_next(
     assert failure["failure_type"] == kind
     assert failure["stream_descriptor"] == {"name": "audit_events"}
     outage.clear()
-    return first, source("read", state=[first.state]).raise_for_exit_code()
+    return first, source("read", state=[first.state], **more).raise_for_exit_code()
 
 
 WRONG_CATALOGS: dict[str, tuple[object, str]] = {

@@ -98,6 +98,13 @@ def test_a_full_refresh_starts_over(service: Service, source: Source) -> None:
     assert source("read", state=[refresh.state]).ids == []
 
 
+def test_a_full_refresh_does_not_read_the_state(service: Service, source: Source) -> None:
+    """It cannot fail because of it: a new start is what helps against a state that is unusable."""
+    service.add(events("08:00:00"))
+    done = source("read", catalog=a_catalog("full_refresh"), state={"type": "LEGACY", "data": {}})
+    assert done.raise_for_exit_code().ids == ["08:00:00"]
+
+
 def test_a_full_refresh_keeps_to_the_start_date(service: Service, source: Source) -> None:
     service.add(events("08:00:00", "08:01:00"))
     full = a_catalog("full_refresh")
