@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from requests import Session
 
-from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.workers import Fetch, Workers
+from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
+
+
+def _new_rate_limiter(run: InFlight) -> RateLimiter:
+    return RateLimiter(run.most, run=run)
 
 
 @dataclass(frozen=True)
@@ -23,12 +27,12 @@ class Runtime:
         stop: ends the run at a signal.
         now: the time; it is read once to fix the range of a run.
         new_session: makes a session for a thread.
-        new_rate_limiter: makes what holds requests back, for so many in flight.
+        new_rate_limiter: makes what holds the requests of one token back, in a run.
         new_workers: makes what sends the requests of a plan.
     """
 
     stop: Stop = field(default_factory=Stop)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_session: Callable[[], Session] = new_session
-    new_rate_limiter: Callable[[int], RateLimiter] = RateLimiter
-    new_workers: Callable[[Plan, Fetch, Stop, int], Workers] = Workers
+    new_rate_limiter: Callable[[InFlight], RateLimiter] = _new_rate_limiter
+    new_workers: Callable[[Requests[Any, Any], Fetch, Stop, int], Workers[Any, Any]] = Workers

@@ -4,6 +4,7 @@ import logging
 import subprocess
 import sys
 import threading
+from collections.abc import Generator
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
@@ -13,8 +14,11 @@ import pytest
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.instants import text_of
+from tap_audit_events.extraction.delivery import Delivery
+from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
+from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
@@ -32,13 +36,35 @@ def events(first: int, end: int) -> list[dict[str, Any]]:
     ]
 
 
-def a_reader(settings: dict[str, Any], watermark: Watermark, **more: Any) -> Reader:
-    runtime = Runtime(now=lambda: NOW)
-    read = read_settings(settings | {"page_size": 10} | more)
-    return Reader(read, watermark, runtime=runtime, logger=LOGGER)
+class OneReader:
+    """Reads one organization, whose run it knows once that is opened."""
+
+    run: OrganizationRun
+
+    def __init__(self, settings: dict[str, Any], watermark: Watermark) -> None:
+        self._reader = Reader(
+            read_settings(settings),
+            lambda *_: watermark,
+            runtime=Runtime(now=lambda: NOW),
+            logger=LOGGER,
+        )
+
+    @property
+    def delivery(self) -> Delivery:
+        return self.run.delivery
+
+    def pages(self) -> Generator[Delivery, None, None]:
+        with closing(self._reader.pages()) as runs:
+            for self.run in runs:
+                if self.run.stage is Stage.PAGE:
+                    yield self.run.delivery
 
 
-def ids_of(reader: Reader) -> list[str]:
+def a_reader(settings: dict[str, Any], watermark: Watermark, **more: Any) -> OneReader:
+    return OneReader(settings | {"page_size": 10} | more, watermark)
+
+
+def ids_of(reader: OneReader) -> list[str]:
     """Read a range to its end; every page is written at once."""
     ids: list[str] = []
     for page in reader.pages():
@@ -120,6 +146,6 @@ def test_closing_it_early_ends_every_thread(
 def test_an_empty_range_has_no_pages(service: Service, settings: dict[str, Any]) -> None:
     """No request is sent."""
     reader = a_reader(settings, Watermark(), start_date="2030-01-01T00:00:00Z")
-    assert reader.window is None
     assert ids_of(reader) == []
+    assert reader.run.window is None
     assert service.requests == []

@@ -7,12 +7,17 @@ from typing import Any, Final
 
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 
-LEFT_OUT: Final = frozenset({"access_token_file"})
-"""Whoever fills in Airbyte's form must not name files of the machine that the source runs on."""
+LEFT_OUT: Final = frozenset({"access_token_file", "organizations"})
+"""Whoever fills in Airbyte's form must not name files of the machine that the source runs on. In
+Airbyte, each organization is a connection of its own, with a state of its own."""
 
 _ADDED: Final[dict[str, dict[str, Any]]] = {
     "base_url": {"examples": ["https://api.example.com"]},
-    "organization_id": {"examples": ["0b5e7f0c-53a4-4d2e-9b5a-1f2d3c4b5a69"]},
+    "organization_id": {
+        "examples": ["0b5e7f0c-53a4-4d2e-9b5a-1f2d3c4b5a69"],
+        "description": "UUID of the organization whose events are read. The service's web"
+        " application shows it in the URL of the organization page, after /org/.",
+    },
     "access_token": {
         "airbyte_secret": True,
         "description": "Personal access token of an administrator of the organization, with the"
@@ -22,6 +27,7 @@ _ADDED: Final[dict[str, dict[str, Any]]] = {
     "end_date": {"examples": ["2026-01-31T23:59:59Z"]},
     "action_types": {"examples": [["workspace_create"]]},
 }
+_REQUIRED: Final = ("base_url", "organization_id", "access_token")
 _NOT_OF_AIRBYTE: Final = ("secret", "writeOnly")
 
 PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name not in LEFT_OUT)
@@ -39,7 +45,7 @@ def specification() -> dict[str, Any]:
             "$schema": "http://json-schema.org/draft-07/schema#",
             "title": "Audit events",
             "type": "object",
-            "required": [*SETTINGS_SCHEMA["required"], "access_token"],
+            "required": [*_REQUIRED],
             "additionalProperties": True,
             "properties": {name: _property(name, order) for order, name in enumerate(PROPERTIES)},
         },

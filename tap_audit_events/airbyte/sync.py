@@ -12,9 +12,11 @@ from tap_audit_events.airbyte.state import state_of
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.extraction.delivery import Delivery
+from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
-from tap_audit_events.reporting.summary import Report, bookmark_shown
+from tap_audit_events.reporting.summary import Report
 from tap_audit_events.resume import resume
 from tap_audit_events.runtime import Runtime
 
@@ -42,6 +44,7 @@ class Sync:
         self._runtime = runtime
         self._logger = logger
         self._is_running = False
+        self._run: OrganizationRun | None = None
 
     def run(self, state: dict[str, Any]) -> None:
         """Write every event of the run's range that the state does not cover.
@@ -68,38 +71,42 @@ class Sync:
         self._tell("COMPLETE")
 
     def _read(self, state: dict[str, Any]) -> None:
-        watermark = resume(self._settings, state, runtime=self._runtime, logger=self._logger)
-        reader = Reader(self._settings, watermark, runtime=self._runtime, logger=self._logger)
+        def watermark_of(settings: Settings, logger: Logger) -> Watermark:
+            return resume(settings, state, runtime=self._runtime, logger=logger)
+
+        reader = Reader(self._settings, watermark_of, runtime=self._runtime, logger=self._logger)
         try:
             self._write_pages(reader)
         except OutputError:
             raise
         except Exception:
-            reader.delivery.commit()
-            self._write_state(watermark)
+            self._write_state()
             raise
-        self._write_state(watermark)
+        self._write_state()
 
     def _write_pages(self, reader: Reader) -> None:
-        if reader.window is None:
-            self._logger.warning(
-                "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
-                bookmark_shown(reader.delivery.watermark),
-            )
-            return
         now = self._runtime.now
         report = Report(reader, self._settings, logger=self._logger, now=now, keeps_bookmark=True)
         try:
             with closing(reader.pages(report.tick)) as pages:
-                for delivery in pages:
-                    self._write_page(delivery, now())
-                    report.page(delivery)
-                    delivery.finish()
-                    if self._writer.state_is_due:
-                        self._write_state(delivery.watermark)
-            report.done(reader.plan.windows, records=reader.delivery.delivered, left_out=0)
+                for self._run in pages:
+                    self._take(self._run, report)
+            report.done(records=self._run.delivery.delivered if self._run else 0, left_out=0)
         finally:
             report.close()
+
+    def _take(self, run: OrganizationRun, report: Report) -> None:
+        """Take what is new of the organization: that it is opened, a page, or that it has ended."""
+        if run.stage is Stage.OPENED:
+            report.opened(run)
+        elif run.stage is Stage.ENDED:
+            report.ended(run)
+        else:
+            self._write_page(run.delivery, self._runtime.now())
+            report.page(run)
+            run.delivery.finish()
+            if self._writer.state_is_due:
+                self._write_state()
 
     def _write_page(self, delivery: Delivery, now: datetime) -> None:
         if not self._is_running:
@@ -108,8 +115,11 @@ class Sync:
         self._writer.write_records(delivery.record_texts(), milliseconds_at(now))
         delivery.all_written()
 
-    def _write_state(self, watermark: Watermark) -> None:
-        self._writer.write_state(state_of(watermark, self._settings))
+    def _write_state(self) -> None:
+        """Write STATE for what is written; nothing if the state that was given cannot be used."""
+        if self._run is not None:
+            self._run.delivery.commit()
+            self._writer.write_state(state_of(self._run.delivery.watermark, self._settings))
 
     def _tell(self, status: str) -> None:
         self._writer.write(stream_status(status, milliseconds_at(self._runtime.now())))

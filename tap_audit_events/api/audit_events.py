@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from logging import Logger
 from typing import TYPE_CHECKING, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
@@ -19,8 +20,10 @@ from tap_audit_events.config.settings import (
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import Instant, parse_instant
-from tap_audit_events.extraction.run_state import to_run_state
+from tap_audit_events.extraction.fleet_plan import Stage
+from tap_audit_events.extraction.run_state import RunStates, check_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.organization_run import OrganizationRun, organizations_error
 from tap_audit_events.reader import Reader
 from tap_audit_events.resume import resume
 from tap_audit_events.runtime import Runtime
@@ -32,7 +35,7 @@ _logger: Final = logging.getLogger("tap_audit_events")
 
 
 class AuditEvents:
-    """The audit events of one organization: complete, in order, each once.
+    """The audit events of one or several organizations: complete, in order, each once.
 
     An object holds only settings. It can be used from several threads; each call of `pages` or
     `arrow` is a run of its own, with its own connections and state. Warnings and retries are logged
@@ -54,7 +57,8 @@ class AuditEvents:
         self,
         *,
         base_url: str,
-        organization_id: str,
+        organization_id: str | None = None,
+        organizations: Sequence[Mapping[str, str]] | None = None,
         access_token: str | None = None,
         access_token_file: str | None = None,
         start_date: datetime | str | None = None,
@@ -73,8 +77,9 @@ class AuditEvents:
         given = {name: value for name, value in locals().items() if name != "self"}
         for name in ("start_date", "end_date"):
             given[name] = _text(given[name])
-        if isinstance(action_types, tuple):
-            given["action_types"] = list(action_types)
+        for name in ("action_types", "organizations"):
+            if isinstance(given[name], tuple):
+                given[name] = list(given[name])
         self._settings = checked_settings(given)
 
     @classmethod
@@ -85,7 +90,9 @@ class AuditEvents:
         return made
 
     def __repr__(self) -> str:
-        return f"AuditEvents({self._settings.base_url}, {self._settings.organization_id})"
+        settings = self._settings
+        which = f"{len(settings.organizations)} organizations" if settings.is_fleet else ""
+        return f"AuditEvents({settings.base_url}, {which or settings.organization_id})"
 
     def pages(
         self,
@@ -114,11 +121,14 @@ class AuditEvents:
             SettingsError: an argument cannot be used; raised by the call itself.
             ServiceError: the range cannot be read to its end; raised by the iterator, after all
                 events before it. The states of the pages before remain good.
+            OrganizationsError: some of several organizations cannot be read to their end; raised
+                when the others have been.
         """
         settings = self._settings_for(start, end)
-        runtime = Runtime()
-        watermark = resume(settings, state or {}, runtime=runtime, logger=_logger)
-        return _pages(settings, watermark, runtime)
+        states = RunStates(state or {}, is_fleet=settings.is_fleet)
+        for each in settings.each():
+            check_run_state(states.of(each.organization_id), each.organization_id)
+        return _pages(settings, states, Runtime())
 
     def arrow(
         self,
@@ -188,27 +198,48 @@ def _instant(name: str, value: datetime | str) -> Instant:
         raise SettingsError([f"{name} {error}"]) from None
 
 
-def _pages(
-    settings: Settings, watermark: Watermark, runtime: Runtime
-) -> Generator[EventPage, None, None]:
-    reader = Reader(settings, watermark, runtime=runtime, logger=_logger)
-    with closing(reader.pages()) as deliveries:
-        for delivery in deliveries:
+def _pages(settings: Settings, states: RunStates, runtime: Runtime) -> Iterator[EventPage]:
+    def watermark_of(each: Settings, logger: Logger) -> Watermark:
+        state = states.of(each.organization_id)
+        return resume(each, state, runtime=runtime, logger=logger)
+
+    reader = Reader(settings, watermark_of, runtime=runtime, logger=_logger)
+    changed: dict[str, Watermark | dict[str, Any]] = {}
+    failed: list[OrganizationRun] = []
+    with closing(reader.pages()) as runs:
+        for run in runs:
+            delivery, organization_id = run.delivery, run.settings.organization_id
+            if run.stage is Stage.ENDED:
+                failed += [run] if run.error else []
+                changed[organization_id] = _state_of(settings, organization_id, delivery.watermark)
             texts, instants = delivery.texts(), delivery.instants()
             delivery.all_written()
             delivery.finish()
             if texts:
+                changed[organization_id] = delivery.watermark.snapshot()
                 yield EventPage(
                     texts,
                     instants,
-                    shape=settings.record_shape,
-                    state=_state_maker(settings, delivery.watermark),
+                    organization_id=organization_id,
+                    shape=run.settings.record_shape,
+                    state=_state_maker(settings, states, changed.copy()),
                 )
+    if failed:
+        raise organizations_error(failed, reader.organizations)
 
 
-def _state_maker(settings: Settings, watermark: Watermark) -> Any:
+def _state_maker(
+    settings: Settings, states: RunStates, changed: Mapping[str, Watermark | dict[str, Any]]
+) -> Callable[[], dict[str, Any]]:
     """Makes the state as it is now, whenever it is called."""
-    now = watermark.snapshot()
-    return lambda: to_run_state(
-        now, organization_id=settings.organization_id, action_types=settings.action_types
+    return lambda: states.with_changed(
+        {
+            name: each if isinstance(each, dict) else _state_of(settings, name, each)
+            for name, each in changed.items()
+        }
     )
+
+
+def _state_of(settings: Settings, organization_id: str, watermark: Watermark) -> dict[str, Any]:
+    types = settings.action_types
+    return to_run_state(watermark, organization_id=organization_id, action_types=types)

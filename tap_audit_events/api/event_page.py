@@ -15,15 +15,19 @@ if TYPE_CHECKING:
 
 
 class EventPage:
-    """Some events in ascending order, none of which was in an earlier page or run.
+    """Some events of an organization in ascending order, none of which came before.
 
     Each form of the events is made when it is first used.
 
     Args:
         texts: the events' JSON texts.
         instants: their times.
+        organization_id: the organization from which they were read.
         shape: what the settings ``details_format`` and ``raw_event`` change in `events`.
         state: makes the state.
+
+    Attributes:
+        organization_id: as above.
     """
 
     def __init__(
@@ -31,11 +35,13 @@ class EventPage:
         texts: Sequence[JsonText],
         instants: Sequence[Instant],
         *,
+        organization_id: str,
         shape: RecordShape,
         state: Callable[[], dict[str, Any]],
     ) -> None:
         self._texts = texts
         self._instants = instants
+        self.organization_id = organization_id
         self._shape = shape
         self._make_state = state
 

@@ -44,10 +44,42 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
     _setting(
         "organization_id",
         "string",
-        required=True,
         title="Organization ID",
         description="UUID of the organization whose events are read. The service's web application"
-        " shows it in the URL of the organization page, after /org/.",
+        " shows it in the URL of the organization page, after /org/. Set either organization_id or"
+        " organizations.",
+    ),
+    _setting(
+        "organizations",
+        "array",
+        items={
+            "type": "object",
+            "properties": {
+                "organization_id": {
+                    "type": "string",
+                    "title": "Organization ID",
+                    "description": "UUID of the organization.",
+                },
+                "access_token": {
+                    "type": ["string", "null"],
+                    "secret": True,
+                    "writeOnly": True,
+                    "title": "Access token",
+                    "description": "Its own access token, if it has one.",
+                },
+                "access_token_file": {
+                    "type": ["string", "null"],
+                    "title": "Access token file",
+                    "description": "Path of a file with its own access token, if it has one.",
+                },
+            },
+            "required": ["organization_id"],
+        },
+        title="Organizations",
+        description="Several organizations, read side by side in one run. Each record then has a"
+        " property organization_id, and the state a bookmark for each organization. An item has an"
+        " organization_id and, if it differs from access_token, an access_token or"
+        ' access_token_file. In the environment it is JSON: [{"organization_id": "…"}].',
     ),
     _setting(
         "access_token",

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from tap_audit_events.config import validators
 from tap_audit_events.config.access_token import PAT_MARK, possible_tokens
+from tap_audit_events.config.organizations import (
+    Organization,
+    ProblemsError,
+    read_organizations,
+)
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.config.token_file import others_may_read, read_token_file
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
@@ -20,12 +25,17 @@ from tap_audit_events.events.record_shape import RecordShape
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Settings:
-    """The settings of one run, each checked (interface.md, sections 4.1, 5 and 8)."""
+    """The settings of one run, each checked (interface.md, sections 4.1, 5 and 8).
+
+    If `organizations` is set, `organization_id` is empty, and `each` gives the settings of each
+    organization.
+    """
 
     base_url: str
     organization_id: str
     access_token: str
     access_token_file: str | None
+    organizations: tuple[Organization, ...]
     start_date: Instant | None
     end_date: Instant | None
     action_types: tuple[str, ...]
@@ -38,13 +48,35 @@ class Settings:
     details_format: str
     raw_event: bool
     user_agent: str
+    names_organization: bool = False
 
     @property
     def record_shape(self) -> RecordShape:
         """The shape of the records."""
         return RecordShape(
-            details_as_text=self.details_format == "string", has_raw_event=self.raw_event
+            details_as_text=self.details_format == "string",
+            has_raw_event=self.raw_event,
+            organization_id=self.organization_id if self.names_organization else None,
         )
+
+    @property
+    def is_fleet(self) -> bool:
+        """Whether several organizations are configured, even if the list has one."""
+        return bool(self.organizations)
+
+    def each(self) -> Iterator[Settings]:
+        """The settings of each organization."""
+        if not self.organizations:
+            yield self
+        for each in self.organizations:
+            yield replace(
+                self,
+                organization_id=each.organization_id,
+                access_token=each.access_token,
+                access_token_file=each.access_token_file,
+                organizations=(),
+                names_organization=True,
+            )
 
 
 _VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -66,6 +98,9 @@ _VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {
     "user_agent": validators.user_agent,
 }
 
+_REQUIRED: Final = (*SETTINGS_SCHEMA["required"], "organization_id")
+"""`organization_id` is, unless `organizations` takes its place."""
+
 _SENT_ELSEWHERE: Final = ("base_url", "action_types", "user_agent")
 """Settings that every request contains, besides the token in its Authorization header."""
 
@@ -77,7 +112,7 @@ class _MissingError(ValueError):
 def register_secrets(config: Mapping[str, Any]) -> None:
     """Mask the access token, and every text that could be one in any setting, from now on."""
     token = str(config.get("access_token") or "").strip()
-    for secret in (token, token.strip("\"'")):
+    for secret in (token, token.strip("\"'"), *_tokens_of_organizations(config)):
         register_secret(secret)
     for text in possible_tokens(config):
         register_possible_secret(text)
@@ -95,7 +130,7 @@ def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> 
         SettingsError: one line for each setting to fix. No line contains the token.
     """
     given = {name: value for name, value in config.items() if value is not None}
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {"organizations": ()}
     problems = []
     for name, validate in _VALIDATORS.items():
         try:
@@ -112,6 +147,8 @@ def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> 
             values["access_token"] = read_token_file(path)
         except ValueError as error:
             problems.append(f"access_token_file {error}")
+    if "organizations" in given and not problems:
+        problems += _read_organizations(given, values)
     problems = problems or list(_contradictions(values))
     if problems:
         raise SettingsError(problems)
@@ -123,6 +160,7 @@ def shape_to_discover(config: Mapping[str, Any]) -> RecordShape:
     return RecordShape(
         details_as_text=config.get("details_format") == "string",
         has_raw_event=config.get("raw_event") is True,
+        organization_id="" if config.get("organizations") else None,
     )
 
 
@@ -139,24 +177,52 @@ def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[s
 
 def token_warnings(settings: Settings) -> list[str]:
     """Warnings about a token of another kind, and about a token file that others may read."""
-    warnings, path = [], settings.access_token_file
-    if PAT_MARK not in settings.access_token:
-        warnings.append(
+    tokens = {(each.access_token, each.access_token_file): None for each in settings.each()}
+    warnings = (warning for token, path in tokens for warning in _warnings_of(token, path))
+    return list(dict.fromkeys(warnings))
+
+
+def _warnings_of(token: str, path: str | None) -> Iterator[str]:
+    if PAT_MARK not in token:
+        yield (
             f"{'access_token_file' if path else 'access_token'} does not contain 'pat_', as a"
             " personal access token of the service does: check that it is the right one"
         )
     if path and others_may_read(Path(path).stat()):
-        warnings.append(
+        yield (
             f"Users other than its owner may read access_token_file {sanitize(path)}: restrict it"
             " to the user that runs the tap (chmod 600)"
         )
-    return warnings
+
+
+def _tokens_of_organizations(config: Mapping[str, Any]) -> Iterator[str]:
+    items = config.get("organizations")
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict):
+            yield str(item.get("access_token") or "").strip()
+
+
+def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
+    """Put the organizations into the values; return what is wrong with them."""
+    if "organization_id" in given:
+        return ["organization_id and organizations are both set: set only one of them"]
+    try:
+        values["organizations"] = read_organizations(
+            given["organizations"],
+            token=values.get("access_token"),
+            token_file=values.get("access_token_file"),
+        )
+    except ProblemsError as error:
+        return [f"organizations{problem}" for problem in error.problems]
+    return []
 
 
 def _default(name: str, given: Mapping[str, Any]) -> Any:
     """The value of a setting that is unset; `_MissingError` if it is required."""
     is_token = name == "access_token"
-    if name in SETTINGS_SCHEMA["required"] or (is_token and "access_token_file" not in given):
+    if "organizations" in given and name in {"organization_id", "access_token"}:
+        return None if is_token else ""
+    if name in _REQUIRED or (is_token and "access_token_file" not in given):
         raise _MissingError(f"is missing: set it to {validators.EXPECTED[name]}")
     if name == "action_types":
         return ()
@@ -175,7 +241,11 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
     start, end = values["start_date"], values["end_date"]
     if start is not None and end is not None and end < start:
         yield "end_date is before start_date: it must be the same or later"
-    token = values["access_token"]
+    tokens = {values["access_token"], *(each.access_token for each in values["organizations"])}
     for name in _SENT_ELSEWHERE:
-        if PAT_MARK in token and token.lower() in str(values[name]).lower():
+        if any(_contains_token(values[name], token or "") for token in tokens):
             yield f"{name} contains the access token: remove it there"
+
+
+def _contains_token(value: Any, token: str) -> bool:
+    return PAT_MARK in token and token.lower() in str(value).lower()

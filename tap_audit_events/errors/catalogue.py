@@ -294,6 +294,13 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " created, or the tap may not write there. The incomplete file is removed.",
         f"Free space, or set batch_config.storage.root to another folder. {_RESUMES}",
     ),
+    "AE-ORGANIZATIONS": ErrorEntry(
+        Category.REFUSED,
+        "Some organizations could not be read to their end",
+        "With organizations, an error ends one organization alone. The others are read to their"
+        " end, and STATE covers what was read of each.",
+        "The lines that follow have the error of each of them. The next run resumes there.",
+    ),
     "AE-EXTRA": ErrorEntry(
         Category.SETTINGS,
         "A library that this needs is not installed",

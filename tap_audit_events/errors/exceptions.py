@@ -6,6 +6,7 @@
   ├── SettingsError         fix a setting, or the config, catalog or state file
   ├── OutputError           check the target: it no longer reads
   ├── StoppedError          a signal stopped the run; run again
+  ├── OrganizationsError    some of several organizations failed; see the error of each
   └── ServiceError          the service's response is an error, or there is no response
       ├── RetryableError    wait and retry; raised once the retries are used up
       ├── RefusedError      fix the token, its owner's rights or the URL
@@ -16,7 +17,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
@@ -102,6 +103,29 @@ class StoppedError(AuditEventsError):
     def __init__(self, signal_number: int) -> None:
         super().__init__("AE-STOPPED", f", {signal.Signals(signal_number).name}")
         self.exit_code = 128 + signal_number
+
+
+class OrganizationsError(AuditEventsError):
+    """Some of several organizations could not be read to their end.
+
+    Args:
+        errors: the error of each, by organization id.
+        count: how many organizations there are.
+    """
+
+    def __init__(self, errors: Mapping[str, AuditEventsError], count: int) -> None:
+        super().__init__("AE-ORGANIZATIONS", f": {len(errors)} of {count}")
+        self.errors = errors
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """One log line for all, then those of each organization."""
+        each = (
+            f"{error.code}: {organization_id}: {line.removeprefix(f'{error.code}: ')}"
+            for organization_id, error in self.errors.items()
+            for line in error.lines
+        )
+        return (*super().lines, *each)
 
 
 class ServiceError(AuditEventsError):

@@ -9,11 +9,14 @@ import msgspec
 
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.exact_json import JsonText, encode, excerpt
+from tap_audit_events.events.stream_names import ORGANIZATION_KEY
 
 RAW_EVENT: Final = "raw_event"
 """The property that holds the whole event."""
 
 _NULL: Final = "null"
+
+_ORGANIZATION_NAME: Final = encode(ORGANIZATION_KEY)
 
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -28,15 +31,18 @@ class RecordShape:
         details_as_text: ``action.details`` becomes a string that contains its JSON text. A missing
             or null value stays as it is.
         has_raw_event: a further property ``raw_event`` holds the whole event as JSON text.
+        organization_id: value of a further property ``organization_id``, None if there is none. A
+            field of the event that has the same name is then only in ``raw_event``.
     """
 
     details_as_text: bool = False
     has_raw_event: bool = False
+    organization_id: str | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether the record is the event."""
-        return not (self.details_as_text or self.has_raw_event)
+        return not (self.details_as_text or self.has_raw_event) and self.organization_id is None
 
     def apply(self, text: JsonText) -> JsonText:
         """The JSON text of the record for an event.
@@ -50,9 +56,21 @@ class RecordShape:
         if self.is_plain:
             return text
         try:
+            if self._only_adds_organization:
+                return self._with_organization(bytes(text))
             return self._shaped(text)
         except RecursionError:
             raise service_error("AE-NESTING", details=excerpt(text)) from None
+
+    @property
+    def _only_adds_organization(self) -> bool:
+        return not (self.details_as_text or self.has_raw_event)
+
+    def _with_organization(self, text: bytes) -> bytes:
+        if _ORGANIZATION_NAME in text:
+            return self._shaped(text)
+        value = encode(self.organization_id)
+        return b"{%b:%b,%b" % (_ORGANIZATION_NAME, value, text[1:])
 
     def _shaped(self, text: JsonText) -> bytes:
         fields = _decode_fields(text)
@@ -61,6 +79,8 @@ class RecordShape:
             record["action"] = _with_details_as_text(fields["action"])
         if self.has_raw_event:
             record[RAW_EVENT] = _as_string(text)
+        if self.organization_id is not None:
+            record = record | {ORGANIZATION_KEY: self.organization_id}
         return encode(record)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
+from tap_audit_events.events.stream_names import ORGANIZATION_KEY
 
 _Property: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -103,6 +104,11 @@ _RAW_EVENT_SCHEMA: Final[dict[str, Any]] = {
     "type": ["string", "null"],
     "description": "The whole event as JSON text, with every field that the service sent.",
 }
+_ORGANIZATION_ID_SCHEMA: Final[dict[str, Any]] = {
+    "type": ["string", "null"],
+    "description": "UUID of the organization from which the event was read.",
+}
+_ADDED: Final = frozenset({RAW_EVENT, ORGANIZATION_KEY})
 
 
 def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, Any]:
@@ -113,7 +119,7 @@ def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, An
         base: a schema of the stream, perhaps from a catalog that was written for another shape.
             What the shape does not determine is kept.
     """
-    properties = {name: each for name, each in base["properties"].items() if name != RAW_EVENT}
+    properties = {name: each for name, each in base["properties"].items() if name not in _ADDED}
     action = properties.get("action", {})
     if "details" in action.get("properties", {}):
         inner = {**action["properties"]}
@@ -124,4 +130,6 @@ def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, An
         properties["action"] = {**action, "properties": inner}
     if shape.has_raw_event:
         properties[RAW_EVENT] = _RAW_EVENT_SCHEMA
+    if shape.organization_id is not None:
+        properties = {ORGANIZATION_KEY: _ORGANIZATION_ID_SCHEMA, **properties}
     return {**base, "properties": properties}

@@ -9,6 +9,7 @@ from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant, seconds_between
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
 
@@ -28,6 +29,7 @@ class Delivery:
         shape: what its events become.
 
     Attributes:
+        coverage: counts what is delivered, None if nobody wants to know.
         watermark: what this run and earlier ones delivered.
         was_in_order: whether all pages came in ascending order so far.
         had_empty_cursor: whether a page had an empty ``nextCursor``.
@@ -41,6 +43,7 @@ class Delivery:
     def __init__(self, watermark: Watermark, shape: RecordShape = _AS_SENT) -> None:
         self.watermark = watermark
         self._shape = shape
+        self.coverage: Coverage | None = None
         self.was_in_order = True
         self.had_empty_cursor = False
         self.delivered = self.repeats = self.outside = self.late = 0
@@ -99,6 +102,8 @@ class Delivery:
         self._committed = self._written
         ids, instants = _pick(self._page.ids, positions), _pick(self._page.instants, positions)
         self.watermark.deliver(ids, instants, moves_bookmark=self._read.in_order)
+        if self.coverage is not None:
+            self.coverage.add(ids, instants, _pick(self._page.texts, positions))
         self.delivered += len(ids)
         self._count_late(instants)
 

@@ -9,6 +9,7 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
 from tap_audit_events.extraction.watermark_json import VERSION, from_json, to_json
 
+_ORGANIZATIONS: Final = "organizations"
 _START_OVER: Final = "To start over, run without this state."
 
 
@@ -47,6 +48,15 @@ def from_run_state(
         return from_json(state, lookback_seconds=lookback_seconds, longest_memory=longest_memory)
     except ValueError as error:
         raise unusable(f"its watermark is not as this tap writes it: {error}") from None
+
+
+def check_run_state(state: Mapping[str, Any], organization_id: str) -> None:
+    """Check that `from_run_state` can use a state.
+
+    Raises:
+        SettingsError: as `from_run_state`.
+    """
+    from_run_state(state, organization_id=organization_id, lookback_seconds=0)
 
 
 def is_run_state(value: object) -> bool:
@@ -100,3 +110,41 @@ def unusable(problem: str) -> SettingsError:
         [f"The bookmark of audit_events in the state cannot be used: {problem}. {_START_OVER}"],
         "AE-STATE",
     )
+
+
+class RunStates:
+    """The states of the organizations of a run.
+
+    The state of one organization is what `to_run_state` returns. That of several has them in a
+    list: ``{"organizations": [...]}``. Either is understood by either kind of run, and what belongs
+    to organizations that are not read stays as it is.
+
+    Args:
+        state: that of an earlier run, empty for a first one.
+        is_fleet: whether the run reads several organizations.
+
+    Raises:
+        SettingsError: it is not such a state.
+    """
+
+    def __init__(self, state: Mapping[str, Any], *, is_fleet: bool) -> None:
+        self._is_fleet = is_fleet
+        each = state.get(_ORGANIZATIONS, [state] if state else [])
+        if not isinstance(each, list) or not all(map(is_run_state, each)):
+            raise unusable("it is not as this package writes it")
+        self._states = {one["organization_id"].lower(): dict(one) for one in each}
+        self._only = None if is_fleet or len(each) != 1 else each[0]
+
+    def of(self, organization_id: str) -> Mapping[str, Any]:
+        """The state of an organization, empty if it has none.
+
+        The state of one other organization is returned as it is, to be refused.
+        """
+        return self._states.get(organization_id.lower()) or self._only or {}
+
+    def with_changed(self, changed: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """The state of the run, with the new states of some organizations."""
+        new = {name.lower(): state for name, state in changed.items() if state}
+        if not self._is_fleet:
+            return next(iter(new.values()), {})
+        return {_ORGANIZATIONS: list({**self._states, **new}.values())}

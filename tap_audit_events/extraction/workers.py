@@ -6,25 +6,37 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from tap_audit_events.events.page import Page
-from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
-from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import ReadPage, Request
 
-Fetch: TypeAlias = Callable[[Window, str | None], Page]
-"""Requests the page of a window at a cursor; it is called from several threads."""
+Fetch: TypeAlias = Callable[[Any], Page]
+"""Sends a request of the plan; it is called from several threads."""
+
+_Request = TypeVar("_Request")
+_Read_co = TypeVar("_Read_co", covariant=True)
+
+
+class Requests(Protocol[_Request, _Read_co]):
+    """What to request next, and what comes next: a `Plan`, or those of several organizations."""
+
+    @property
+    def is_done(self) -> bool: ...
+    def next_request(self, most_in_flight: int) -> _Request | None: ...
+    def accept(self, request: _Request, page: Page) -> None: ...
+    def fail(self, request: _Request, error: Exception) -> None: ...
+    def next_page(self) -> _Read_co | None: ...
+
 
 IDLE_SECONDS = 1.0
 """How often the main thread looks after other things while it waits for a page."""
 
-_Inbox: TypeAlias = "SimpleQueue[Request | None]"
+_Inbox: TypeAlias = "SimpleQueue[_Request | None]"
 
 
-class Workers:
+class Workers(Generic[_Request, _Read_co]):
     """Sends the requests of a plan in daemon threads, each of which sends one at a time.
 
     A request goes to the thread that became idle last, whose memory is still in the processor's
@@ -40,7 +52,7 @@ class Workers:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: Requests[_Request, _Read_co],
         fetch: Fetch,
         stop: Stop,
         count: int,
@@ -54,11 +66,11 @@ class Workers:
         self._estimator = ConcurrencyEstimator()
         self._lock = threading.Lock()
         self._started = 0
-        self._idle: list[_Inbox] = []
+        self._idle: list[_Inbox[_Request]] = []
         self._is_over = False
         self._defect: BaseException | None = None
 
-    def pages(self, idle: Callable[[], object]) -> Generator[ReadPage, None, None]:
+    def pages(self, idle: Callable[[], object]) -> Generator[_Read_co, None, None]:
         """Each page in order, as soon as it has come.
 
         After a signal the threads are left to themselves; they end with the process.
@@ -109,13 +121,13 @@ class Workers:
                 self._started += 1
                 threading.Thread(target=self._work, args=(request,), daemon=True).start()
 
-    def _next_request(self) -> Request | None:
+    def _next_request(self) -> _Request | None:
         if self._is_over:
             return None
         return self._plan.next_request(self._estimator.most_in_flight)
 
-    def _work(self, request: Request | None) -> None:
-        inbox: _Inbox = SimpleQueue()
+    def _work(self, request: _Request | None) -> None:
+        inbox: _Inbox[_Request] = SimpleQueue()
         try:
             while request is not None:
                 self.perform(request, inbox)
@@ -124,12 +136,12 @@ class Workers:
             self._defect = defect
             self._stop.wakeups.put(None)
 
-    def perform(self, request: Request, inbox: _Inbox) -> None:
+    def perform(self, request: _Request, inbox: _Inbox[_Request]) -> None:
         """Send a request and hand in what comes; the thread is idle then."""
         started_at, processor = self._clock(), time.thread_time()
         outcome: Page | Exception
         try:
-            outcome = self._fetch(request.window, request.cursor)
+            outcome = self._fetch(request)
         except Exception as error:  # noqa: BLE001 - the plan raises it when it is its turn
             outcome = error
         seconds = self._clock() - started_at

@@ -12,9 +12,12 @@ from tap_audit_events.events.instants import Instant, brief, instant_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.window_reader import Request
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
+from tap_audit_events.service.rate_limiter import InFlight
 from tap_audit_events.service.retry_after import http_date
+from tap_audit_events.service.transport import Transport
 
 CLOCKS_AGREE_SECONDS: Final = 2.0
 """The Date header has whole seconds, and a response takes a while to arrive."""
@@ -86,17 +89,17 @@ class ConnectionTest:
 
     def _first_instant(self, window: Window, order: str) -> Instant | None:
         """The time of the first event in an order, None if there is none."""
-        limiter = self._runtime.new_rate_limiter(1)
+        limiter = self._runtime.new_rate_limiter(InFlight(1))
         client = Client(
             self._settings,
-            self._runtime.new_session,
+            Transport(self._settings.base_url, self._runtime.new_session),
             limiter=limiter,
             logger=self._logger,
             order=order,
         )
 
-        def fetch_only_page(window: Window, cursor: str | None) -> Page:
-            return replace(client.fetch(window, cursor), next_cursor=None)
+        def fetch_only_page(request: Request) -> Page:
+            return replace(client.fetch(request.window, request.cursor), next_cursor=None)
 
         plan = Plan(window, page_size=1)
         workers = self._runtime.new_workers(plan, fetch_only_page, self._runtime.stop, 1)

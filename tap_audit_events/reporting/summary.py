@@ -5,126 +5,151 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from logging import INFO, Logger
-from typing import Final, Protocol
+from typing import Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.events.instants import EARLIEST, brief, instant_of, seconds_between
+from tap_audit_events.errors.exceptions import AuditEventsError
+from tap_audit_events.events.instants import (
+    EARLIEST,
+    LATEST,
+    Instant,
+    brief,
+    instant_of,
+    seconds_between,
+)
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.organization_run import OrganizationRun
+from tap_audit_events.reader import Reader
 from tap_audit_events.reporting import progress, progress_bar
 from tap_audit_events.reporting.new_fields import NewFields
-from tap_audit_events.service.rate_limiter import RateLimiter
 
 BAR_SECONDS: Final = 0.1
-
-
-class Run(Protocol):
-    """What is reported: the parts of a run that count."""
-
-    @property
-    def window(self) -> Window | None: ...
-    @property
-    def delivery(self) -> Delivery: ...
-    @property
-    def limiter(self) -> RateLimiter: ...
+_NO_WINDOW: Final = Window(LATEST, LATEST)
 
 
 class Report:
     """Reports one run.
 
     Args:
-        run: what is reported; its window must not be empty.
+        reader: what is reported.
         settings: what was requested.
         logger: receives the lines.
         now: the time.
         keeps_bookmark: whether the bookmark goes into STATE.
 
     Attributes:
-        limiter: what all requests of the run go through.
+        reader: what is reported.
     """
 
     def __init__(
         self,
-        run: Run,
+        reader: Reader,
         settings: Settings,
         *,
         logger: Logger,
         now: Callable[[], datetime],
         keeps_bookmark: bool,
     ) -> None:
-        self._delivery = run.delivery
-        self.limiter = run.limiter
+        self.reader = reader
+        self._settings = settings
         self._logger = logger
         self._now = now
         self._keeps_bookmark = keeps_bookmark
-        self._warned: set[str] = set()
+        self._warned: set[tuple[str, str]] = set()
         self._new_fields = NewFields()
-        window = run.window or Window(None, instant_of(now()))
-        self._progress = progress.Progress(window)
-        logger.info(
-            "Reading %s; bookmark %s; lookback %d s; at most %d requests at a time",
-            window, bookmark_shown(run.delivery.watermark), settings.lookback_seconds,
-            settings.concurrency,
-        )  # fmt: skip
+        self._total = _Total()
+        self._run: OrganizationRun | None = None
+        self._progress = progress.Progress(_NO_WINDOW)
+        if settings.is_fleet:
+            logger.info(
+                "Reading %d organizations; lookback %d s; at most %d requests at a time",
+                reader.organizations, settings.lookback_seconds, settings.concurrency,
+            )  # fmt: skip
         self._bar: progress_bar.ProgressBar | None = None
-        if logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ):
-            self._bar = progress_bar.ProgressBar(sys.stderr)
+
+    def opened(self, run: OrganizationRun) -> None:
+        """Report that an organization is read from now on."""
+        if run.window is None:
+            run.logger.warning(
+                "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
+                bookmark_shown(run.delivery.watermark),
+            )
+        elif not self._settings.is_fleet:
+            self._logger.info(
+                "Reading %s; bookmark %s; lookback %d s; at most %d requests at a time",
+                run.window, bookmark_shown(run.delivery.watermark),
+                self._settings.lookback_seconds, self._settings.concurrency,
+            )  # fmt: skip
+            self._run = run
+            self._progress = progress.Progress(run.window)
+        self._show_bar()
 
     def tick(self) -> None:
         """Time has gone by: show how far the run has come, where that is due."""
         if not self._progress.is_due(BAR_SECONDS if self._bar else progress.PROGRESS_SECONDS):
             return
-        delivered, reached = self._delivery.delivered, self._delivery.watermark.bookmark
+        delivered, reached = self._total.delivered, self._reached()
         if self._bar is not None:
             text = self._progress.bar_text(delivered=delivered, reached=reached)
-            self._bar.draw(self._progress.share(reached) or 0.0, text)
+            share = self._progress.share(reached) or 0.0
+            if self._settings.is_fleet:
+                share = self._total.ended / self.reader.organizations
+            self._bar.draw(share, text)
             return
         line = self._progress.log_line(
             delivered=delivered,
             reached=reached,
-            requests=self.limiter.requests,
-            retries=self.limiter.retries,
+            requests=self.reader.requests,
+            retries=self.reader.retries,
         )
-        self._logger.info("%s", line)
+        self._logger.info("%s%s", line, self._organizations_ended())
 
-    def page(self, delivery: Delivery) -> None:
+    def page(self, run: OrganizationRun) -> None:
         """Report a page that was written."""
-        self._warn_once()
+        self._warn_once(run)
+        delivery = run.delivery
         self._new_fields.inspect(delivery.texts())
+        self._total.delivered += len(delivery.texts())
         self._progress.set_first_instant(delivery.first_instant)
         self.tick()
 
-    def done(self, windows: int, *, records: int, left_out: int) -> None:
-        """Report that the range was read to its end.
+    def ended(self, run: OrganizationRun) -> None:
+        """Report that an organization was read to its end, or failed, if it had news."""
+        self._total.add(run)
+        self._warn_of_short_reach(run)
+        if not self._settings.is_fleet:
+            return
+        if run.error is not None:
+            error = run.error
+            summary = error.summary if isinstance(error, AuditEventsError) else repr(error)
+            run.logger.warning("%s. The other organizations are read on", summary)
+        elif run.delivery.delivered:
+            run.logger.info("%s", self._delivered_by(run))
+
+    def done(self, *, records: int, left_out: int) -> None:
+        """Report that everything was read.
 
         Args:
-            windows: in how many windows.
             records: how many records were written.
             left_out: of how many events stream maps wrote no record.
         """
-        self._warn_of_short_reach()
-        delivery, limiter = self._delivery, self.limiter
-        late = f", the latest by {delivery.latest_seconds:.0f} s" if delivery.late else ""
+        total, reader = self._total, self.reader
+        run = self._run
+        if run is None and not self._settings.is_fleet:
+            return
+        late = f", the latest by {total.latest_seconds:.0f} s" if total.late else ""
         self._logger.info(
             "Done: %s; %d of them late%s; %d dropped as delivered before;"
-            " %d requests in %d windows, %d of them retries; %.1f s waited for retries;"
-            " bookmark %s%s",
-            _delivered(delivery.delivered, records, left_out), delivery.late, late,
-            delivery.repeats, limiter.requests, windows, limiter.retries,
-            limiter.retry_wait_seconds, self._bookmark(), self._behind(),
+            " %d requests in %d windows, %d of them retries; %.1f s waited for retries; %s",
+            _delivered(total.delivered, records, left_out), total.late, late,
+            total.repeats, reader.requests, total.windows, reader.retries,
+            reader.retry_wait_seconds,
+            self._organizations() if run is None else self._bookmark(run),
         )  # fmt: skip
-
-    def _warn_of_short_reach(self) -> None:
-        watermark = self._delivery.watermark
-        if self._keeps_bookmark and watermark.forgot:
-            self._logger.warning(
-                "More events lie within lookback_seconds than the state can remember: the next run"
-                " looks back only %.0f s for late events",
-                watermark.short_reach_seconds or 0,
-            )
 
     def close(self) -> None:
         """The run is over, however it ended: wipe out the bar, say what is known by now."""
@@ -134,24 +159,61 @@ class Report:
             self._logger.info("%s", line)
 
     def lag_seconds(self) -> float | None:
+        """How far the newest event of the only organization lies behind now, if it has any."""
+        return None if self._run is None else self._lag_seconds(self._run)
+
+    def _show_bar(self) -> None:
+        is_new = self._bar is None and (self._settings.is_fleet or self._run is not None)
+        if is_new and self._logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ):
+            self._bar = progress_bar.ProgressBar(sys.stderr)
+
+    def _reached(self) -> Instant | None:
+        return None if self._run is None else self._run.delivery.watermark.bookmark
+
+    def _warn_of_short_reach(self, run: OrganizationRun) -> None:
+        watermark = run.delivery.watermark
+        if self._keeps_bookmark and run.error is None and watermark.forgot:
+            run.logger.warning(
+                "More events lie within lookback_seconds than the state can remember: the next run"
+                " looks back only %.0f s for late events",
+                watermark.short_reach_seconds or 0,
+            )
+
+    def _delivered_by(self, run: OrganizationRun) -> str:
+        delivery = run.delivery
+        late = f", {delivery.late} of them late" if delivery.late else ""
+        return f"{delivery.delivered} events{late}; {self._bookmark(run)}"
+
+    def _organizations(self) -> str:
+        total = self._total
+        failed = f", {total.failed} failed" if total.failed else ""
+        return f"{total.active} of {total.ended} organizations had new events{failed}"
+
+    def _organizations_ended(self) -> str:
+        if not self._settings.is_fleet:
+            return ""
+        return f"; {self._total.ended} of {self.reader.organizations} organizations"
+
+    def _lag_seconds(self, run: OrganizationRun) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
-        newest = self._delivery.watermark.bookmark
+        newest = run.delivery.watermark.bookmark
         if newest is None or newest == EARLIEST:  # the latter if all came out of order
             return None
         return max(0.0, seconds_between(newest, instant_of(self._now())))
 
-    def _behind(self) -> str:
-        seconds = self.lag_seconds()
-        return "" if seconds is None else f", {timedelta(seconds=round(seconds))} behind now"
-
-    def _bookmark(self) -> str:
+    def _bookmark(self, run: OrganizationRun) -> str:
+        """The bookmark, and how far it lies behind now."""
         if not self._keeps_bookmark:
-            return "none, as the whole table was read"
-        return bookmark_shown(self._delivery.watermark)
+            shown = "none, as the whole table was read"
+        else:
+            shown = bookmark_shown(run.delivery.watermark)
+        seconds = self._lag_seconds(run)
+        behind = "" if seconds is None else f", {timedelta(seconds=round(seconds))} behind now"
+        return f"bookmark {shown}{behind}"
 
-    def _warn_once(self) -> None:
+    def _warn_once(self, run: OrganizationRun) -> None:
         """Say once a run what the person who reads the log should know."""
-        delivery = self._delivery
+        delivery = run.delivery
         cases = {
             "The service sends events out of order: the bookmark stays where it is until the"
             " window is complete": not delivery.was_in_order,
@@ -163,9 +225,34 @@ class Report:
             ),
         }
         for warning, applies in cases.items():
-            if applies and warning not in self._warned:
-                self._warned.add(warning)
-                self._logger.warning(warning)
+            key = run.settings.organization_id, warning
+            if applies and key not in self._warned:
+                self._warned.add(key)
+                run.logger.warning(warning)
+
+
+@dataclass
+class _Total:
+    """What the organizations that have ended add up to, and all events delivered so far."""
+
+    delivered: int = 0
+    late: int = 0
+    latest_seconds: float = 0.0
+    repeats: int = 0
+    windows: int = 0
+    ended: int = 0
+    active: int = 0
+    failed: int = 0
+
+    def add(self, run: OrganizationRun) -> None:
+        delivery = run.delivery
+        self.late += delivery.late
+        self.latest_seconds = max(self.latest_seconds, delivery.latest_seconds)
+        self.repeats += delivery.repeats
+        self.windows += run.plan.windows
+        self.ended += 1
+        self.active += bool(delivery.delivered)
+        self.failed += run.error is not None
 
 
 def _delivered(events: int, records: int, left_out: int) -> str:

@@ -14,6 +14,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tap_audit_events.sandbox.response import Response
 from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, Service
+from tap_audit_events.sandbox.several import SeveralServices
 
 _Message: TypeAlias = MutableMapping[str, Any]
 _Receive: TypeAlias = Callable[[], Awaitable[_Message]]
@@ -26,7 +27,7 @@ _NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
 @contextmanager
-def serve(service: Service, port: int = 0) -> Iterator["SandboxServer"]:
+def serve(service: Service | SeveralServices, port: int = 0) -> Iterator["SandboxServer"]:
     """Serve until the block ends; port 0 is a free one.
 
     Raises OSError if the port is in use.
@@ -62,7 +63,7 @@ class SandboxServer:
         connections: The open connections by the client's host and port.
     """
 
-    def __init__(self, service: Service, port: int = 0) -> None:
+    def __init__(self, service: Service | SeveralServices, port: int = 0) -> None:
         self.service = service
         self.connections: dict[_Peer, Connection] = {}
         self._socket = socket.create_server((HOST, port), backlog=128)

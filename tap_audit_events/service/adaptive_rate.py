@@ -57,6 +57,11 @@ class AdaptiveRate:
         self._spacing = self._last_spacing = 0.0  # after the newest request, and before it
 
     @property
+    def held_until(self) -> float:
+        """Until when nothing may start, because of a refusal."""
+        return self._held_until
+
+    @property
     def limit(self) -> int:
         """Requests in flight at most, for now."""
         return int(self._limit)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from http import HTTPStatus
 from logging import Logger
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlencode
 
-from requests import PreparedRequest, Request, Response, Session, exceptions
-from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError
+from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import RetryableError, ServiceError
@@ -21,10 +18,10 @@ from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.body import LARGEST_ERROR_BYTES, read_body, read_start
-from tap_audit_events.service.proxies import check_proxy
 from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.service.responses import NETWORK_ERRORS, network_error, status_error
 from tap_audit_events.service.retries import Retries
+from tap_audit_events.service.transport import Transport
 
 MOST_NEW_TOKENS: Final = 3
 """How often a request is sent with a newer token: its file may be read while it is written."""
@@ -32,25 +29,16 @@ MOST_NEW_TOKENS: Final = 3
 MEGABYTE: Final = 1_000_000
 
 
-class _Connection(threading.local):
-    """What each thread has for itself: a session, and whether it has carried a request."""
-
-    session: Session | None = None
-    is_used = False
-
-
 class Client:
     """Requests pages of audit events (interface.md 4.1); safe to use from several threads.
 
     Args:
         settings: which organization, with which token, with how much patience.
-        new_session: makes a session for a thread.
+        transport: sends the requests.
         limiter: holds every request back until it may be sent.
         logger: is told of each retry.
         order: ``asc`` or ``desc``.
-
-    Raises:
-        RefusedError: the environment names a proxy that cannot be used.
+        authenticator: adds the token; by default one of its own, for the settings' token.
 
     Attributes:
         date: the Date header of the newest response, None if it had none.
@@ -61,32 +49,20 @@ class Client:
     def __init__(
         self,
         settings: Settings,
-        new_session: Callable[[], Session],
+        transport: Transport,
         *,
         limiter: RateLimiter,
         logger: Logger,
         order: str = "asc",
+        authenticator: AccessTokenAuthenticator | None = None,
     ) -> None:
         self._settings = settings
         self._order = order
-        self._new_session = new_session
+        self._transport = transport
         self._limiter = limiter
         self._logger = logger
-        self._connection = _Connection()
-        self._authenticator = AccessTokenAuthenticator(
-            token=settings.access_token,
-            base_url=settings.base_url,
-            token_file=settings.access_token_file,
-            logger=logger,
-        )
+        self._authenticator = authenticator or new_authenticator(settings, logger)
         self._url = f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events"
-        # Proxies and certificate bundles, read from the environment once.
-        self._transport: dict[str, Any] = dict(
-            new_session().merge_environment_settings(self._url, {}, True, None, None)
-        )
-        if self._url.startswith("http://"):  # only to loopback: no proxy may see the token
-            self._transport["proxies"] = {}
-        check_proxy(self._url, self._transport["proxies"], os.environ)
 
     def fetch(self, window: Window, cursor: str | None) -> Page:
         """One page of a window, retried up to `max_retries` times.
@@ -151,35 +127,12 @@ class Client:
             raise network_error(error) from None
 
     def _send(self, request: PreparedRequest) -> Response:
-        """The start of a response.
-
-        A connection that the service closed while it was idle is replaced once, at once: that is
-        no failure, and costs no retry.
-        """
-        connection = self._connection
-        was_used, connection.is_used = connection.is_used, False
-        try:
-            response = self._send_once(request)
-        except exceptions.ConnectionError as error:
-            if not was_used or not _was_closed(error):
-                raise
-            self._logger.debug("An idle connection was closed: the request is sent on a new one")
-            self._session().close()
-            response = self._send_once(request)
-        connection.is_used = True
+        response, is_resent = self._transport.send(
+            request, timeout_seconds=self._settings.request_timeout_seconds
+        )
+        if is_resent:
+            self._logger.debug("An idle connection was closed: the request was sent on a new one")
         return response
-
-    def _send_once(self, request: PreparedRequest) -> Response:
-        """Send it past `Session.send`, which follows redirects, keeps cookies and costs time."""
-        timeout = self._settings.request_timeout_seconds
-        adapter = self._session().get_adapter(self._url)
-        return adapter.send(request, timeout=(timeout, timeout), **self._transport)
-
-    def _session(self) -> Session:
-        connection = self._connection
-        if connection.session is None:
-            connection.session = self._new_session()
-        return connection.session
 
     def _request(self, window: Window, cursor: str | None) -> PreparedRequest:
         request = self._prepared.copy()
@@ -196,7 +149,7 @@ class Client:
             headers={"User-Agent": settings.user_agent, "Accept": "application/json"},
             auth=lambda request: request,  # so that .netrc is not read
         )
-        return self._session().prepare_request(request)
+        return self._transport.session.prepare_request(request)
 
     def _query(self, window: Window, cursor: str | None) -> str:
         settings = self._settings
@@ -212,16 +165,14 @@ class Client:
         return urlencode(given, quote_via=quote)
 
 
-def _was_closed(error: exceptions.ConnectionError) -> bool:
-    """Whether a connection broke; that none could be made is something else."""
-    causes = map(_unwrapped, error.args)
-    return any(isinstance(cause, ProtocolError | ConnectionError) for cause in causes)
-
-
-def _unwrapped(error: object) -> object:
-    """What urllib3 wrapped: it blames the proxy if a connection through one breaks."""
-    reason = error.reason if isinstance(error, MaxRetryError) else error
-    return reason.original_error if isinstance(reason, ProxyError) else reason
+def new_authenticator(settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
+    """An authenticator for the token of some settings."""
+    return AccessTokenAuthenticator(
+        token=settings.access_token,
+        base_url=settings.base_url,
+        token_file=settings.access_token_file,
+        logger=logger,
+    )
 
 
 @contextmanager

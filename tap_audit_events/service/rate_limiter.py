@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import isinf
+from math import inf, isinf
 
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 
@@ -29,12 +29,37 @@ class Permit:
     succeeded: bool = False
 
 
+class InFlight:
+    """The requests that all limiters of a run have in flight.
+
+    Args:
+        most: requests at most.
+
+    Attributes:
+        changed: guards it and its limiters, and is notified of every change.
+        is_closed: whether the run is over.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.count = 0
+        self.changed = threading.Condition()
+        self.is_closed = False
+
+    def close(self) -> None:
+        """End the run: no more permits are given, and every wait ends with `ClosedError`."""
+        with self.changed:
+            self.is_closed = True
+            self.changed.notify_all()
+
+
 class RateLimiter:
     """Limits how many requests are in flight, and sends none while the service wants none.
 
     Args:
         concurrency: requests in flight at most.
         clock: a monotonic clock, in seconds.
+        run: what it shares with the limiters of other tokens; by default it is the only one.
 
     Attributes:
         requests: requests sent so far, retries included.
@@ -43,13 +68,24 @@ class RateLimiter:
         retry_wait_seconds: waits before retries, in total.
     """
 
-    def __init__(self, concurrency: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        concurrency: int,
+        clock: Callable[[], float] = time.monotonic,
+        run: InFlight | None = None,
+    ) -> None:
         self.requests = self.retries = 0
         self.request_seconds = self.retry_wait_seconds = 0.0
         self._rate = AdaptiveRate(concurrency)
         self._clock = clock
-        self._changed = threading.Condition()
-        self._is_closed = False
+        self._run = run or InFlight(concurrency)
+        self._changed = self._run.changed
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the service wants no requests with this token at present."""
+        with self._changed:
+            return self._rate.held_until > self._clock()
 
     @contextmanager
     def permit(self) -> Iterator[Permit]:
@@ -96,24 +132,28 @@ class RateLimiter:
             self.retries += 1
 
     def close(self) -> None:
-        """Give no more permits, and end every wait with `ClosedError`."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
+        """End the run, with all its limiters."""
+        self._run.close()
 
     def _acquire(self) -> Permit:
         with self._changed:
             self._check_open()
-            while (seconds := self._rate.seconds_to_wait(self._clock())) > 0:
+            while (seconds := self._seconds_to_wait()) > 0:
                 self._wait(seconds)
                 self._check_open()
             permit = Permit(self._clock())
+            self._run.count += 1
             self._rate.start(permit.started_at)
             self.requests += 1
             return permit
 
+    def _seconds_to_wait(self) -> float:
+        is_full = self._run.count >= self._run.most
+        return inf if is_full else self._rate.seconds_to_wait(self._clock())
+
     def _release(self, permit: Permit) -> None:
         with self._changed:
+            self._run.count -= 1
             self.request_seconds += self._clock() - permit.started_at
             self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
             self._changed.notify_all()  # not one: it might be a thread that waits for time
@@ -127,5 +167,5 @@ class RateLimiter:
         self._changed.wait(None if isinf(seconds) else seconds)
 
     def _check_open(self) -> None:
-        if self._is_closed:
+        if self._run.is_closed:
             raise ClosedError

@@ -135,12 +135,12 @@ class ExactStream(Stream):
         Raises:
             ContractError: the event is nested more deeply than the SDK can walk.
         """
-        event_id = record["id"]  # a stream map may remove it
+        event_id = record.get("id")  # a stream map may remove it
         try:
             for message in self._generate_record_messages(record):
                 self.write_record(message)
         except RecursionError:
-            raise service_error("AE-NESTING", details=f"event {sanitize(event_id)}") from None
+            raise service_error("AE-NESTING", details=f"event {sanitize(str(event_id))}") from None
 
 
 class _WrittenCounter(Counter):

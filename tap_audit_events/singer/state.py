@@ -90,6 +90,11 @@ def from_bookmark(
     return without_ids(instant)
 
 
+def organization_of(bookmark: Mapping[str, Any]) -> str | None:
+    """The organization that a bookmark names, None if it names none."""
+    return _entry(bookmark).get("organization_id")
+
+
 def has_time(bookmark: Mapping[str, Any]) -> bool:
     """Whether a bookmark holds a time. A run reads all events if it does not."""
     return _time(bookmark) is not None

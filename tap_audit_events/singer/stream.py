@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from logging import Logger
 from typing import Any
 
 from singer_sdk import Tap
@@ -16,18 +17,27 @@ from tap_audit_events.errors.exceptions import OutputError, SettingsError
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.schema import schema_of
-from tap_audit_events.events.stream_names import PRIMARY_KEY, REPLICATION_KEY, STREAM
+from tap_audit_events.events.stream_names import (
+    ORGANIZATION_KEY,
+    PRIMARY_KEY,
+    REPLICATION_KEY,
+    STREAM,
+)
 from tap_audit_events.extraction.delivery import Delivery
+from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.organization_run import OrganizationRun, organizations_error
 from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.start_warnings import (
     raw_event_warnings,
     start_warnings,
     widened_warning,
 )
-from tap_audit_events.reporting.summary import Report, bookmark_shown
+from tap_audit_events.reporting.summary import Report
 from tap_audit_events.runtime import Runtime
+from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.catalog import deselected
+from tap_audit_events.singer.coverage_stream import CoverageStream, coverage_entry
 from tap_audit_events.singer.messages import MessageWriter, RecordOutput
 from tap_audit_events.singer.run_metrics import write_metrics
 from tap_audit_events.singer.sdk_stream import ExactStream
@@ -43,6 +53,7 @@ class AuditEventsStream(ExactStream):
         tap: the tap.
         runtime: what surrounds a run.
         writer: writes the messages.
+        coverage: writes the coverage records.
         settings: the checked settings; not called in discovery, which needs none.
     """
 
@@ -52,17 +63,20 @@ class AuditEventsStream(ExactStream):
         *,
         runtime: Runtime,
         writer: MessageWriter,
+        coverage: CoverageStream,
         settings: Callable[[], Settings],
     ) -> None:
         self._shape = shape_to_discover(tap.config)
         super().__init__(tap, schema=schema_of(self._shape), name=STREAM, now=runtime.now)
-        self.primary_keys = (PRIMARY_KEY,)
+        is_fleet = self._shape.organization_id is not None
+        self.primary_keys = (ORGANIZATION_KEY, PRIMARY_KEY) if is_fleet else (PRIMARY_KEY,)
         self.replication_key = REPLICATION_KEY
         self._runtime = runtime
         self._writer = writer
+        self._coverage = coverage
         self._read_settings = settings
         self._output: RecordOutput = writer
-        self._delivery = Delivery(Watermark())
+        self._changed: dict[str, OrganizationRun] = {}
         self._report: Report | None = None
 
     @property
@@ -97,6 +111,7 @@ class AuditEventsStream(ExactStream):
 
         Raises:
             ServiceError: the range could not be read to its end.
+            OrganizationsError: that of some organizations could not be.
             SettingsError: the bookmark does not fit this tap or this organization.
             StoppedError: a signal asked the run to stop.
         """
@@ -109,43 +124,55 @@ class AuditEventsStream(ExactStream):
 
     def _pages(self) -> Generator[Delivery, None, None]:
         """Each page of this run's range, to be written; STATE follows if it is due."""
-        watermark = self._read_watermark()
-        now = instant_of(self._runtime.now())
+        settings = self._read_settings()
         hidden = [".".join(path) for path in deselected(self.mask)]
-        for warning in (
-            *start_warnings(watermark, self._read_settings(), now),
-            *raw_event_warnings(self._shape, hidden, has_maps=bool(self.config.get("stream_maps"))),
-        ):
+        has_maps = bool(self.config.get("stream_maps"))
+        for warning in raw_event_warnings(self._shape, hidden, has_maps=has_maps):
             self.logger.warning("%s", warning)
-        reader = self._new_reader(watermark)
-        self._delivery = reader.delivery
-        if reader.window is None:
-            self.logger.warning(
-                "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
-                bookmark_shown(watermark),
-            )
-            return
-        report = self._report = self._new_report(reader)
-        with closing(reader.pages(report.tick)) as pages:
-            for delivery in pages:
-                yield delivery
-                report.page(delivery)
-                delivery.finish()
-                if self._output.state_is_due:
-                    self._write_checkpoint()
-        self._keep_bookmark()
-        report.done(
-            reader.plan.windows, records=self.records_written, left_out=self.events_left_out
+        self._bookmarks = Bookmarks(
+            self.stream_state,
+            [each.organization_id for each in settings.each()],
+            is_fleet=settings.is_fleet,
         )
-
-    def _new_reader(self, watermark: Watermark) -> Reader:
-        return Reader(
-            self._read_settings(),
-            watermark,
+        reader = Reader(
+            settings,
+            self._watermark_of,
             runtime=self._runtime,
             logger=self.logger,
             one_page=self.ABORT_AT_RECORD_COUNT is not None,
         )
+        report = self._report = self._new_report(reader)
+        failed: list[OrganizationRun] = []
+        with closing(reader.pages(report.tick)) as pages:
+            for run in pages:
+                if run.window is not None:
+                    self._changed[run.settings.organization_id] = run
+                if run.stage is Stage.PAGE:
+                    yield run.delivery
+                    run.delivery.commit()
+                    report.page(run)
+                    run.delivery.finish()
+                elif run.stage is Stage.OPENED:
+                    report.opened(run)
+                    if self._coverage.selected:
+                        self._coverage.begin(run, self._bookmarks.of(run.settings.organization_id))
+                else:
+                    report.ended(run)
+                    failed += [run] if run.error else []
+                    if not run.error:
+                        self._coverage.write(run, self.complete)
+                if self._is_worth_a_state(run) and self._output.state_is_due:
+                    self._write_checkpoint()
+        self._keep_bookmarks()
+        report.done(records=self.records_written, left_out=self.events_left_out)
+        if failed:
+            raise organizations_error(failed, reader.organizations)
+
+    @staticmethod
+    def _is_worth_a_state(run: OrganizationRun) -> bool:
+        """Whether it has delivered something; the end of a run is followed by STATE anyway."""
+        has_ended = run.stage is Stage.ENDED and run.settings.names_organization
+        return run.stage is Stage.PAGE or (has_ended and run.delivery.delivered > 0)
 
     def _new_report(self, reader: Reader) -> Report:
         return Report(
@@ -158,42 +185,50 @@ class AuditEventsStream(ExactStream):
 
     # What a run begins with
 
-    def _read_watermark(self) -> Watermark:
+    def _watermark_of(self, settings: Settings, logger: Logger) -> Watermark:
         """What earlier runs delivered; nothing for the replication method FULL_TABLE."""
-        settings = self._read_settings()
         if self.replication_method == REPLICATION_FULL_TABLE:
             return Watermark(lookback_seconds=settings.lookback_seconds)
-        added = types_never_requested(self.stream_state, settings.action_types)
+        bookmark = self._bookmarks.of(settings.organization_id)
+        added = types_never_requested(bookmark, settings.action_types)
         if added is not None:
-            self.logger.warning("%s", widened_warning(added))
-        return from_bookmark(
-            self.stream_state,
+            logger.warning("%s", widened_warning(added))
+        watermark = from_bookmark(
+            bookmark,
             organization_id=settings.organization_id,
             lookback_seconds=settings.lookback_seconds,
-            warn=self.logger.warning,
+            warn=logger.warning,
         )
+        now = instant_of(self._runtime.now())
+        for warning in start_warnings(watermark, settings, now):
+            logger.warning("%s", warning)
+        return watermark
 
     # STATE
 
     def _write_checkpoint(self) -> None:
         """Write STATE for the events that are written."""
-        self._keep_bookmark()
+        self._keep_bookmarks()
         self._write_state_message()
 
-    def _keep_bookmark(self) -> None:
-        """Put the watermark into the STATE that is written next."""
+    def _keep_bookmarks(self) -> None:
+        """Put what changed into the STATE that is written next."""
         if self.replication_method == REPLICATION_INCREMENTAL:
-            settings = self._read_settings()
-            bookmark = to_bookmark(
-                self._delivery.watermark,
-                organization_id=settings.organization_id,
-                action_types=settings.action_types,
-            )
-            self.stream_state.update(bookmark)
+            types = self._read_settings().action_types
+            for organization_id, run in self._changed.items():
+                bookmark = to_bookmark(
+                    run.delivery.watermark, organization_id=organization_id, action_types=types
+                )
+                self._bookmarks.keep(organization_id, bookmark | coverage_entry(run))
+        self._changed.clear()
+
+    def complete(self) -> None:
+        """Pass every record that was written on to the target."""
+        self._output.complete()
 
     def _write_state_message(self) -> None:
         """Write STATE behind all records that it covers, also if it is unchanged."""
-        self._output.complete()
+        self.complete()
         super()._write_state_message()
 
     # Records
@@ -216,7 +251,8 @@ class AuditEventsStream(ExactStream):
         except OutputError:
             raise
         except Exception:
-            self._delivery.commit()
+            for run in self._changed.values():
+                run.delivery.commit()
             self._write_checkpoint()
             raise
         finally:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
-from singer_sdk import Tap
+from singer_sdk import Stream, Tap
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
 from singer_sdk.plugin_base import (
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from tap_audit_events.runtime import Runtime
     from tap_audit_events.singer.messages import MessageWriter
-    from tap_audit_events.singer.stream import AuditEventsStream
 
 
 class TapAuditEvents(Tap):
@@ -84,18 +83,20 @@ class TapAuditEvents(Tap):
         self.runtime = runtime or Runtime()
         super().__init__(*args, **{"message_writer": MessageWriter(), **kwargs})
 
-    def discover_streams(self) -> Sequence[AuditEventsStream]:
-        """The one stream."""
+    def discover_streams(self) -> Sequence[Stream]:
+        """The events, and the evidence of what was read."""
+        from tap_audit_events.singer.coverage_stream import CoverageStream
         from tap_audit_events.singer.stream import AuditEventsStream
 
-        return [
-            AuditEventsStream(
-                self,
-                runtime=self.runtime,
-                writer=self.message_writer,
-                settings=lambda: self.settings,
-            )
-        ]
+        coverage = CoverageStream(self, now=self.runtime.now)
+        events = AuditEventsStream(
+            self,
+            runtime=self.runtime,
+            writer=self.message_writer,
+            coverage=coverage,
+            settings=lambda: self.settings,
+        )
+        return [events, coverage]
 
     def setup_mapper(self) -> None:
         """Set up the stream maps, for the shape of the records that the settings ask for.
@@ -134,7 +135,7 @@ class TapAuditEvents(Tap):
             return []
         sdk_schema = self._sdk_settings()
         for warning in settings_warnings(
-            self.config, [*Settings.__slots__, *sdk_schema["properties"]]
+            self.config, [*SETTINGS_SCHEMA["properties"], *sdk_schema["properties"]]
         ):
             self.logger.warning("%s", warning)
         self.settings = read_settings(self.config)
@@ -226,7 +227,7 @@ class TapAuditEvents(Tap):
             catalog=_read_catalog(catalog),
             state=None if state is None else read_json_file("state", state),
         )
-        if not any(stream.selected for stream in tap.streams.values()):
+        if not tap.streams[STREAM].selected:
             cls.logger.warning("The catalog does not select %s: nothing is read", STREAM)
         tap.sync_all()
         tap.runtime.stop.check()

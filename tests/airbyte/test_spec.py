@@ -1,5 +1,6 @@
 """What ``spec`` describes fits Airbyte's forms, and is what the source accepts."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -31,13 +32,15 @@ def test_each_setting_is_a_field_of_the_form(form: dict[str, Any]) -> None:
     """With a title, a description and a place; of one type, as forms know no null."""
     fields = form["properties"]
     assert [*fields] == [name for name in SETTINGS_SCHEMA["properties"] if name in fields]
-    assert SETTINGS_SCHEMA["properties"].keys() - fields.keys() == {"access_token_file"}
+    left_out = SETTINGS_SCHEMA["properties"].keys() - fields.keys()
+    assert left_out == {"access_token_file", "organizations"}
     assert [field["order"] for field in fields.values()] == [*range(len(fields))]
     for field in fields.values():
         assert field["type"] in FORM_TYPES
         assert field["title"]
         assert field["description"].endswith(".")
-        assert "access_token_file" not in field["description"]
+        names = re.findall(r"(?<!/)\b\w+\b", field["description"])
+        assert not left_out & {*names}
         assert "The tap" not in field["description"]
     assert fields["action_types"]["items"] == {"type": "string"}
 

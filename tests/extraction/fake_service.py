@@ -21,6 +21,9 @@ class FakeService:
         self.threads: set[threading.Thread] = set()
         self.requests = self.in_flight = self.most_in_flight = 0
 
+    def send(self, request: Request) -> Page:
+        return self.fetch(request.window, request.cursor)
+
     def fetch(self, window: Window, cursor: str | None) -> Page:
         """The page of a window at a cursor."""
         with self._lock:

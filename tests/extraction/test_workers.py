@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import cycle, islice
+from typing import Any
 
 import pytest
 
@@ -52,9 +53,9 @@ def workers_for(
     stop: Stop | None = None,
     most: int = 4,
     count: int = 4,
-) -> Workers:
+) -> Workers[Any, Any]:
     """Workers that may have so many requests in flight from the second response on."""
-    workers = Workers(plan or a_plan(), service.fetch, stop or Stop(), count)
+    workers = Workers(plan or a_plan(), service.send, stop or Stop(), count)
     workers._estimator = Steered([most])
     return workers
 
@@ -103,7 +104,7 @@ def test_each_page_comes_once_and_in_order(mosts: list[int]) -> None:
 def test_each_page_comes_once_however_many_requests_are_estimated_to_pay() -> None:
     """The estimate is made from the times that the responses really took."""
     service = FakeService(pages=50)
-    workers = Workers(a_plan(), service.fetch, Stop(), 4)
+    workers = Workers(a_plan(), service.send, Stop(), 4)
     assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
 
 
@@ -301,7 +302,7 @@ def test_the_estimate_is_given_the_time_of_each_page(monkeypatch: pytest.MonkeyP
         return clocks[threading.current_thread() is threading.main_thread()]
 
     monkeypatch.setattr(time, "thread_time", lambda: processor)
-    workers = Workers(a_plan(1), Slow(pages=4).fetch, Stop(), 1, clock)
+    workers = Workers(a_plan(1), Slow(pages=4).send, Stop(), 1, clock)
     workers._estimator = Noting()
     for _ in workers.pages(patiently()):
         clocks[True] += 2

@@ -14,6 +14,7 @@ from urllib3.connection import HTTPConnection
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.transport import Transport
 from tests.builders import a_response
 
 
@@ -81,7 +82,8 @@ def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, 
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         limiter = _RateLimiter(heard.waits)
-        yield Client(settings, lambda: session, limiter=limiter, logger=heard), heard
+        transport = Transport(settings.base_url, lambda: session)
+        yield Client(settings, transport, limiter=limiter, logger=heard), heard
 
 
 class _RateLimiter(RateLimiter):

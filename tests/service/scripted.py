@@ -15,6 +15,7 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.connection import new_session
 from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.transport import Transport
 from tests.builders import ORGANIZATION_ID
 
 WINDOW = Window(None, Instant("2026-01-31T00:00:00"))
@@ -171,5 +172,7 @@ def client_of(service: Scripted, **settings: Any) -> ClientOfService:
         "max_retries": 0,
     }
     limiter, logger = NoWaits(4), LoggedLines()
-    client = Client(read_settings(given | settings), new_session, limiter=limiter, logger=logger)
+    read = read_settings(given | settings)
+    transport = Transport(read.base_url, new_session)
+    client = Client(read, transport, limiter=limiter, logger=logger)
     return ClientOfService(client, limiter, logger)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tap_audit_events import reader
+from tap_audit_events import organization_run
 from tap_audit_events.errors.exceptions import CursorRefusedError, RetryableError
 from tap_audit_events.events import window as windows
 from tap_audit_events.events.instants import (
@@ -58,11 +58,14 @@ def a_bookmark_plus_a_millisecond(patch: Patch) -> None:
             Instant(f"{bookmark}001" if "." in bookmark else f"{bookmark}.001"), window.end
         )
 
-    patch.setattr(reader, "run_window", run_window)
+    patch.setattr(organization_run, "run_window", run_window)
 
 
 def run_window_with(patch: Patch, **changed: Any) -> None:
-    replaced(patch, reader, "run_window", lambda real: lambda **given: real(**given | changed))
+    def changed_window(real: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda **given: real(**given | changed)
+
+    replaced(patch, organization_run, "run_window", changed_window)
 
 
 def no_lookback(patch: Patch) -> None:

@@ -7,17 +7,17 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from logging import Logger
+from typing import Any
 from unittest.mock import patch
 
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.extraction import plan, watermark
-from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.workers import Fetch, Workers
+from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.runtime import Runtime
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
 from tap_audit_events.singer import state, stream
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import Caps, History, PlannedRun, draw
@@ -204,11 +204,13 @@ class _Run:
     def _now(self) -> datetime:
         return self._world.now + timedelta(seconds=self._planned.skew)
 
-    def _new_rate_limiter(self, concurrency: int) -> RateLimiter:
-        self._limiters.append(SimulatedRateLimiter(concurrency, self._world))
+    def _new_rate_limiter(self, run: InFlight) -> RateLimiter:
+        self._limiters.append(SimulatedRateLimiter(run, self._world))
         return self._limiters[-1]
 
-    def _new_workers(self, requests: Plan, fetch: Fetch, stop: Stop, count: int) -> Workers:
+    def _new_workers(
+        self, requests: Requests[Any, Any], fetch: Fetch, stop: Stop, count: int
+    ) -> Workers[Any, Any]:
         kind = ThreadedWorkers if self._world.history.uses_threads else InlineWorkers
         return kind(requests, fetch, stop, count, self._world)
 

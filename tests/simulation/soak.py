@@ -23,7 +23,7 @@ import tap_audit_events
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.sandbox.response import Response
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
@@ -71,8 +71,8 @@ class Clock:
 class QuickRateLimiter(RateLimiter):
     """Lets time pass instead of waiting."""
 
-    def __init__(self, concurrency: int, clock: Clock) -> None:
-        super().__init__(concurrency, clock)
+    def __init__(self, run: InFlight, clock: Clock) -> None:
+        super().__init__(run.most, clock, run)
         self._time = clock
 
     def _wait(self, seconds: float) -> None:
@@ -180,7 +180,7 @@ class Soak:
             message_writer=self.sink,
             runtime=Runtime(
                 now=lambda: self.clock.now,
-                new_rate_limiter=lambda concurrency: QuickRateLimiter(concurrency, self.clock),
+                new_rate_limiter=lambda run: QuickRateLimiter(run, self.clock),
             ),
         )
         tap.sync_all()

@@ -21,12 +21,10 @@ from urllib3.exceptions import ProtocolError
 
 from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
-from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import ReadPage, Request
-from tap_audit_events.extraction.workers import Fetch, Workers
+from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
 from tap_audit_events.singer.messages import MessageWriter
 from tests.builders import a_response
 from tests.simulation.histories import (
@@ -297,16 +295,18 @@ class Network(BaseAdapter):
         return a_response(429, b"{}", {"Retry-After": str(seconds)})
 
 
-class InlineWorkers(Workers):
+class InlineWorkers(Workers[Any, Any]):
     """Sends requests in the main thread; the world draws which response arrives when."""
 
-    def __init__(self, plan: Plan, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
+    def __init__(
+        self, plan: Requests[Any, Any], fetch: Fetch, stop: Stop, count: int, world: World
+    ) -> None:
         super().__init__(plan, fetch, stop, count)
         self._random = world.random
         self._most_in_flight = world.history.most_in_flight
-        self._in_flight: list[Request] = []
+        self._in_flight: list[Any] = []
 
-    def pages(self, idle: Callable[[], object]) -> Generator[ReadPage, None, None]:
+    def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
         while True:
             self._stop.check()
             idle()
@@ -332,7 +332,7 @@ class InlineWorkers(Workers):
             return False
         request = self._in_flight.pop(self._random.randrange(len(self._in_flight)))
         try:
-            page = self._fetch(request.window, request.cursor)
+            page = self._fetch(request)
         except Exception as error:  # noqa: BLE001 - as in a worker
             self._plan.fail(request, error)
         else:
@@ -351,10 +351,12 @@ class FixedEstimator(ConcurrencyEstimator):
         self.most_in_flight = self._fixed
 
 
-class ThreadedWorkers(Workers):
+class ThreadedWorkers(Workers[Any, Any]):
     """The real ones; a main thread that would wait for ever fails."""
 
-    def __init__(self, plan: Plan, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
+    def __init__(
+        self, plan: Requests[Any, Any], fetch: Fetch, stop: Stop, count: int, world: World
+    ) -> None:
         super().__init__(plan, fetch, stop, count)
         self._estimator = FixedEstimator(world.history.most_in_flight)
         self._idle_seconds = 0
@@ -375,8 +377,8 @@ class SimulatedRateLimiter(RateLimiter):
         waited_seconds: all of its waits for time.
     """
 
-    def __init__(self, concurrency: int, world: World) -> None:
-        super().__init__(concurrency, lambda: world.seconds)
+    def __init__(self, run: InFlight, world: World) -> None:
+        super().__init__(run.most, lambda: world.seconds, run)
         self._world = world
         self.waited_seconds = 0.0
 

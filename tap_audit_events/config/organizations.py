@@ -1,0 +1,132 @@
+"""The setting ``organizations``: which organizations a run reads, and with which token each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tap_audit_events.config import validators
+from tap_audit_events.config.token_file import read_token_file
+from tap_audit_events.errors.exceptions import sanitize
+
+_VALIDATORS: Final[dict[str, Callable[[Any], str]]] = {
+    "organization_id": validators.organization_id,
+    "access_token": validators.access_token,
+    "access_token_file": validators.access_token_file,
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Organization:
+    """One organization of a run.
+
+    Attributes:
+        organization_id: its UUID.
+        access_token: the token for it.
+        access_token_file: the file that the token came from, None if it came from a setting.
+    """
+
+    organization_id: str
+    access_token: str
+    access_token_file: str | None
+
+
+class ProblemsError(ValueError):
+    """What is wrong with several organizations.
+
+    Attributes:
+        problems: one for each thing to fix, each to follow the setting's name.
+    """
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+def read_organizations(
+    value: Any, *, token: str | None, token_file: str | None
+) -> tuple[Organization, ...]:
+    """Check the setting. Each token file is read once.
+
+    Args:
+        value: as it was configured.
+        token: the token of organizations that have none of their own, None if there is none.
+        token_file: the file that it came from.
+
+    Raises:
+        ProblemsError: one problem for each thing to fix. None contains a token.
+    """
+    if not isinstance(value, list) or not value:
+        raise ProblemsError([' must be a list of objects, for example [{"organization_id": "…"}]'])
+    shared = None if token is None else (token, token_file)
+    problems: list[str] = []
+    organizations: dict[str, Organization] = {}
+    files: dict[str, str] = {}
+    for position, item in enumerate(value):
+        try:
+            organization = _organization(item, shared, files)
+        except ProblemsError as error:
+            problems += [f"[{position}]{problem}" for problem in error.problems]
+            continue
+        key = organization.organization_id.lower()
+        if key in organizations:
+            problems.append(f"[{position}].organization_id {key} is in the list twice")
+        organizations[key] = organization
+    if problems:
+        raise ProblemsError(problems)
+    return tuple(organizations.values())
+
+
+def _organization(
+    item: Any, shared: tuple[str, str | None] | None, files: dict[str, str]
+) -> Organization:
+    if not isinstance(item, dict):
+        raise ProblemsError([' must be an object, for example {"organization_id": "…"}'])
+    given = {name: value for name, value in item.items() if value is not None}
+    problems = list(_wrong_names(given))
+    values: dict[str, str] = {}
+    for name, validate in _VALIDATORS.items():
+        try:
+            if name in given:
+                values[name] = validate(given[name])
+        except ValueError as error:
+            problems.append(f".{name} {error}")
+    if not problems:
+        try:
+            values |= _token(values, shared, files)
+        except ValueError as error:
+            problems.append(str(error))
+    if problems:
+        raise ProblemsError(problems)
+    return Organization(
+        values["organization_id"], values["access_token"], values.get("access_token_file")
+    )
+
+
+def _wrong_names(given: Mapping[str, Any]) -> Iterator[str]:
+    if "organization_id" not in given:
+        yield f".organization_id is missing: set it to {validators.EXPECTED['organization_id']}"
+    for name in sorted(given.keys() - _VALIDATORS.keys()):
+        yield f".{sanitize(name, 60)} is not known: an item has {', '.join(_VALIDATORS)}"
+    if "access_token" in given and "access_token_file" in given:
+        yield ".access_token and .access_token_file are both set: set only one of them"
+
+
+def _token(
+    values: Mapping[str, str], shared: tuple[str, str | None] | None, files: dict[str, str]
+) -> dict[str, Any]:
+    """The token of an organization, and its file; `files` has the tokens that were read before."""
+    if "access_token" in values:
+        return {"access_token": values["access_token"]}
+    if path := values.get("access_token_file"):
+        try:
+            files[path] = files.get(path) or read_token_file(path)
+        except ValueError as error:
+            raise ValueError(f".access_token_file {error}") from None
+        return {"access_token": files[path]}
+    if shared is None:
+        raise ValueError(
+            " has no access_token or access_token_file, and there is none for all organizations"
+        )
+    return {"access_token": shared[0], "access_token_file": shared[1]}

@@ -1,0 +1,185 @@
+"""What to request next, and which page comes next, for several organizations side by side."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+from tap_audit_events.events.page import Page
+from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.window_reader import ReadPage, Request
+
+MOST_OPEN: Final = 4
+"""Organizations that are read at the same time at most, for each request in flight."""
+
+
+class Member(Protocol):
+    """An organization that is read."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether there is anything to request."""
+
+    @property
+    def error(self) -> Exception | None:
+        """Why it could not be opened."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the service wants no requests for it at present."""
+
+
+_Member = TypeVar("_Member", bound=Member)
+_Opened_co = TypeVar("_Opened_co", bound=Member, covariant=True)
+
+
+class Group(Protocol[_Opened_co]):
+    """Organizations whose requests are limited together, as they have the same token."""
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the service wants no requests for them at present."""
+
+    def open_next(self) -> _Opened_co | None:
+        """Open the next organization; None if all are open."""
+
+
+class MemberRequest(NamedTuple, Generic[_Member]):
+    """A request for an organization."""
+
+    member: _Member
+    request: Request
+
+
+class Stage(Enum):
+    """What is new about an organization."""
+
+    OPENED = auto()
+    PAGE = auto()
+    ENDED = auto()
+
+
+class News(NamedTuple, Generic[_Member]):
+    """An organization is opened, has a page, or has ended.
+
+    Attributes:
+        member: the organization.
+        stage: which of these it is.
+        page: its next page in order, if there is one.
+        error: why it ended before its end.
+    """
+
+    member: _Member
+    stage: Stage
+    page: ReadPage | None = None
+    error: Exception | None = None
+
+
+class FleetPlan(Generic[_Member]):
+    """Reads several organizations, each by its own plan.
+
+    Organizations from which nothing was requested come first: most have one page, and are done with
+    it. The oldest of those that have more gets all the requests that are left, so that its plan can
+    read windows in parallel; the others get one each. So only one of them holds more than a page.
+
+    The main thread alone calls `next_page`, which opens organizations.
+
+    Args:
+        groups: the organizations.
+        concurrency: requests in flight at most.
+    """
+
+    def __init__(self, groups: Iterable[Group[_Member]], *, concurrency: int) -> None:
+        self._groups = deque(groups)
+        self._concurrency = concurrency
+        self._new: list[_Member] = []
+        self._open: list[_Member] = []
+        self._opened: list[_Member] = []
+        self._ended: list[_Member] = []
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every page of every organization was taken."""
+        return not (self._groups or self._new or self._open or self._opened or self._ended)
+
+    def next_request(self, most_in_flight: int) -> MemberRequest[_Member] | None:
+        """The next request to send, None if none should be sent now.
+
+        Args:
+            most_in_flight: as of `Plan.next_request`, for all organizations together.
+        """
+        active = [member for member in self._open if not member.is_held]
+        in_flight = sum(member.plan.in_flight for member in active)
+        ready = sum(member.plan.ready_pages for member in active)
+        spare = min(most_in_flight - ready, self._concurrency) - in_flight
+        if spare <= 0:
+            return None
+        for member in self._new:
+            if not member.is_held:
+                self._new.remove(member)
+                self._open.append(member)
+                return self._requested(member, 1)
+        is_first = True
+        for member in active:
+            load = member.plan.in_flight + member.plan.ready_pages
+            found = self._requested(member, load + spare if is_first else 1)
+            if found is not None:
+                return found
+            is_first = False
+        return None
+
+    def accept(self, request: MemberRequest[_Member], page: Page) -> None:
+        """Take in the page that was requested."""
+        request.member.plan.accept(request.request, page)
+
+    def fail(self, request: MemberRequest[_Member], error: Exception) -> None:
+        """Take in what came instead of a page."""
+        request.member.plan.fail(request.request, error)
+
+    def next_page(self) -> News[_Member] | None:
+        """A page of any organization, or its start or end; None if there is no news."""
+        self._open_more()
+        if self._opened:
+            return News(self._opened.pop(0), Stage.OPENED)
+        if self._ended:
+            member = self._ended.pop(0)
+            return News(member, Stage.ENDED, error=member.error)
+        for member in self._open:
+            try:
+                page = member.plan.next_page()
+            except Exception as error:  # noqa: BLE001 - it ends this organization alone
+                self._open.remove(member)
+                return News(member, Stage.ENDED, error=error)
+            if page is not None:
+                return News(member, Stage.PAGE, page)
+            if member.plan.is_done:
+                self._open.remove(member)
+                return News(member, Stage.ENDED)
+        return None
+
+    def _open_more(self) -> None:
+        """Open organizations ahead of the requests for them, one of each group in turn."""
+        for _ in range(len(self._groups)):
+            waiting = sum(not member.is_held for member in self._new)
+            most_open = MOST_OPEN * self._concurrency
+            if waiting >= self._concurrency or len(self._new) + len(self._open) >= most_open:
+                return
+            self._open_one()
+
+    def _open_one(self) -> None:
+        group = self._groups.popleft()
+        member = None if group.is_held else group.open_next()
+        if member is not None:
+            self._opened.append(member)
+            (self._new if member.has_requests else self._ended).append(member)
+        if member is not None or group.is_held:
+            self._groups.append(group)
+
+    def _requested(self, member: _Member, most: int) -> MemberRequest[_Member] | None:
+        request = member.plan.next_request(most)
+        return None if request is None else MemberRequest(member, request)

@@ -1,0 +1,93 @@
+"""What all requests have in common: a session for each thread, proxies, certificates."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from requests import PreparedRequest, Response, Session, exceptions
+from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError
+
+from tap_audit_events.service.proxies import check_proxy
+
+
+class _Connection(threading.local):
+    """What each thread has for itself: a session, and whether it has carried a request."""
+
+    session: Session | None = None
+    is_used = False
+
+
+class Transport:
+    """Sends requests to one service; safe to use from several threads.
+
+    Args:
+        base_url: URL of the service.
+        new_session: makes a session for a thread.
+
+    Raises:
+        RefusedError: the environment names a proxy that cannot be used.
+    """
+
+    def __init__(self, base_url: str, new_session: Callable[[], Session]) -> None:
+        self._url = f"{base_url}/v1/organizations"
+        self._new_session = new_session
+        self._connection = _Connection()
+        # Proxies and certificate bundles, read from the environment once.
+        self._options: dict[str, Any] = dict(
+            new_session().merge_environment_settings(self._url, {}, True, None, None)
+        )
+        if base_url.startswith("http://"):  # only to loopback: no proxy may see the token
+            self._options["proxies"] = {}
+        check_proxy(self._url, self._options["proxies"], os.environ)
+
+    @property
+    def session(self) -> Session:
+        """This thread's session."""
+        connection = self._connection
+        if connection.session is None:
+            connection.session = self._new_session()
+        return connection.session
+
+    def send(self, request: PreparedRequest, *, timeout_seconds: float) -> tuple[Response, bool]:
+        """The start of a response, and whether the request was sent twice.
+
+        A connection that the service closed while it was idle is replaced once, at once: that is
+        no failure, and costs no retry.
+
+        Args:
+            request: is for this service.
+            timeout_seconds: to wait for a connection, and for each further part of the response.
+        """
+        connection = self._connection
+        was_used, connection.is_used = connection.is_used, False
+        is_resent = False
+        try:
+            response = self._send_once(request, timeout_seconds)
+        except exceptions.ConnectionError as error:
+            if not was_used or not _was_closed(error):
+                raise
+            is_resent = True
+            self.session.close()
+            response = self._send_once(request, timeout_seconds)
+        connection.is_used = True
+        return response, is_resent
+
+    def _send_once(self, request: PreparedRequest, timeout_seconds: float) -> Response:
+        """Send it past `Session.send`, which follows redirects, keeps cookies and costs time."""
+        adapter = self.session.get_adapter(self._url)
+        return adapter.send(request, timeout=(timeout_seconds, timeout_seconds), **self._options)
+
+
+def _was_closed(error: exceptions.ConnectionError) -> bool:
+    """Whether a connection broke; that none could be made is something else."""
+    causes = map(_unwrapped, error.args)
+    return any(isinstance(cause, ProtocolError | ConnectionError) for cause in causes)
+
+
+def _unwrapped(error: object) -> object:
+    """What urllib3 wrapped: it blames the proxy if a connection through one breaks."""
+    reason = error.reason if isinstance(error, MaxRetryError) else error
+    return reason.original_error if isinstance(reason, ProxyError) else reason

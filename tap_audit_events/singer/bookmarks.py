@@ -1,0 +1,95 @@
+"""The bookmark of each organization in the stream's part of a Singer state."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Final
+
+from tap_audit_events.events.stream_names import ORGANIZATION_KEY
+from tap_audit_events.extraction.run_state import unusable
+from tap_audit_events.singer.state import has_time, organization_of
+
+_PARTITIONS: Final = "partitions"
+_BOOKMARK: Final = frozenset(
+    {
+        "replication_key",
+        "replication_key_value",
+        "occurredAt",
+        "watermark",
+        "coverage",
+        "progress_markers",
+    }
+)
+
+
+class Bookmarks:
+    """Finds and keeps the bookmarks of the organizations of a run.
+
+    One organization has its bookmark at the top; several have it in Singer's ``partitions``. A
+    bookmark that was written the other way is found too, and what belongs to organizations that are
+    not read stays as it is.
+
+    Args:
+        stream_state: the stream's part of the state; it is changed.
+        organization_ids: those of the run.
+        is_fleet: whether they are in partitions.
+
+    Raises:
+        SettingsError: the bookmark at the top belongs to one of several organizations, and does not
+            say to which.
+    """
+
+    def __init__(
+        self, stream_state: dict[str, Any], organization_ids: Collection[str], *, is_fleet: bool
+    ) -> None:
+        self._state = stream_state
+        self._is_fleet = is_fleet
+        self._partitions: dict[str, dict[str, Any]] = {
+            str(each["context"].get(ORGANIZATION_KEY)).lower(): each
+            for each in stream_state.get(_PARTITIONS, ())
+        }
+        if is_fleet:
+            self._move_into_partition(organization_ids)
+
+    def of(self, organization_id: str) -> dict[str, Any]:
+        """The bookmark of an organization, empty if it has none."""
+        partition = self._partitions.get(organization_id.lower())
+        if partition is not None and (self._is_fleet or not has_time(self._state)):
+            return partition
+        return {} if self._is_fleet else self._state
+
+    def keep(self, organization_id: str, bookmark: dict[str, Any]) -> None:
+        """Put a bookmark into the state, for the STATE that is written next."""
+        if not bookmark:
+            return
+        if not self._is_fleet:
+            self.of(organization_id).update(bookmark)
+            return
+        partition = self._partitions.get(organization_id.lower())
+        if partition is None:
+            partition = self._added(organization_id)
+        partition.update(bookmark)
+
+    def _added(self, organization_id: str) -> dict[str, Any]:
+        partition: dict[str, Any] = {"context": {ORGANIZATION_KEY: organization_id}}
+        self._partitions[organization_id.lower()] = partition
+        self._state.setdefault(_PARTITIONS, []).append(partition)
+        return partition
+
+    def _move_into_partition(self, organization_ids: Collection[str]) -> None:
+        """Take over the bookmark of runs that read one organization."""
+        bookmark = {name: each for name, each in self._state.items() if name in _BOOKMARK}
+        if not has_time(bookmark):
+            return
+        owner = organization_of(bookmark)
+        if owner is None and len(organization_ids) == 1:
+            (owner,) = organization_ids
+        if owner is None:
+            raise unusable(
+                "it does not say to which of the organizations it belongs: put it into partitions,"
+                ' next to "context": {"organization_id": "…"}'
+            )
+        for name in bookmark:
+            del self._state[name]
+        if owner.lower() not in self._partitions:
+            self._added(owner).update(bookmark)

@@ -1,0 +1,125 @@
+"""The stream ``audit_events_coverage``: evidence of what was read, written next to the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from singer_sdk import Tap
+
+from tap_audit_events.events.coverage_schema import COVERAGE_SCHEMA
+from tap_audit_events.events.instants import EARLIEST, instant_of
+from tap_audit_events.events.stream_names import COVERAGE_STREAM, ORGANIZATION_KEY
+from tap_audit_events.extraction.coverage import Coverage, start_of_chain
+from tap_audit_events.extraction.run_state import unusable
+from tap_audit_events.organization_run import OrganizationRun
+from tap_audit_events.singer.sdk_stream import ExactStream
+
+_COVERAGE: Final = "coverage"
+
+
+class CoverageStream(ExactStream):
+    """One record for each organization and run, off by default.
+
+    The stream of events writes its records, each as soon as all events that it covers are written.
+
+    Args:
+        tap: the tap.
+        now: the time.
+    """
+
+    selected_by_default = False
+
+    def __init__(self, tap: Tap, *, now: Callable[[], datetime]) -> None:
+        super().__init__(tap, schema=COVERAGE_SCHEMA, name=COVERAGE_STREAM, now=now)
+        self.primary_keys = (ORGANIZATION_KEY, "covered_until")
+        self.replication_key = "covered_until"
+        self._has_schema = False
+
+    @property
+    def is_sorted(self) -> bool:
+        """An organization's records are written in ascending order."""
+        return True
+
+    def get_records(self, context: object) -> Iterator[dict[str, Any]]:
+        """No records: they were written with the events."""
+        del context
+        return iter(())
+
+    def begin(self, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
+        """Begin to count what an organization's run delivers, from where the chain ends.
+
+        Args:
+            run: the run, before its first page.
+            bookmark: the organization's bookmark in the state.
+        """
+        if run.window is None:
+            return
+        types = run.settings.action_types
+        coverage = _read(bookmark, run.settings.organization_id)
+        start, watermark = run.window.start, run.delivery.watermark
+        if coverage is None or not (coverage.has_types(types) and _continues(coverage, run)):
+            coverage = start_of_chain(watermark.bookmark, start, types)
+        run.delivery.coverage = coverage
+
+    def write(self, run: OrganizationRun, complete: Callable[[], None]) -> None:
+        """Write the record of a run that was read to its end, if it covers anything new.
+
+        Args:
+            run: the run.
+            complete: passes all events that were written on to the target.
+        """
+        coverage, window = run.delivery.coverage, run.window
+        if coverage is None or window is None or window.end <= coverage.covered_from:
+            return
+        complete()
+        if not self._has_schema:
+            self._has_schema = True
+            self._write_schema_message()
+        read_at = instant_of(self._now())
+        record = coverage.record(run.settings.organization_id, window.end, read_at)
+        self._write_record_message(record)
+        run.delivery.coverage = coverage.following(window.end)
+
+
+def coverage_entry(run: OrganizationRun) -> dict[str, Any]:
+    """What an organization's bookmark keeps of its chain, empty if nothing is counted.
+
+    It is a list, because tools that merge states replace a list as a whole.
+    """
+    coverage = run.delivery.coverage
+    if coverage is None:
+        return {}
+    scope = {ORGANIZATION_KEY: run.settings.organization_id}
+    return {_COVERAGE: [coverage.to_json() | scope]}
+
+
+def _continues(coverage: Coverage, run: OrganizationRun) -> bool:
+    """Whether all that follows the end of the chain was read by earlier runs, or is read now."""
+    start = run.window.start if run.window else None
+    watermark = run.delivery.watermark
+    read_until = max(coverage.covered_from, watermark.bookmark or EARLIEST)
+    read_from = watermark.covered_from or EARLIEST
+    return (start is None or start <= read_until) and read_from <= coverage.covered_from
+
+
+def _read(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:
+    """The chain in a bookmark, None if there is none for the organization.
+
+    Raises:
+        SettingsError: it cannot be read.
+    """
+    match bookmark.get(_COVERAGE):
+        case [{"organization_id": str(theirs)} as value] if (
+            theirs.lower() == organization_id.lower()
+        ):
+            return _parsed(value)
+    return None
+
+
+def _parsed(value: Mapping[str, Any]) -> Coverage:
+    try:
+        return Coverage.from_json(value)
+    except ValueError as error:
+        raise unusable(str(error)) from None

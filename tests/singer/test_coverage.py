@@ -1,0 +1,136 @@
+"""The stream of coverage records: a chain without gaps, true after faults and kills."""
+
+import json
+from typing import Any
+
+from tap_audit_events.extraction.coverage import digest_number
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+from tests.conftest import Sync
+from tests.running import Run
+
+STREAM = "audit_events_coverage"
+DAY = "2024-05-06"
+START = "0001-01-01T00:00:00Z"
+
+
+def events(first: int, end: int) -> list[dict[str, Any]]:
+    return [an_event(id=f"{n:03}", at=f"{DAY}T08:{n:02}:00Z") for n in range(first, end)]
+
+
+def a_catalog(sync: Sync) -> dict[str, Any]:
+    """A catalog that selects both streams."""
+    catalog: dict[str, Any] = json.loads(sync("--discover").raise_for_exit_code().stdout)
+    for stream in catalog["streams"]:
+        (root,) = [each for each in stream["metadata"] if not each["breadcrumb"]]
+        root["metadata"]["selected"] = True
+    return catalog
+
+
+def of_stream(done: Run, stream: str) -> list[dict[str, Any]]:
+    records = [each for each in done.messages if each["type"] == "RECORD"]
+    return [each["record"] for each in records if each["stream"] == stream]
+
+
+def test_it_is_off_by_default(service: Service, sync: Sync) -> None:
+    """Nobody who does not ask for it gets a second table."""
+    service.add(events(0, 3))
+    done = sync().raise_for_exit_code()
+    assert {each.get("stream") for each in done.messages} <= {"audit_events", None}
+
+
+def test_records_form_a_chain(service: Service, sync: Sync) -> None:
+    """Each begins where the last one ends, also after a run that finds nothing."""
+    service.add(events(0, 10))
+    catalog = a_catalog(sync)
+
+    def run_until(hour: int, state: object) -> tuple[dict[str, Any], dict[str, Any]]:
+        done = sync(
+            catalog=catalog, state=state, page_size=4, end_date=f"{DAY}T{hour:02}:00:00Z"
+        ).raise_for_exit_code()
+        (record,) = of_stream(done, STREAM)
+        return record, done.state
+
+    one, state = run_until(9, None)
+    assert (one["covered_from"], one["covered_until"]) == (START, f"{DAY}T09:00:00Z")
+    assert (one["events"], one["late_events"]) == (10, 0)
+    assert (one["first_event_at"], one["last_event_at"]) == (f"{DAY}T08:00:00Z", f"{DAY}T08:09:00Z")
+    assert one["previous_digest"] is None
+    late = an_event(id="late", at=f"{DAY}T08:08:30Z")
+    service.add([late, an_event(id="new", at=f"{DAY}T09:30:00Z")])
+    two, state = run_until(10, state)
+    assert (two["covered_from"], two["covered_until"]) == (f"{DAY}T09:00:00Z", f"{DAY}T10:00:00Z")
+    assert (two["events"], two["late_events"]) == (2, 1)
+    assert two["previous_digest"] == one["digest"]
+    three, _ = run_until(11, state)
+    assert three["covered_from"] == f"{DAY}T10:00:00Z"
+    assert (three["events"], three["digest"], three["first_event_at"]) == (0, "0" * 64, None)
+    assert three["previous_digest"] == two["digest"]
+
+
+def test_a_run_that_fails_leaves_no_record(service: Service, sync: Sync) -> None:
+    """The next one's record covers what both delivered, each event once."""
+    service.add(events(0, 30))
+    service.add_faults([Fault(kind="status", code=403, when="3")])
+    catalog = a_catalog(sync)
+    failed = sync(catalog=catalog, page_size=5, concurrency=1)
+    assert failed.exit_code == 1
+    assert of_stream(failed, STREAM) == []
+    assert len(of_stream(failed, "audit_events")) == 10
+    done = sync(catalog=catalog, state=failed.state).raise_for_exit_code()
+    (record,) = of_stream(done, STREAM)
+    assert record["covered_from"] == START
+    assert record["events"] == 30
+    delivered = [*of_stream(failed, "audit_events"), *of_stream(done, "audit_events")]
+    numbers = [digest_number(each["id"], as_sent(each)) for each in delivered]
+    assert record["digest"] == f"{sum(numbers) % 2**256:064x}"
+
+
+def as_sent(event: dict[str, Any]) -> bytes:
+    """The bytes in which the sandbox sends an event."""
+    return json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def test_a_chain_that_is_enabled_later_starts_at_the_bookmark(service: Service, sync: Sync) -> None:
+    """What earlier runs delivered is in no digest."""
+    service.add(events(0, 5))
+    before = sync().raise_for_exit_code()
+    service.add(events(5, 7))
+    done = sync(catalog=a_catalog(sync), state=before.state).raise_for_exit_code()
+    (record,) = of_stream(done, STREAM)
+    assert record["covered_from"] == f"{DAY}T08:04:00Z"
+    assert (record["events"], record["late_events"]) == (2, 0)
+
+
+def test_a_later_start_date_leaves_a_gap_that_shows(service: Service, sync: Sync) -> None:
+    """The chain goes on after the gap, and says so."""
+    service.add(events(0, 5))
+    catalog = a_catalog(sync)
+    first = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code()
+    later = sync(
+        catalog=catalog, state=first.state, start_date="2024-06-01T00:00:00Z"
+    ).raise_for_exit_code()
+    (one,), (two,) = of_stream(first, STREAM), of_stream(later, STREAM)
+    assert one["covered_until"] == f"{DAY}T09:00:00Z"
+    assert two["covered_from"] == "2024-06-01T00:00:00Z"
+
+
+def test_nothing_new_is_covered_twice(service: Service, sync: Sync) -> None:
+    """A second run up to the same end_date writes no record."""
+    service.add(events(0, 5))
+    catalog, end = a_catalog(sync), f"{DAY}T09:00:00Z"
+    first = sync(catalog=catalog, end_date=end).raise_for_exit_code()
+    second = sync(catalog=catalog, end_date=end, state=first.state).raise_for_exit_code()
+    assert len(of_stream(first, STREAM)) == 1
+    assert of_stream(second, STREAM) == []
+
+
+def test_its_schema_stands_before_its_first_record(service: Service, sync: Sync) -> None:
+    """And its record behind every event that it covers."""
+    service.add(events(0, 5))
+    done = sync(catalog=a_catalog(sync), page_size=2).raise_for_exit_code()
+    kinds = [(each["type"], each.get("stream")) for each in done.messages]
+    record = kinds.index(("RECORD", STREAM))
+    assert kinds.index(("SCHEMA", STREAM)) < record
+    assert ("RECORD", "audit_events") not in kinds[record:]
+    assert kinds[-1][0] == "STATE"

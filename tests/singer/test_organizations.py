@@ -1,0 +1,254 @@
+"""Several organizations in one run: side by side, each with its own bookmark and its own end."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service, serve
+from tap_audit_events.sandbox.several import SeveralServices
+from tests.builders import an_event
+from tests.running import Run, run
+
+SHARED = "acme_pat_for-all-organizations"
+
+
+def an_id(number: int) -> str:
+    return f"{number:08x}-0000-4000-8000-000000000000"
+
+
+def a_service(number: int, events: int, **options: Any) -> Service:
+    """An organization; the ids of its events are those of every other organization too."""
+    service = Service(organization_id=an_id(number), **{"access_token": SHARED, **options})
+    service.add(
+        an_event(id=f"e{n:04}", at=f"2024-05-06T08:{n // 60:02}:{n % 60:02}Z")
+        for n in range(events)
+    )
+    return service
+
+
+class Fleet:
+    """Services behind one server, and the settings that reach them."""
+
+    def __init__(self, services: list[Service]) -> None:
+        self.services = services
+        self.several = SeveralServices(services)
+        self.base_url = ""
+
+    @contextmanager
+    def served(self) -> Iterator["Fleet"]:
+        with serve(self.several) as server:
+            self.base_url = server.base_url
+            yield self
+        assert self.several.violations == []
+
+    def run(
+        self, *arguments: str, state: object = None, catalog: object = None, **more: Any
+    ) -> Run:
+        items = [{"organization_id": each.organization_id} for each in self.services]
+        settings = {"base_url": self.base_url, "access_token": SHARED, "organizations": items}
+        return run(settings | more, *arguments, state=state, catalog=catalog)
+
+
+def keys(done: Run) -> list[tuple[str, str]]:
+    return [(record["organization_id"], record["id"]) for record in done.records]
+
+
+def partitions(done: Run) -> dict[str, dict[str, Any]]:
+    each = done.state["bookmarks"]["audit_events"]["partitions"]
+    return {one["context"]["organization_id"]: one for one in each}
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize("selected", [True, False])
+def test_each_organization_is_read_whole_and_in_order(selected: bool, concurrency: int) -> None:
+    """In both lanes; the key is the organization and the id."""
+    counts = [0, 1, 25, 95, 0, 10]
+    with Fleet([a_service(n, count) for n, count in enumerate(counts)]).served() as fleet:
+        maps = {} if selected else {"stream_maps": {"audit_events": {"actor": "__NULL__"}}}
+        done = fleet.run(page_size=10, concurrency=concurrency, **maps).raise_for_exit_code()
+        again = fleet.run(state=done.state, page_size=10).raise_for_exit_code()
+    for number, count in enumerate(counts):
+        ids = [key[1] for key in keys(done) if key[0] == an_id(number)]
+        assert ids == [f"e{n:04}" for n in range(count)]
+    assert len(done.records) == sum(counts)
+    assert again.records == []
+    (schema,) = [each for each in done.messages if each["type"] == "SCHEMA"]
+    assert schema["key_properties"] == ["organization_id", "id"]
+    assert set(partitions(done)) == {an_id(n) for n, count in enumerate(counts) if count}
+
+
+def test_a_quiet_fleet_costs_a_request_each_and_few_lines() -> None:
+    """And one large organization among them has its windows read in parallel."""
+    services = [a_service(n, 0) for n in range(40)]
+    with Fleet(services).served() as fleet:
+        done = fleet.run(concurrency=8).raise_for_exit_code()
+        assert len(fleet.several.requests) == 40
+    assert [line for line in done.log.splitlines() if " | INFO " in line and "Done" in line]
+    assert len(done.log.splitlines()) < 12
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        ("status:code=401@*", "AE-401"),
+        ("status:code=403@*", "AE-403"),
+        ("status:code=404@*", "AE-404"),
+        ("same-cursor@2", "AE-CURSOR-REPEATED"),
+        ("body:text=%7B%7D@*", "AE-ENVELOPE"),
+    ],
+)
+def test_one_organization_fails_alone(fault: str, code: str) -> None:
+    """The others are read to their end, and the last line names it with its code."""
+    services = [a_service(n, 30) for n in range(4)]
+    services[1].add_faults([fault])
+    with Fleet(services).served() as fleet:
+        done = fleet.run(page_size=10)
+        services[1].add_faults([])
+    assert done.exit_code == 1
+    for number in (0, 2, 3):
+        assert [key[1] for key in keys(done) if key[0] == an_id(number)] == [
+            f"e{n:04}" for n in range(30)
+        ]
+    assert done.errors[-1].startswith(f"{code}: {an_id(1)}: ")
+    assert done.errors[0].startswith("AE-ORGANIZATIONS: ")
+    assert "1 of 4" in done.errors[0]
+
+
+def test_a_failed_organization_resumes_where_it_was() -> None:
+    """What was read of it is not read again."""
+    services = [a_service(n, 30) for n in range(3)]
+    services[1].add_faults([Fault(kind="status", code=403, when="3")])
+    with Fleet(services).served() as fleet:
+        done = fleet.run(page_size=10, concurrency=1)
+        again = fleet.run(state=done.state, page_size=10).raise_for_exit_code()
+    assert done.exit_code == 1
+    assert sorted(keys(done) + keys(again)) == sorted(
+        (an_id(number), f"e{n:04}") for number in range(3) for n in range(30)
+    )
+    assert {key[0] for key in keys(again)} == {an_id(1)}
+
+
+def test_a_state_of_one_organization_is_taken_over_and_given_back() -> None:
+    """From one to several and back: nothing is repeated, and the others keep their bookmarks."""
+    services = [a_service(n, 20) for n in range(3)]
+    with Fleet(services).served() as fleet:
+        alone = {"organizations": None, "organization_id": an_id(1)}
+        first = fleet.run(**alone).raise_for_exit_code()
+        several = fleet.run(state=first.state).raise_for_exit_code()
+        services[1].add([an_event(id="new", at="2024-05-06T09:00:00Z")])
+        back = fleet.run(state=several.state, **alone).raise_for_exit_code()
+        fewer = fleet.run(
+            state=back.state, organizations=[{"organization_id": an_id(2)}]
+        ).raise_for_exit_code()
+    assert len(first.records) == 20
+    assert {key[0] for key in keys(several)} == {an_id(0), an_id(2)}
+    assert "replication_key_value" not in several.state["bookmarks"]["audit_events"]
+    assert back.ids == ["new"]
+    assert fewer.records == []
+    assert set(partitions(fewer)) == {an_id(n) for n in range(3)}
+    assert partitions(fewer)[an_id(1)]["replication_key_value"] == "2024-05-06T09:00:00Z"
+
+
+def test_a_bookmark_without_an_organization_is_refused() -> None:
+    """It may belong to any of them."""
+    with Fleet([a_service(n, 1) for n in range(2)]).served() as fleet:
+        state = {"bookmarks": {"audit_events": {"replication_key_value": "2024-05-06T08:00:00Z"}}}
+        done = fleet.run(state=state)
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith("AE-STATE: ")
+    assert "does not say to which of the organizations it belongs" in line
+
+
+def test_each_organization_may_have_its_own_token() -> None:
+    """From a setting, from a file, or the one for all; none is ever shown."""
+    tokens = ["acme_pat_own-token-of-one", SHARED]
+    services = [a_service(n, 5, access_token=token) for n, token in enumerate(tokens)]
+    with Fleet(services).served() as fleet:
+        items = [
+            {"organization_id": an_id(0), "access_token": tokens[0]},
+            {"organization_id": an_id(1)},
+        ]
+        done = fleet.run(organizations=items).raise_for_exit_code()
+        wrong = fleet.run(organizations=[items[1], {**items[0], "access_token": "acme_pat_wrong"}])
+    assert len(done.records) == 10
+    assert wrong.exit_code == 1
+    assert wrong.errors[-1].startswith(f"AE-401: {an_id(0)}: ")
+    done.check_discreet(tokens)
+    wrong.check_discreet([*tokens, "acme_pat_wrong"])
+
+
+def test_from_the_environment_it_is_json() -> None:
+    """As a platform sets it."""
+    with Fleet([a_service(n, 3) for n in range(2)]).served() as fleet:
+        items = [{"organization_id": an_id(n)} for n in range(2)]
+        environment = {
+            "TAP_AUDIT_EVENTS_BASE_URL": fleet.base_url,
+            "TAP_AUDIT_EVENTS_ACCESS_TOKEN": SHARED,
+            "TAP_AUDIT_EVENTS_ORGANIZATIONS": json.dumps(items),
+        }
+        done = run(None, "--config=ENV", environment=environment).raise_for_exit_code()
+    assert len(done.records) == 6
+
+
+def test_a_token_that_is_limited_does_not_hold_up_others() -> None:
+    """429 with a long wait for one token: the organizations of the other are read meanwhile."""
+    slow = [a_service(n, 5, access_token="acme_pat_limited") for n in range(6)]
+    fast = [a_service(n, 5) for n in range(6, 12)]
+    for each in slow:
+        each.add_faults([Fault(kind="status", code=429, retry_after="2", when="1")])
+    with Fleet([*slow, *fast]).served() as fleet:
+        items = [
+            {"organization_id": e.organization_id, "access_token": e.access_token}
+            for e in fleet.services
+        ]
+        done = fleet.run(organizations=items, concurrency=2).raise_for_exit_code()
+        first_retry = min(each.requests[1].seconds for each in slow if len(each.requests) > 1)
+        last_of_others = max(each.requests[-1].seconds for each in fast)
+    assert len(done.records) == 60
+    assert last_of_others < first_retry
+
+
+BAD = [
+    ([], "organizations must be a list of objects"),
+    ("x", "organizations must be a list of objects"),
+    ([1], "organizations[0] must be an object"),
+    ([{}], "organizations[0].organization_id is missing"),
+    ([{"organization_id": "x"}], "organizations[0].organization_id is not a UUID"),
+    ([{"organization_id": an_id(1)}] * 2, "organizations[1].organization_id 00000001"),
+    ([{"organization_id": an_id(1), "name": 1}], "organizations[0].'name' is not known"),
+    (
+        [{"organization_id": an_id(1), "access_token": "a b"}],
+        "organizations[0].access_token must be one word",
+    ),
+    (
+        [{"organization_id": an_id(1), "access_token": "a", "access_token_file": "b"}],
+        "organizations[0].access_token and .access_token_file are both set",
+    ),
+]
+
+
+@pytest.mark.parametrize(("value", "problem"), BAD)
+def test_a_wrong_setting_is_named(value: object, problem: str) -> None:
+    """With its position in the list."""
+    settings = {"base_url": "https://api.example.com", "access_token": SHARED}
+    done = run(settings | {"organizations": value})
+    assert done.exit_code == 1
+    assert done.errors[0].startswith(f"AE-SETTINGS: {problem}")
+
+
+def test_one_or_several_but_not_both() -> None:
+    """Nor an organization without any token."""
+    settings = {
+        "base_url": "https://api.example.com",
+        "organizations": [{"organization_id": an_id(1)}],
+    }
+    both = run(settings | {"organization_id": an_id(1), "access_token": SHARED})
+    assert both.errors == [
+        "AE-SETTINGS: organization_id and organizations are both set: set only one of them"
+    ]
+    none = run(settings)
+    assert none.errors[0].startswith("AE-SETTINGS: organizations[0] has no access_token")
