@@ -47,7 +47,9 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(f"(<!-- made: {name} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
-TOKEN_SETTINGS = {"access_token": "one of the two", "access_token_file": "one of the two"}
+ALTERNATIVES = dict.fromkeys(
+    ("organization_id", "organizations", "access_token", "access_token_file"), "one of the two"
+)
 
 
 def record() -> str:
@@ -71,7 +73,7 @@ def settings_table() -> str:
         if "title" not in schema or name.startswith(("stream_map", "faker", "flattening")):
             continue
         kind = schema["type"][0] + (", secret" if schema.get("secret") else "")
-        required = "yes" if name in SETTINGS_SCHEMA["required"] else TOKEN_SETTINGS.get(name, "")
+        required = "yes" if name in SETTINGS_SCHEMA["required"] else ALTERNATIVES.get(name, "")
         default = json.dumps(schema["default"]) if "default" in schema else ""
         if name == "user_agent":
             default = "the tap's name and version"
