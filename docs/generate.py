@@ -29,6 +29,7 @@ from tap_audit_events.singer.state import to_bookmark
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
+PICTURE = PROJECT / "docs" / "charts" / "demo.svg"
 DELIVERY = PROJECT / "docs" / "delivery.md"
 ERRORS = PROJECT / "docs" / "errors.md"
 
@@ -143,6 +144,8 @@ def main() -> None:
     command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
     demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     text = with_part(README.read_text(), "demo", demo_output(demo.stdout))
+    drawn = PROJECT / "demo" / "output" / "events.svg"
+    PICTURE.write_text(drawn.read_text(encoding="utf-8"), encoding="utf-8")
     text = with_part(text, "record", record())
     README.write_text(with_part(text, "settings", settings_table()))
     text = with_part(ERRORS.read_text(), "line", error_line())
