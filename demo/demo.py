@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from picture import picture
 
 from tap_audit_events.sandbox import Service, generate, serve
 
@@ -20,6 +21,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 OUTPUT = PROJECT / "demo" / "output"
 DATABASE = OUTPUT / "warehouse.duckdb"
 LOG = OUTPUT / "meltano.log"
+PICTURE = OUTPUT / "events.svg"
 LINES_OF_A_FAILURE = 20
 COMMAND = ("meltano", "run", "tap-audit-events", "target-duckdb")
 
@@ -30,6 +32,9 @@ BY_ACTION_TYPE_AND_DAY = """
         WHERE occurredat > (SELECT max(occurredat)::date - INTERVAL 4 DAY FROM audit_events)
           AND (action->>'type') IN ('file_download', 'user_invite', 'user_sign_in')
     ) ON day USING count(*) GROUP BY action_type ORDER BY action_type
+"""
+BY_DAY_AND_ACTION_TYPE = """
+    SELECT occurredat::date, action->>'type', count(*) FROM audit_events GROUP BY ALL
 """
 NEWEST = """
     SELECT occurredat, action->>'type', coalesce(actor->>'name', actor->>'type')
@@ -62,6 +67,7 @@ def main() -> None:
         show_newest()
         check(arrived(loaded_before), ids(second), "this run", "are new")
         check(arrived(), ids(first + second), "the file", "the service holds")
+    draw()
     say_what_is_left()
 
 
@@ -142,11 +148,17 @@ def check(found: list[str], expected: list[str], where: str, what: str) -> None:
         sys.exit(f"   These differ: {len(missing)} events are missing, {surplus} are too many.")
 
 
+def draw() -> None:
+    """Draw the events of the loaded table."""
+    PICTURE.write_text(picture(query(BY_DAY_AND_ACTION_TYPE)), encoding="utf-8")
+
+
 def say_what_is_left() -> None:
     file = DATABASE.relative_to(PROJECT)
     say("Each event is there, once. The file stays, to be looked into:")
     look = f"import duckdb; c = duckdb.connect('{file}'); print(c.sql('FROM audit_events'))"
     print(f'   $ .venv/bin/python -c "{look}"')
+    print(f"   Events a day and action type, as a picture: {PICTURE.relative_to(PROJECT)}")
     if not os.environ.get("VERBOSE"):
         print(f"   Meltano's log: {LOG.relative_to(PROJECT)} (make demo VERBOSE=1 shows it)")
 

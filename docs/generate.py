@@ -29,6 +29,7 @@ from tap_audit_events.singer.state import to_bookmark
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
+PICTURE = PROJECT / "docs" / "charts" / "demo.svg"
 DELIVERY = PROJECT / "docs" / "delivery.md"
 ERRORS = PROJECT / "docs" / "errors.md"
 
@@ -47,7 +48,9 @@ def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(f"(<!-- made: {name} -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
-TOKEN_SETTINGS = {"access_token": "one of the two", "access_token_file": "one of the two"}
+ALTERNATIVES = dict.fromkeys(
+    ("organization_id", "organizations", "access_token", "access_token_file"), "one of the two"
+)
 
 
 def record() -> str:
@@ -71,7 +74,7 @@ def settings_table() -> str:
         if "title" not in schema or name.startswith(("stream_map", "faker", "flattening")):
             continue
         kind = schema["type"][0] + (", secret" if schema.get("secret") else "")
-        required = "yes" if name in SETTINGS_SCHEMA["required"] else TOKEN_SETTINGS.get(name, "")
+        required = "yes" if name in SETTINGS_SCHEMA["required"] else ALTERNATIVES.get(name, "")
         default = json.dumps(schema["default"]) if "default" in schema else ""
         if name == "user_agent":
             default = "the tap's name and version"
@@ -141,6 +144,8 @@ def main() -> None:
     command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
     demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
     text = with_part(README.read_text(), "demo", demo_output(demo.stdout))
+    drawn = PROJECT / "demo" / "output" / "events.svg"
+    PICTURE.write_text(drawn.read_text(encoding="utf-8"), encoding="utf-8")
     text = with_part(text, "record", record())
     README.write_text(with_part(text, "settings", settings_table()))
     text = with_part(ERRORS.read_text(), "line", error_line())

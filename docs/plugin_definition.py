@@ -30,6 +30,7 @@ HEADER = """\
 PLACEHOLDERS = {
     "base_url": "https://api.example.com",
     "organization_id": "00000000-0000-4000-8000-000000000000",
+    "organizations": '[{"organization_id": "00000000-0000-4000-8000-000000000000"}]',
     "access_token": "acme_pat_...",
     "access_token_file": "/run/secrets/audit-events-token",
     "start_date": "2024-01-01T00:00:00Z",
@@ -57,8 +58,9 @@ def definition() -> dict[str, Any]:
         "executable": NAME,
         "capabilities": sorted(about["capabilities"]),
         "settings_group_validation": [
-            [*required, "access_token"],
-            [*required, "access_token_file"],
+            [*required, "organization_id", "access_token"],
+            [*required, "organization_id", "access_token_file"],
+            [*required, "organizations"],
         ],
         "settings": [
             _setting(name, schema)

@@ -75,6 +75,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
             },
             "required": ["organization_id"],
         },
+        secret=True,
         title="Organizations",
         description="Several organizations, read side by side in one run. Each record then has a"
         " property organization_id, and the state a bookmark for each organization. An item has an"

@@ -9,6 +9,7 @@ the SDK.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -44,7 +45,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.errors.redaction import register_secret
-from tap_audit_events.events.stream_names import STREAM
+from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.command_line import with_one_line_errors
 
@@ -80,6 +81,7 @@ class TapAuditEvents(Tap):
         from tap_audit_events.singer.messages import MessageWriter
 
         redact_logs()
+        self.logger.addFilter(_is_news)
         self.runtime = runtime or Runtime()
         super().__init__(*args, **{"message_writer": MessageWriter(), **kwargs})
 
@@ -231,6 +233,12 @@ class TapAuditEvents(Tap):
             cls.logger.warning("The catalog does not select %s: nothing is read", STREAM)
         tap.sync_all()
         tap.runtime.stop.check()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a line says more than that a stream which is off by default is off."""
+    is_skipped = str(record.msg).startswith("Skipping deselected stream")
+    return not (is_skipped and record.args == (COVERAGE_STREAM,))
 
 
 def _path(error: ValidationError) -> str:

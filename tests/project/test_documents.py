@@ -103,6 +103,9 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
     )
     module = generate_module()
     assert shape(module.demo_output(demo.stdout)) == shape(module.part(README, "demo"))
+    picture = (PROJECT / "demo" / "output" / "events.svg").read_text(encoding="utf-8")
+    bars = re.findall(r"<title>\d{4}-\d\d-\d\d: ([\d,]+) ", picture)
+    assert sum(int(count.replace(",", "")) for count in bars) == 20_137
 
 
 @pytest.mark.meltano

@@ -117,4 +117,4 @@ def test_the_sample_configuration_is_the_least_that_loads_everything() -> None:
     read_settings(config)
 
     assert settings_warnings(config, SETTINGS_SCHEMA["properties"]) == []
-    assert list(config) == [*SETTINGS_SCHEMA["required"], "access_token"]
+    assert list(config) == [*SETTINGS_SCHEMA["required"], "organization_id", "access_token"]

@@ -21,7 +21,7 @@ KINDS = {
     "string": "base_url organization_id access_token access_token_file user_agent"
     " flattening_separator",
     "date_iso8601": "start_date end_date",
-    "array": "action_types",
+    "array": "organizations action_types",
     "integer": "page_size concurrency lookback_seconds request_timeout_seconds max_retries"
     " max_response_megabytes flattening_max_depth flattening_max_key_length",
     "options": "details_format",
@@ -67,9 +67,10 @@ def test_each_setting_has_the_kind_that_meltano_can_pass_on() -> None:
     assert [option["value"] for option in choice] == ["object", "string"]
 
 
-def test_the_token_alone_is_hidden() -> None:
+def test_what_holds_a_token_is_hidden() -> None:
     """In what Meltano lists and logs."""
-    assert [each["name"] for each in SETTINGS if each.get("sensitive")] == ["access_token"]
+    hidden = [each["name"] for each in SETTINGS if each.get("sensitive")]
+    assert hidden == ["organizations", "access_token"]
 
 
 def test_the_definition_has_exactly_the_taps_capabilities() -> None:
@@ -77,12 +78,13 @@ def test_the_definition_has_exactly_the_taps_capabilities() -> None:
 
 
 def test_the_definition_requires_what_the_tap_requires() -> None:
-    """And the token, by value or by file."""
+    """And an organization with its token, by value or by file; or several, with theirs."""
     required = set(about()["settings"]["required"])
 
     assert [set(group) - required for group in EXTRACTOR["settings_group_validation"]] == [
-        {"access_token"},
-        {"access_token_file"},
+        {"organization_id", "access_token"},
+        {"organization_id", "access_token_file"},
+        {"organizations"},
     ]
     assert all(required < set(group) for group in EXTRACTOR["settings_group_validation"])
 

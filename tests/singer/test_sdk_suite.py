@@ -1,6 +1,7 @@
 """The SDK's own standard tests of a tap, on a sandbox with every field filled."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from singer_sdk.testing import SuiteConfig, get_tap_test_class
@@ -27,9 +28,19 @@ def _served() -> Iterator[None]:
         yield
 
 
+def _catalog() -> dict[str, Any]:
+    """Both streams, selected."""
+    catalog = TapAuditEvents(config=_CONFIG, parse_env_config=False).catalog_dict
+    for stream in catalog["streams"]:
+        (root,) = [each for each in stream["metadata"] if not each["breadcrumb"]]
+        root["metadata"]["selected"] = True
+    return dict(catalog)
+
+
 TestTapAuditEvents = get_tap_test_class(
     TapAuditEvents,
     config=_CONFIG,
+    catalog=_catalog(),
     suite_config=SuiteConfig(max_records_limit=None),
     parse_env_config=False,
 )
