@@ -88,7 +88,7 @@ class DuckDB(Database):
         return str(self.folder / "events.duckdb")
 
     def query(self, sql: str) -> list[Any]:
-        return [json.loads(line) for line in self._run(sql).splitlines()]
+        return [json.loads(line) for line in self._run(sql).split("\n")[:-1]]
 
     def execute(self, sql: str) -> None:
         self._run(sql)
