@@ -92,6 +92,7 @@ class Reader:
                     self.delivery.finish()
         finally:
             self.limiter.close()
+            client.close()
 
     def _tell_restarts(self) -> None:
         while self.plan.restarted:

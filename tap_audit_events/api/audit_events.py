@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -92,15 +92,15 @@ class AuditEvents:
         start: datetime | str | None = None,
         end: datetime | str | None = None,
         state: Mapping[str, Any] | None = None,
-    ) -> Iterator[EventPage]:
+    ) -> Generator[EventPage, None, None]:
         """Read the events of a range, a page at a time.
 
         Store each page's `EventPage.state` with its events. The next call with the last state
         continues there: it brings events that are new or became visible late, and none again. A
         page without new events is left out: if there is none, the stored state stays as it is.
 
-        Close the iterator to end early (``contextlib.closing``); its threads end with the responses
-        that they wait for. Only one thread at a time may advance it. In asyncio, use
+        Close the iterator to end early (``contextlib.closing``); this ends its connections and
+        threads. Only one thread at a time may advance it. In asyncio, use
         ``asyncio.to_thread(next, pages, None)``.
 
         Args:

@@ -21,8 +21,9 @@ from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.body import LARGEST_ERROR_BYTES, read_body, read_start
+from tap_audit_events.service.connection import abort
 from tap_audit_events.service.proxies import check_proxy
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
 from tap_audit_events.service.responses import NETWORK_ERRORS, network_error, status_error
 from tap_audit_events.service.retries import Retries
 
@@ -73,6 +74,9 @@ class Client:
         self._limiter = limiter
         self._logger = logger
         self._connection = _Connection()
+        self._sessions: list[Session] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
         self._authenticator = AccessTokenAuthenticator(
             token=settings.access_token,
             base_url=settings.base_url,
@@ -101,6 +105,13 @@ class Client:
                 if page is not None:
                     return page
 
+    def close(self) -> None:
+        """End every request that waits for its response, with `ClosedError`."""
+        with self._lock:
+            self._is_closed = True
+            for session in self._sessions:
+                abort(session)
+
     def _attempt(self, window: Window, cursor: str | None, retries: Retries) -> Page | None:
         """The page; None, after a wait, if the request should be sent again."""
         with self._limiter.permit() as permit:
@@ -109,6 +120,8 @@ class Client:
                 if page.malformed is not None:
                     page.malformed.window = str(window)
             except RetryableError as error:
+                if self._is_closed:
+                    raise ClosedError from None
                 seconds = retries.seconds_before_next(error)
                 if error.code == "AE-429":
                     self._limiter.rate_limited(permit, seconds)
@@ -161,7 +174,7 @@ class Client:
         try:
             response = self._send_once(request)
         except exceptions.ConnectionError as error:
-            if not was_used or not _was_closed(error):
+            if not was_used or self._is_closed or not _was_closed(error):
                 raise
             self._logger.debug("An idle connection was closed: the request is sent on a new one")
             self._session().close()
@@ -179,6 +192,10 @@ class Client:
         connection = self._connection
         if connection.session is None:
             connection.session = self._new_session()
+            with self._lock:
+                self._sessions.append(connection.session)
+                if self._is_closed:
+                    abort(connection.session)
         return connection.session
 
     def _request(self, window: Window, cursor: str | None) -> PreparedRequest:

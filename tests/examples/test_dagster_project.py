@@ -23,7 +23,6 @@ END = datetime(2026, 1, 31, tzinfo=UTC)
 COUNTS = {"research": 4000, "sales": 2500}
 OTHER_ID = "0b9e8a54-3a0c-4a52-8f4e-5d1f0c2b7a66"
 HANGS_SECONDS = 600.0
-STARTED = 60
 
 Make = Callable[..., Instance]
 
@@ -71,7 +70,7 @@ def test_a_backfill_with_a_killed_partition(
         reached.set()
         return True
 
-    services["sales"].add_faults([Fault("hang", "1", seconds=HANGS_SECONDS, only=is_killed)])
+    services["sales"].add_faults([Fault(kind="hang", when="1", seconds=HANGS_SECONDS, only=is_killed)])
     instance.drive("wait", "0")  # sets up the databases of the instance
     with ExitStack() as stack:
         backfills = [
@@ -161,11 +160,11 @@ def test_a_day_is_exported_again_in_place(services: dict[str, Service], instance
 @pytest.mark.parametrize(
     ("fault", "retried", "code"),
     [
-        ("status:code=503@*", True, "AE-5XX"),
-        ("status:code=429,retry-after=3600@*", True, "AE-429"),
+        ("status:code=503@*", True, "AE-500"),
+        ("status:code=429,retry-after=3600@*", True, "AE-RETRY-AFTER"),
         ("status:code=403@*", False, "AE-403"),
         ("status:code=401@*", False, "AE-401"),
-        ("body:text=%5B%5D@*", False, "AE-"),
+        ("body:text=%5B%5D@*", False, "AE-ENVELOPE"),
     ],
 )
 def test_errors_become_retries_or_failures(

@@ -100,7 +100,7 @@ def is_second_page_of_second_package(request: ReceivedRequest) -> bool:
 
 def test_a_failure_costs_one_package(loads: Loads, disposition: str) -> None:
     """The packages before it are loaded, with the state that covers them and no more."""
-    refused = Fault("status", "1", code=403, only=is_second_page_of_second_package)
+    refused = Fault(kind="status", when="1", code=403, only=is_second_page_of_second_package)
     loads.service.add_faults([refused])
     assert loads.run("--most-events", "1000").returncode == 1
     check_each_once(loads, 1000)

@@ -35,4 +35,6 @@ def errors_for_dagster(retry_number: int, first_seconds: float) -> Iterator[None
         seconds = max(seconds, error.retry_after_seconds or 0)
         raise dg.RetryRequested(MOST_RETRIES, min(seconds, LONGEST_SECONDS)) from error
     except AuditEventsError as error:
+        if error.code == "AE-RETRY-AFTER":  # the service requests more than fifteen minutes
+            raise dg.RetryRequested(MOST_RETRIES, LONGEST_SECONDS) from error
         raise dg.Failure(str(error), allow_retries=False) from error
