@@ -45,7 +45,9 @@ def error(organizations: Sequence[str]) -> list[Any]:
     found = []
     for organization in organizations:
         where = ORGANIZATIONS[organization]
-        log = AuditEvents(**vars(where), access_token=os.environ["TAP_AUDIT_EVENTS_ACCESS_TOKEN"], max_retries=0)
+        log = AuditEvents(
+            **vars(where), access_token=os.environ["TAP_AUDIT_EVENTS_ACCESS_TOKEN"], max_retries=1
+        )
         try:
             with errors_for_dagster(0, 30):
                 list(log.pages())

@@ -36,9 +36,7 @@ def services() -> dict[str, Service]:
 @pytest.fixture
 def instance(services: dict[str, Service], tmp_path: Path) -> Iterator[Instance]:
     with ExitStack() as stack:
-        servers = {
-            name: stack.enter_context(serve(service)) for name, service in services.items()
-        }
+        servers = {name: stack.enter_context(serve(service)) for name, service in services.items()}
         urls = {name: server.base_url for name, server in servers.items()}
         yield Instance(tmp_path, services, urls, FIRST_DAY.isoformat())
     for service in services.values():
@@ -70,7 +68,9 @@ def test_a_backfill_with_a_killed_partition(
         reached.set()
         return True
 
-    services["sales"].add_faults([Fault(kind="hang", when="1", seconds=HANGS_SECONDS, only=is_killed)])
+    services["sales"].add_faults(
+        [Fault(kind="hang", when="1", seconds=HANGS_SECONDS, only=is_killed)]
+    )
     instance.drive("wait", "0")  # sets up the databases of the instance
     with ExitStack() as stack:
         backfills = [
@@ -135,7 +135,9 @@ def test_days_neither_overlap_nor_leave_a_gap(
     """Whatever the precision of a time: each event is in the file of its own day."""
     service = services["research"]
     service.add([an_event(f"event-{n}", at) for n, at in enumerate(BOUNDS)])
-    found = json.loads(instance.run(SCRIPT, "materialize", *(f"{day}|research" for day in DAYS[:3])))
+    found = json.loads(
+        instance.run(SCRIPT, "materialize", *(f"{day}|research" for day in DAYS[:3]))
+    )
     assert [run["success"] for run in found] == [True] * 3
     for number, day in enumerate(DAYS[:3]):
         expected = [f"event-{n}" for n, each in enumerate(BOUNDS.values()) if each == number]

@@ -153,7 +153,7 @@ def test_a_load_that_fails(loads: Loads, disposition: str) -> None:
 
 
 def test_merge_survives_a_kill_after_the_commit(loads: Loads) -> None:
-    """dlt loads the package again, and `merge` replaces the same events."""
+    """Dlt loads the package again, and `merge` replaces the same events."""
     loads.disposition = "merge"
     assert loads.succeed() == FIRST
     add_more(loads)

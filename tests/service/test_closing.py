@@ -90,7 +90,9 @@ def closed_while(client: ClientOfService, reached: threading.Event, requests: in
         (Reached.on_used_connection, 2),
     ],
 )
-def test_a_hung_request_ends_at_once(script: Callable[[Reached, Peer], None], requests: int) -> None:
+def test_a_hung_request_ends_at_once(
+    script: Callable[[Reached, Peer], None], requests: int
+) -> None:
     """Without a retry, and without a line in the log."""
     reached = Reached()
 
