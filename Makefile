@@ -13,6 +13,8 @@ REPETITIONS ?= 5
 # What `make test-loaders` installs, each in an environment of its own: requirements/NAME.txt.
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
+# What `make test-integrations` needs.
+INTEGRATIONS := dlt dagster loader-postgres-server
 BENCH_LOADER := meltanolabs-target-postgres postgres-server
 
 # An installed uv is used if it runs; otherwise the pinned one, in its own folder.
@@ -34,7 +36,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
@@ -43,16 +45,19 @@ demo: .venv/.installed .meltano/.installed ## Run sandbox -> tap -> Meltano -> D
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python demo/demo.py
 
 test: .venv/.installed .meltano/.installed ## Run the test suite, except the tests that repeat for confidence
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not loaders" $(PYTEST_ARGS)
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not loaders and not integrations" $(PYTEST_ARGS)
 
 test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "long and not loaders" $(PYTEST_ARGS)
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "long and not loaders and not integrations" $(PYTEST_ARGS)
 
 test-loaders: .venv/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
 	@rm -rf .tools/loader-findings
 	@LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders $(PYTEST_ARGS)
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
+
+test-integrations: .venv/.installed $(INTEGRATIONS:%=.tools/%/.installed) ## Run real clients of other kinds: dlt, Dagster
+	@.venv/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
@@ -92,7 +97,7 @@ test-matrix: $(UV_READY) ## Run the tests, except Meltano's, on every supported 
 	@for version in $(MATRIX); do \
 	  echo "== Python $$version"; \
 	  $(MAKE) --no-print-directory .tools/py$$version/.installed || exit 1; \
-	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders" || exit 1; \
+	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders and not integrations" || exit 1; \
 	done
 
 audit: .tools/audit/.installed .tools/bench/.installed ## Check for known vulnerabilities, licences that are not allowed, and secrets
@@ -116,6 +121,8 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --group bench pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
+	$(COMPILE) --output-file requirements/dlt.txt --extra arrow pyproject.toml requirements/dlt.in >/dev/null
+	$(COMPILE) --output-file requirements/dagster.txt --extra arrow pyproject.toml requirements/dagster.in >/dev/null
 	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
 	$(COMPILE) --output-file requirements/mutate.txt --extra sandbox --group test pyproject.toml requirements/mutate.in >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
@@ -152,7 +159,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 
 # Each environment is created again for another Python, and updated if its pins change.
 .venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
-.tools/bench-dlt/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/mutate/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+.tools/bench-dlt/pyvenv.cfg .tools/dlt/pyvenv.cfg .tools/dagster/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/mutate/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
 
@@ -203,6 +210,17 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@rm -rf .tools/loader-$*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" .tools/loader-$*
 	@$(SYNC) --python .tools/loader-$*/bin/python requirements/$*.txt
+	@touch $@
+
+# Real clients of other kinds. The package itself is imported from this folder.
+.tools/dlt/.installed: .tools/dlt/pyvenv.cfg requirements/dlt.txt
+	@echo "Setting up dlt in .tools/dlt"
+	@$(SYNC) --python .tools/dlt/bin/python requirements/dlt.txt
+	@touch $@
+
+.tools/dagster/.installed: .tools/dagster/pyvenv.cfg requirements/dagster.txt
+	@echo "Setting up Dagster in .tools/dagster"
+	@$(SYNC) --python .tools/dagster/bin/python requirements/dagster.txt
 	@touch $@
 
 .tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from tap_audit_events import AuditEventsError
-from tap_audit_events.errors.exceptions import RetryableError
+from tap_audit_events import AuditEventsError, RetryableError
 
 MOST_RETRIES = 5
 LONGEST_SECONDS = 3600.0
