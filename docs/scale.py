@@ -98,8 +98,10 @@ class Load:
 def table(given: Assumptions | None = None) -> str:
     """The table, a row for each number of organizations."""
     rows = [
-        "| organizations | events a day | requests a day | requests/s | read a day"
-        " | stored a year | pods at a time | token owners |",
+        (
+            "| organizations | events a day | requests a day | requests/s | read a day"
+            " | stored a year | pods at a time | token owners |"
+        ),
         "|---|---|---|---|---|---|---|---|",
     ]
     for organizations in (10, 1_000, 10_000):

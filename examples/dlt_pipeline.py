@@ -8,12 +8,12 @@
     export DESTINATION__DUCKDB__CREDENTIALS=events.duckdb
     python dlt_pipeline.py --destination duckdb --write-disposition merge
 
-Instead of the first three variables, `.dlt/config.toml` and `.dlt/secrets.toml` can have them in the
-section `sources.audit_events`. Run it again for new events. If a run fails or is killed, run it again.
+Instead of the first three variables, `.dlt/config.toml` and `.dlt/secrets.toml` can have the
+settings, in the section `sources.audit_events`. Run it again for new events, and after a run that failed.
 
 Each event arrives once with either disposition, with one exception: if the process is killed while
-dlt loads, after the database has committed and before dlt has noted it, dlt loads that package again.
-`merge` replaces the same events then; `append` adds them twice.
+dlt loads, after the database has committed and before dlt has noted it, dlt loads the package
+again. `merge` replaces the same events then; `append` adds them twice.
 """
 
 import argparse
@@ -55,8 +55,8 @@ def audit_events(
 def new_events(log: AuditEvents, most_events: int) -> Iterator[pa.Table]:
     """The new events, a table for each page.
 
-    dlt stores the state with the load package: both arrive, or neither. It is set before the page is
-    yielded, because dlt may end a resource at any yield, for example with `add_limit`.
+    dlt stores the state with the load package: both arrive, or neither. It is set before the page
+    is yielded, because dlt may end a resource at any yield, for example with `add_limit`.
     """
     state = dlt.current.resource_state(NAME)
     count = 0
@@ -72,7 +72,8 @@ def new_events(log: AuditEvents, most_events: int) -> Iterator[pa.Table]:
 def finish_interrupted_load(pipeline: dlt.Pipeline) -> None:
     """Load what a run that was killed has extracted, and continue with the state in it.
 
-    dlt saves its local state after the package: if the kill came in between, only the package has it.
+    dlt saves its local state after the package. If the kill came in between, only the package has
+    the new one.
     """
     pipeline.run()
     pipeline.sync_destination()
@@ -85,7 +86,7 @@ def load(pipeline: dlt.Pipeline, write_disposition: str, **settings: Any) -> int
     total = 0
     while True:
         pipeline.run(audit_events(**settings), write_disposition=write_disposition)
-        count = pipeline.last_trace.last_normalize_info.row_counts.get(NAME, 0)
+        count: int = pipeline.last_trace.last_normalize_info.row_counts.get(NAME, 0)
         total += count
         if count < most_events:
             return total

@@ -153,7 +153,7 @@ class _Adapter(HTTPAdapter):
 
 def _use_deadlines(manager: PoolManager, open_sockets: OpenSockets) -> None:
     """Replace the usual pools; a manager for SOCKS proxies keeps its own."""
-    replacements = {
+    replacements: dict[type, Any] = {
         HTTPConnectionPool: partial(_Pool, open_sockets=open_sockets),
         HTTPSConnectionPool: partial(_SecurePool, open_sockets=open_sockets),
     }

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events import AuditEvents, AuditEventsError, ServiceError, SettingsError
+from tap_audit_events import AuditEvents, AuditEventsError, EventPage, ServiceError, SettingsError
 from tap_audit_events.errors.exceptions import ContractError, RefusedError, RetryableError
 from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import events, first_pages, ids, stored
@@ -183,7 +183,7 @@ def test_a_state_that_is_none_of_ours_is_refused_by_the_call(
     state: dict[str, Any], service: Service, log: AuditEvents
 ) -> None:
     """Or belongs to another organization."""
-    with pytest.raises(SettingsError, match="^AE-STATE: "):
+    with pytest.raises(SettingsError, match=r"^AE-STATE: "):
         log.pages(state=state)
     assert service.requests == []
 
@@ -203,9 +203,10 @@ def test_an_error_comes_after_the_events_before_it(
     service.add(events(0, 100))
     service.add_faults([fault])
     log = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0)
-    pages = []
+    pages: list[EventPage] = []
     with pytest.raises(kind) as raised:
-        pages.extend(each for each in log.pages())
+        pages.extend(log.pages())
+    assert len(pages) == 2
     assert isinstance(raised.value, AuditEventsError)
     assert raised.value.code == code
     assert str(raised.value).startswith(f"{code}: ")
@@ -216,10 +217,8 @@ def test_an_error_leaves_the_states_before_it_good(service: Service, log: AuditE
     """The next run continues after the last page that came."""
     service.add(events(0, 100))
     service.add_faults([Fault(kind="status", when="4", code=403)])
-    found, state = [], None
+    pages: list[EventPage] = []
     with pytest.raises(RefusedError):
-        for page in log.pages():
-            found += ids([page])
-            state = page.state
-    assert 0 < len(found) < 100
-    assert found + ids(log.pages(state=state)) == expected(100)
+        pages.extend(log.pages())
+    assert 0 < len(ids(pages)) < 100
+    assert ids(pages) + ids(log.pages(state=pages[-1].state)) == expected(100)

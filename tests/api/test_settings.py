@@ -14,7 +14,7 @@ from tap_audit_events.sandbox import Service
 from tests.api.logs import events, ids
 from tests.builders import ORGANIZATION_ID
 
-VALID = {
+VALID: dict[str, Any] = {
     "base_url": "https://audit.example.com",
     "organization_id": ORGANIZATION_ID,
     "access_token": "acme_pat_0123456789",
@@ -74,7 +74,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 
 
 def test_an_argument_that_is_none_is_unset() -> None:
-    unset = dict.fromkeys(inspect.signature(AuditEvents).parameters)
+    unset: dict[str, Any] = dict.fromkeys(inspect.signature(AuditEvents).parameters)
     assert AuditEvents(**unset | VALID)._settings == AuditEvents(**VALID)._settings
 
 

@@ -42,7 +42,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @dataclass(frozen=True)
 class Kill:
-    """When a process is killed: at a call of a method of dlt, counted from 1, or after that call."""
+    """When a process is killed: at a call of a method of dlt, counted from 1, or after it."""
 
     module: str
     method: str
@@ -75,7 +75,7 @@ class Database(abc.ABC):
     def execute(self, sql: str) -> None: ...
 
     def ids(self) -> list[str]:
-        return [str(each) for each in self.query(f"SELECT to_json(id) FROM {TABLE} ORDER BY id")]
+        return [str(each) for each in self.query(f"SELECT to_json(id) FROM {TABLE} ORDER BY id")]  # noqa: S608 - a constant
 
 
 class DuckDB(Database):

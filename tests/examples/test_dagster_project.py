@@ -172,7 +172,7 @@ def test_a_day_is_exported_again_in_place(services: dict[str, Service], instance
 def test_errors_become_retries_or_failures(
     services: dict[str, Service], instance: Instance, fault: str, retried: bool, code: str
 ) -> None:
-    """By the kind of the error: one that may pass is retried, one that somebody has to fix is not."""
+    """An error that may pass is retried; one that somebody has to fix is not."""
     service = services["research"]
     service.add([an_event("event-1", "2026-01-01T08:00:00Z")])
     service.add_faults([fault])

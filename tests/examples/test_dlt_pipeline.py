@@ -81,7 +81,7 @@ def test_runs_follow_each_other(loads: Loads, disposition: str) -> None:
 
 
 def test_a_service_that_fails_in_the_middle(loads: Loads, disposition: str) -> None:
-    """In the first run and in a later one: nothing of the package is loaded, and the run says why."""
+    """In the first run and in a later one: nothing of the package is loaded."""
     for before, count in ((0, FIRST), (FIRST, SECOND)):
         requests = len(loads.service.requests)
         loads.service.add_faults([f"status:code=403@{requests + 2}"])
@@ -164,7 +164,7 @@ def test_merge_survives_a_kill_after_the_commit(loads: Loads) -> None:
 
 
 def test_texts_and_times_arrive_as_they_were_sent(loads: Loads, disposition: str) -> None:
-    """Quotes, line breaks, tabs, emoji, exact numbers, unknown fields; a time to the microsecond."""
+    """Quotes, line breaks, emoji, exact numbers, unknown fields; a time to the microsecond."""
     text = "quotes \" ' `, comma, \\ backslash, \t tab, \r\n lines, {braces}, 🦉, \u2028, NULL, \\N"
     hostile = an_event("🦉 '\"\\", "2026-01-15T11:59:58.123456789Z", entity={"name": text})
     raw = json.dumps(hostile).replace('"Research"', "0.10000000000000000000000000001", 1)
@@ -173,7 +173,7 @@ def test_texts_and_times_arrive_as_they_were_sent(loads: Loads, disposition: str
     assert loads.succeed() == FIRST + 2
     columns = "id, occurred_at_text, action_details, entity_name, other_fields"
     rows = loads.database.query(
-        f"SELECT to_json(r) FROM (SELECT {columns}, CAST(occurred_at AT TIME ZONE 'UTC' AS VARCHAR)"
+        f"SELECT to_json(r) FROM (SELECT {columns}, CAST(occurred_at AT TIME ZONE 'UTC' AS VARCHAR)"  # noqa: S608 - a constant
         f" AS at FROM {TABLE} WHERE occurred_at >= '2026-01-15T11:59:58Z') r"
     )
     by_id = {row["id"]: row for row in rows}
