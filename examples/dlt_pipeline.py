@@ -9,7 +9,8 @@
     python dlt_pipeline.py --destination duckdb --write-disposition merge
 
 Instead of the first three variables, `.dlt/config.toml` and `.dlt/secrets.toml` can have the
-settings, in the section `sources.audit_events`. Run it again for new events, and after a run that failed.
+settings, in the section `sources.audit_events`. Run it again for new events, and after a run that
+failed.
 
 Each event arrives once with either disposition, with one exception: if the process is killed while
 dlt loads, after the database has committed and before dlt has noted it, dlt loads the package
