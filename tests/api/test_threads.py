@@ -100,11 +100,11 @@ def test_asyncio(log: AuditEvents) -> None:
                 found += ids([page])
         return found
 
-    async def both() -> tuple[list[str], list[str]]:
-        return await asyncio.gather(read(), read())
+    async def both() -> list[list[str]]:
+        return list(await asyncio.gather(read(), read()))
 
     with ends_its_threads():
-        assert asyncio.run(both()) == (EXPECTED, EXPECTED)
+        assert asyncio.run(both()) == [EXPECTED, EXPECTED]
 
 
 INTERRUPTED = """
