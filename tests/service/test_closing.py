@@ -1,5 +1,6 @@
 """A client that is closed: its requests end at once, whatever they wait for."""
 
+import logging
 import ssl
 import threading
 from collections.abc import Callable
@@ -101,6 +102,7 @@ def test_a_hung_request_ends_at_once(
 
     with scripted_service(serve, keeps_open) as service:
         client = client_of(service, request_timeout_seconds=TIMEOUT_SECONDS, max_retries=8)
+        client.logger.setLevel(logging.DEBUG)  # also tells of a request that is sent again
         assert closed_while(client, reached.event, requests) == [ClosedError.__name__]
         assert client.logger.lines == []
         assert service.connections == 1
