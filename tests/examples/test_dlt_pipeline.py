@@ -13,7 +13,8 @@ import pytest
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
-from tests.examples.dlt_runs import TABLE, Database, DuckDB, Kill, Loads, Postgres
+from tests.examples.dlt_runs import SCRIPT, TABLE, Database, DuckDB, Kill, Loads, Postgres
+from tests.examples.environments import run_python
 from tests.loaders.postgres_server import postgres_server
 
 pytestmark = pytest.mark.integrations
@@ -210,3 +211,34 @@ def test_a_refused_token_is_not_shown(loads: Loads, tmp_path: Path) -> None:
     assert "AE-401" in failed.stderr
     assert wrong not in failed.stdout + failed.stderr
     assert loads.files_with(wrong) == []
+
+
+LIMITED = """
+import sys
+import dlt
+sys.path.insert(0, sys.argv[1])
+from dlt_pipeline import NAME, audit_events, environment_settings
+pipeline = dlt.pipeline(NAME, destination="duckdb", dataset_name=NAME)
+source = audit_events(**environment_settings()).add_limit(1)
+pipeline.run(source, write_disposition="append")
+"""
+
+
+def test_a_resource_that_dlt_ends_early(tmp_path: Path) -> None:
+    """With `add_limit`, the state covers the last page that was yielded."""
+    service = Service()
+    service.add_generated(FIRST, 10, 1, NOON)
+    with serve(service) as server:
+        loads = Loads(service, server.base_url, DuckDB(tmp_path), tmp_path)
+        for _ in range(2):
+            done = run_python(
+                "dlt",
+                ["-c", LIMITED, SCRIPT.parent],
+                folder=tmp_path,
+                environment=loads.environment,
+            )
+            assert done.returncode == 0, done.stderr
+        ids = loads.database.ids()
+        assert 1000 < len(ids) == len(set(ids)) < FIRST
+        assert loads.succeed() == FIRST - len(ids)
+        check_each_once(loads, FIRST)
