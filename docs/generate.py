@@ -1,8 +1,8 @@
 """Regenerates the generated parts of the documents: ``make docs``.
 
 Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, the table
-of settings, the errors, the size of a state. Tests compare the parts with the code. The definition
-of the Meltano plugin is generated as a whole.
+of settings, the errors, the size of a state, the Python API, the sizing. Tests compare the parts
+with the code. The definition of the Meltano plugin is generated as a whole.
 """
 
 import json
@@ -15,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import plugin_definition
+import python_reference
+import scale
 from singer_sdk.singerlib import StateMessage
 
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
@@ -32,6 +34,8 @@ README = PROJECT / "README.md"
 PICTURE = PROJECT / "docs" / "charts" / "demo.svg"
 DELIVERY = PROJECT / "docs" / "delivery.md"
 ERRORS = PROJECT / "docs" / "errors.md"
+PYTHON = PROJECT / "docs" / "python.md"
+SCALE = PROJECT / "docs" / "scale.md"
 
 
 def part(text: str, name: str) -> str:
@@ -133,6 +137,16 @@ def state_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def python_api() -> str:
+    """The reference of the Python API."""
+    return python_reference.reference()
+
+
+def sizing() -> str:
+    """What some numbers of organizations need."""
+    return scale.table()
+
+
 def demo_output(printed: str) -> str:
     """The output of the demo."""
     return "```text\n" + "\n".join(map(str.rstrip, printed.strip("\n").split("\n"))) + "\n```\n"
@@ -151,6 +165,8 @@ def main() -> None:
     text = with_part(ERRORS.read_text(), "line", error_line())
     ERRORS.write_text(with_part(text, "errors", error_sections()))
     DELIVERY.write_text(with_part(DELIVERY.read_text(), "state", state_table()))
+    PYTHON.write_text(with_part(PYTHON.read_text(), "reference", python_api()))
+    SCALE.write_text(with_part(SCALE.read_text(), "sizing", sizing()))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -99,15 +99,15 @@ class AuditEvents:
         start: datetime | str | None = None,
         end: datetime | str | None = None,
         state: Mapping[str, Any] | None = None,
-    ) -> Iterator[EventPage]:
+    ) -> Generator[EventPage, None, None]:
         """Read the events of a range, a page at a time.
 
         Store each page's `EventPage.state` with its events. The next call with the last state
         continues there: it brings events that are new or became visible late, and none again. A
         page without new events is left out: if there is none, the stored state stays as it is.
 
-        Close the iterator to end early (``contextlib.closing``); its threads end with the responses
-        that they wait for. Only one thread at a time may advance it. In asyncio, use
+        Close the iterator to end early (``contextlib.closing``); this ends its connections and
+        threads. Only one thread at a time may advance it. In asyncio, use
         ``asyncio.to_thread(next, pages, None)``.
 
         Args:
@@ -198,7 +198,9 @@ def _instant(name: str, value: datetime | str) -> Instant:
         raise SettingsError([f"{name} {error}"]) from None
 
 
-def _pages(settings: Settings, states: RunStates, runtime: Runtime) -> Iterator[EventPage]:
+def _pages(
+    settings: Settings, states: RunStates, runtime: Runtime
+) -> Generator[EventPage, None, None]:
     def watermark_of(each: Settings, logger: Logger) -> Watermark:
         state = states.of(each.organization_id)
         return resume(each, state, runtime=runtime, logger=logger)

@@ -35,6 +35,7 @@ class AuditEventsError(Exception):
         context: what is known beyond the catalogue; it follows the summary.
 
     Attributes:
+        code: as in the catalogue, for example ``AE-429``.
         exit_code: exit code of the process that this error ends.
     """
 
