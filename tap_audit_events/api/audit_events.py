@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -76,12 +76,21 @@ class AuditEvents:
         if isinstance(action_types, tuple):
             given["action_types"] = list(action_types)
         self._settings = checked_settings(given)
+        self._new_runtime: Callable[[], Runtime] = Runtime
 
     @classmethod
-    def of_settings(cls, settings: Settings) -> AuditEvents:
-        """An object for settings that were read and checked before."""
+    def of_settings(
+        cls, settings: Settings, new_runtime: Callable[[], Runtime] = Runtime
+    ) -> AuditEvents:
+        """An object for settings that were read and checked before.
+
+        Args:
+            settings: what to read, and how.
+            new_runtime: makes what surrounds a run, for a program that stops its runs at a signal.
+        """
         made = cls.__new__(cls)
         made._settings = settings  # noqa: SLF001 - its own
+        made._new_runtime = new_runtime  # noqa: SLF001 - its own
         return made
 
     def __repr__(self) -> str:
@@ -92,7 +101,7 @@ class AuditEvents:
         start: datetime | str | None = None,
         end: datetime | str | None = None,
         state: Mapping[str, Any] | None = None,
-    ) -> Iterator[EventPage]:
+    ) -> Generator[EventPage, None, None]:
         """Read the events of a range, a page at a time.
 
         Store each page's `EventPage.state` with its events. The next call with the last state
@@ -116,7 +125,7 @@ class AuditEvents:
                 events before it. The states of the pages before remain good.
         """
         settings = self._settings_for(start, end)
-        runtime = Runtime()
+        runtime = self._new_runtime()
         watermark = resume(settings, state or {}, runtime=runtime, logger=_logger)
         return _pages(settings, watermark, runtime)
 
