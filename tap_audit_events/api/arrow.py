@@ -113,6 +113,7 @@ class _Event(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel
 
 
 _decode_event = msgspec.json.Decoder(_Event).decode
+_decode_events = msgspec.json.Decoder(list[_Event]).decode
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _PATHS: Final = frozenset(COLUMNS.values())
 _PARTS: Final = frozenset(path[0] for path in COLUMNS.values() if len(path) > 1)
@@ -125,14 +126,7 @@ def record_batch(texts: Sequence[JsonText], instants: Sequence[Instant]) -> pa.R
         texts: the events' JSON texts, as of `Page.texts`.
         instants: their times.
     """
-    events: list[_Event] = []
-    others: list[str | None] = [None] * len(texts)
-    for position, text in enumerate(texts):
-        try:
-            events.append(_decode_event(text))
-        except msgspec.ValidationError:
-            event, others[position] = _with_other_fields(text)
-            events.append(event)
+    events, others = _decoded(texts)
     columns = _columns_of(events) | {
         _OCCURRED_AT: [instant[:_MICROSECONDS] for instant in instants],
         _OTHER_FIELDS: others,
@@ -148,6 +142,23 @@ def record_batch(texts: Sequence[JsonText], instants: Sequence[Instant]) -> pa.R
 def reader_of(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
     """A reader of record batches, each of which it takes when it is read."""
     return pa.RecordBatchReader.from_batches(SCHEMA, batches)
+
+
+def _decoded(texts: Sequence[JsonText]) -> tuple[list[_Event], list[str | None]]:
+    """The events, and of each what has no column, as JSON."""
+    others: list[str | None] = [None] * len(texts)
+    try:
+        return _decode_events(b"[%b]" % b",".join(texts)), others  # fastest, and the usual case
+    except msgspec.ValidationError:
+        pass
+    events = []
+    for position, text in enumerate(texts):
+        try:
+            events.append(_decode_event(text))
+        except msgspec.ValidationError:
+            event, others[position] = _with_other_fields(text)
+            events.append(event)
+    return events, others
 
 
 def _columns_of(events: Sequence[_Event]) -> dict[str, list[Any]]:

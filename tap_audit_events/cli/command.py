@@ -138,7 +138,7 @@ requests, --follow waits and says so on stderr."""
     help="With --follow, look for new events so often.",
 )
 @common_options
-def tail(follow: bool, lines: int, interval: float, common: Common) -> None:  # noqa: FBT001 - click's
+def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
     """Print the newest events, and those that follow."""
     from tap_audit_events.cli.tail import run_tail
 

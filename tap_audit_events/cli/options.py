@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tap_audit_events.cli.process import LOGGER_NAME
+from tap_audit_events.cli.process import LOGGER_NAME, exit_code_of
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.extraction.shutdown import Stop
 
@@ -139,7 +140,10 @@ def common_options(command: Callable[..., None]) -> Callable[..., None]:
         *, config_files: Sequence[str], start: str, end: str, quiet: bool, **more: Any
     ) -> None:
         stop: Stop = click.get_current_context().find_object(Stop) or Stop()
-        command(**more, common=Common(config_files, start, end, quiet, stop))
+        try:
+            command(**more, common=Common(config_files, start, end, quiet, stop))
+        except BrokenPipeError as error:  # click would make it exit code 1
+            sys.exit(exit_code_of(error))
 
     for option in reversed(_OPTIONS):
         with_common = option(with_common)

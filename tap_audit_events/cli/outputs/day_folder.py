@@ -16,10 +16,11 @@ from tap_audit_events.cli.outputs.durable import (
     rename_all,
     sync_folder,
     temporary,
+    unusable,
 )
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.exceptions import sanitize
 
 
 class NewFolder:
@@ -36,17 +37,7 @@ class NewFolder:
 
     def begin(self) -> Mapping[str, Any]:
         with output_errors(self._path):
-            if self._path.exists() and (_contents(self._path) or self._path.is_mount()):
-                raise SettingsError(
-                    [
-                        f"The folder {sanitize(str(self._path))} is not empty: give --state FILE to"
-                        " add what is new, or give another folder"
-                        if _contents(self._path)
-                        else f"{sanitize(str(self._path))} is a mount point, which cannot be"
-                        " replaced as a whole: give a folder in it, or --state FILE"
-                    ],
-                    "AE-EXPORT",
-                )
+            _check_is_replaceable(self._path)
             shutil.rmtree(self._new_path, ignore_errors=True)
         return {}
 
@@ -127,6 +118,22 @@ class GrowingFolder:
     def _begun(self) -> DayFiles:
         assert self._files is not None, "begin comes first"  # noqa: S101 - a defect
         return self._files
+
+
+def _check_is_replaceable(folder: Path) -> None:
+    name = sanitize(str(folder))
+    if folder.exists() and not folder.is_dir():
+        raise unusable(f"{name} exists, but is not a folder")
+    if folder.exists() and _contents(folder):
+        raise unusable(
+            f"The folder {name} is not empty: give --state FILE to add what is new, or give"
+            " another folder"
+        )
+    if folder.is_mount():
+        raise unusable(
+            f"{name} is a mount point, which cannot be replaced as a whole: give a folder in it,"
+            " or --state FILE"
+        )
 
 
 def _contents(folder: Path) -> list[str]:

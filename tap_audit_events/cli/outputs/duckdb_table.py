@@ -29,12 +29,12 @@ except ImportError:
 TABLE: Final = "audit_events"
 STATE_TABLE: Final = "audit_events_state"
 
-MOST_ROWS: Final = 50_000
-MOST_BYTES: Final = 32_000_000
+MOST_ROWS: Final = 10_000
+MOST_BYTES: Final = 8_000_000
 """Of Arrow data that one statement inserts: it is kept in memory until then."""
 
-MEMORY_LIMIT: Final = "128MB"
-THREADS: Final = 2
+MEMORY_LIMIT: Final = "64MB"
+THREADS: Final = 1
 
 _COLUMNS: Final = ", ".join(
     f"{field.name} {'TIMESTAMPTZ' if pa.types.is_timestamp(field.type) else 'VARCHAR'}"
@@ -144,9 +144,8 @@ class DuckDBTable:
             return
         connection = self._connected()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ({_COLUMNS})")
-        connection.register("new_events", pa.Table.from_batches(self._batches, SCHEMA))
-        connection.execute(f"INSERT INTO {TABLE} BY NAME SELECT * FROM new_events")  # noqa: S608 - constants
-        connection.unregister("new_events")
+        # Not `register`: what is registered stays in memory until the transaction ends.
+        connection.from_arrow(pa.Table.from_batches(self._batches, SCHEMA)).insert_into(TABLE)
         self._batches.clear()
         self._rows = self._bytes = 0
 

@@ -11,7 +11,12 @@ from typing import IO, Any, TypeAlias
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, sanitize
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OutputError,
+    SettingsError,
+    sanitize,
+)
 
 Rename: TypeAlias = tuple[Path, Path]
 """A file that is complete, and the place where it belongs."""
@@ -77,3 +82,8 @@ def output_errors(path: Path) -> Iterator[None]:
     except Exception as error:
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         raise OutputError(f"{sanitize(str(path))}: {sanitize(reason)}", "AE-EXPORT") from error
+
+
+def unusable(problem: str) -> SettingsError:
+    """The error for an output that is not used as asked, because that would lose something."""
+    return SettingsError([problem], "AE-EXPORT")

@@ -9,9 +9,10 @@ from logging import Logger
 from pathlib import Path
 from typing import Final
 
+from tap_audit_events.cli.outputs.durable import unusable
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.exceptions import sanitize
 
 FORMATS: Final = {
     ".parquet": "one Parquet file",
@@ -35,10 +36,7 @@ def format_of(text: str) -> str:
         if text.endswith(suffix) and len(Path(text).name) > len(suffix):
             return suffix
     known = ", ".join(f"{suffix} ({meaning})" for suffix, meaning in FORMATS.items())
-    raise SettingsError(
-        [f"--to {sanitize(text)} has no known format: let it end with one of {known}"],
-        "AE-EXPORT",
-    )
+    raise unusable(f"--to {sanitize(text)} has no known format: let it end with one of {known}")
 
 
 def open_output(format_: str, path: Path, state_file: StateFile | None, logger: Logger) -> Output:

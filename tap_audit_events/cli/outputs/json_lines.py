@@ -22,7 +22,7 @@ class JsonLinesWriter:
     Args:
         path: the new file.
         old: the old file.
-        compressed: whether the file is compressed with gzip; new lines become a member of their own.
+        compressed: whether the file is compressed with gzip; new lines are a member of their own.
     """
 
     def __init__(self, path: Path, old: Path | None, *, compressed: bool) -> None:

@@ -27,13 +27,9 @@ def locked(path: Path) -> Iterator[None]:
         descriptor = _acquire(lock)
     try:
         if descriptor is None:
-            raise SettingsError(
-                [
-                    f"Another run is writing to {sanitize(str(path))}: wait until it has ended, or"
-                    " end it"
-                ],
-                "AE-BUSY",
-            )
+            name = sanitize(str(path))
+            problem = f"Another run is writing to {name}: wait until it has ended, or end it"
+            raise SettingsError([problem], "AE-BUSY")
         yield
     finally:
         if descriptor is not None:

@@ -34,7 +34,7 @@ class Output(Protocol):
         """Make everything visible that was written.
 
         Args:
-            state: what covers exactly these events and the earlier ones; None if there was no event.
+            state: what covers these events and the earlier ones; None if there was no event.
 
         Raises:
             OutputError: that is not possible.

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.durable import sync
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.cli.outputs.durable import sync, unusable
+from tap_audit_events.errors.exceptions import sanitize
 
 MOST_ROWS: Final = 100_000
 MOST_BYTES: Final = 32_000_000
@@ -73,12 +73,9 @@ class ParquetWriter:
     def _copy(self, old: Path) -> None:
         with pq.ParquetFile(old) as source:
             if not source.schema_arrow.equals(SCHEMA):
-                raise SettingsError(
-                    [
-                        f"{sanitize(str(old))} has other columns than this version writes: move it"
-                        " away, and export into a new file"
-                    ],
-                    "AE-EXPORT",
+                raise unusable(
+                    f"{sanitize(str(old))} has other columns than this version writes: move it"
+                    " away, and export into a new file"
                 )
             for batch in source.iter_batches(_COPIED_ROWS):
                 self.write_batch(batch)

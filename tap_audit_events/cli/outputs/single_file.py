@@ -14,10 +14,11 @@ from tap_audit_events.cli.outputs.durable import (
     output_errors,
     rename_all,
     temporary,
+    unusable,
 )
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import check_unchanged, warn_if_moved
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.exceptions import sanitize
 
 
 class Writer(Protocol):
@@ -55,9 +56,7 @@ class SingleFile:
 
     def begin(self) -> Mapping[str, Any]:
         if self._path.exists() and not self._path.is_file():
-            raise SettingsError(
-                [f"{sanitize(str(self._path))} exists, but is not a file"], "AE-EXPORT"
-            )
+            raise unusable(f"{sanitize(str(self._path))} exists, but is not a file")
         state: Mapping[str, Any] = {}
         with output_errors(self._path):
             if self._state_file is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from logging import Logger
 from pathlib import Path
 
+from tap_audit_events.cli.outputs.durable import unusable
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
@@ -21,26 +22,20 @@ def check_unchanged(state_file: StateFile, path: Path) -> None:
         raise without_state(state_file, path)
     size = path.stat().st_size
     if size != state_file.size:
-        raise SettingsError(
-            [
-                f"{sanitize(str(path))} has {size:,} bytes, but the last export with"
-                f" {sanitize(str(state_file.path))} left {state_file.size or 0:,}: something else"
-                " has changed it. Put it back; or move it away to continue in a new file with what"
-                " is new; or remove both files to export everything again"
-            ],
-            "AE-EXPORT",
+        raise unusable(
+            f"{sanitize(str(path))} has {size:,} bytes, but the last export with"
+            f" {sanitize(str(state_file.path))} left {state_file.size or 0:,}: something else has"
+            " changed it. Put it back; or move it away to continue in a new file with what is new;"
+            " or remove both files to export everything again"
         )
 
 
 def without_state(state_file: StateFile, path: Path) -> SettingsError:
     """The error for an output with events of which nobody knows which they are."""
-    return SettingsError(
-        [
-            f"{sanitize(str(path))} exists, but its state file {sanitize(str(state_file.path))} does"
-            " not, so which events are new is not known. Give the state file that belongs to it; or"
-            " move it away; or leave out --state to replace it"
-        ],
-        "AE-EXPORT",
+    return unusable(
+        f"{sanitize(str(path))} exists, but there is no state for it in"
+        f" {sanitize(str(state_file.path))}, so which events are new is not known. Give the state"
+        " file that belongs to it; or move it away; or leave out --state to replace it"
     )
 
 
