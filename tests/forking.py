@@ -1,4 +1,4 @@
-"""Runs the tap in forks of a process that has imported it, which saves the imports of each run.
+"""Runs the tap, or the command, in forks of a process that has imported it, which saves the imports of each run.
 
 A fork is a process like any other: it has arguments, environment, folder, streams, signals and an
 exit code of its own, and it runs the same command. What differs is what happens before the tap's
@@ -19,7 +19,21 @@ from pathlib import Path
 from typing import IO, Any
 
 PROJECT = Path(__file__).resolve().parent.parent
-IMPORTED = ("singer.tap", "singer.stream", "reporting.connection_test")
+TAP = "tap_audit_events"
+COMMAND = f"{TAP}.cli"
+_OUTPUTS = ("day_folder", "duckdb_table", "json_lines", "parquet_file", "single_file")
+_OF_COMMAND = (
+    *(f"{COMMAND}.{name}" for name in ("command", "export", "count", "tail")),
+    *(f"{COMMAND}.outputs.{name}" for name in _OUTPUTS),
+)
+IMPORTED = {
+    TAP: tuple(
+        f"{TAP}.{name}" for name in ("singer.tap", "singer.stream", "reporting.connection_test")
+    ),
+    COMMAND: _OF_COMMAND,
+    "tests.cli.dying": _OF_COMMAND,
+}
+"""The modules that can be run, and what each has imported when it begins."""
 NUMBER_BYTES = 8
 
 
@@ -33,9 +47,11 @@ class ForkedTap:
         environment: Mapping[str, str],
         folder: Path,
         streams: tuple[int, int],
+        module: str = TAP,
     ) -> None:
-        """Start the run; it writes to the two streams, stdout and stderr."""
-        self._helper = _idle.pop() if _idle else Helper()
+        """Start the run of a module; it writes to the two streams, stdout and stderr."""
+        self._idle = _idle.setdefault(module, [])
+        self._helper = self._idle.pop() if self._idle else Helper(module)
         request = {"arguments": arguments, "environment": {**environment}, "folder": str(folder)}
         self.pid = self._helper.fork(request, streams)
         self.exit_code: int | None = None
@@ -50,7 +66,7 @@ class ForkedTap:
             if not self._helper.has_sent(timeout):
                 raise subprocess.TimeoutExpired("tap-audit-events", timeout)
             self.exit_code = self._helper.receive()
-            _idle.append(self._helper)
+            self._idle.append(self._helper)
         return self.exit_code
 
     def send_signal(self, number: int) -> None:
@@ -67,13 +83,20 @@ class PipedTap(ForkedTap):
     """A run of the tap whose output is read while it runs."""
 
     def __init__(
-        self, arguments: Sequence[str], *, environment: Mapping[str, str], folder: Path
+        self,
+        arguments: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        module: str = TAP,
     ) -> None:
         (stdout, to_stdout), (stderr, to_stderr) = os.pipe(), os.pipe()
         self.stdout: IO[bytes] = os.fdopen(stdout, "rb")
         self.stderr: IO[bytes] = os.fdopen(stderr, "rb")
         streams = to_stdout, to_stderr
-        super().__init__(arguments, environment=environment, folder=folder, streams=streams)
+        super().__init__(
+            arguments, environment=environment, folder=folder, streams=streams, module=module
+        )
         for stream in streams:
             os.close(stream)
 
@@ -85,13 +108,13 @@ class PipedTap(ForkedTap):
 
 
 class Helper:
-    """A process that forks a run of the tap at a time."""
+    """A process that forks a run of a module at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self._connection, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forking", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.forking", str(theirs.fileno()), module],
                 cwd=PROJECT,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -115,7 +138,7 @@ class Helper:
         return int.from_bytes(number, sys.byteorder, signed=True)
 
 
-_idle: list[Helper] = []
+_idle: dict[str, list[Helper]] = {}
 
 
 # The helper
@@ -157,8 +180,9 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    for module in IMPORTED:
-        __import__(f"tap_audit_events.{module}")
+    started = sys.argv.pop(2)
+    for module in IMPORTED[started]:
+        __import__(module)
     with socket.socket(fileno=int(sys.argv[1])) as connection:
         _fork_for_each_request(connection)
-    runpy.run_module("tap_audit_events", run_name="__main__", alter_sys=True)
+    runpy.run_module(started, run_name="__main__", alter_sys=True)
