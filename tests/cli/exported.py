@@ -3,6 +3,7 @@
 import gzip
 import json
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 from tap_audit_events.api.arrow import COLUMNS, SCHEMA
 from tests.builders import an_event
 
+FIRST = datetime(2024, 5, 6)  # noqa: DTZ001 - only its text matters
 Event = dict[str, Any]
 
 FORMATS = ("events.parquet", "events.duckdb", "events.jsonl", "events.jsonl.gz", "events/")
@@ -30,9 +32,9 @@ HOSTILE = [
 
 
 def history(count: int, start: int = 0) -> list[Event]:
-    """Events of several days, of which some share an instant."""
+    """Events of several days, forty a day, of which two share an instant each."""
     return [
-        an_event(id=f"{n:05}", at=f"2024-05-{6 + n // 40:02}T{n // 2 % 20:02}:00:00Z")
+        an_event(id=f"{n:05}", at=f"{FIRST + n // 2 * timedelta(minutes=72):%Y-%m-%dT%H:%M:%SZ}")
         for n in range(start, start + count)
     ]
 

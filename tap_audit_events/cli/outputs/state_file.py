@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tap_audit_events.cli.outputs.durable import Rename, rename_all, write_json
+from tap_audit_events.cli.outputs.durable import Rename, rename_all, temporary, write_json
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
@@ -59,6 +59,7 @@ class StateFile:
         Raises:
             SettingsError: it is not such a file, or belongs to another output.
         """
+        temporary(self.path).unlink(missing_ok=True)
         if not self.path.exists():
             return
         self._known = self._checked(read_json_file("state", str(self.path)))
