@@ -37,9 +37,7 @@ def test_every_event_arrives_as_it_was(to: str, service: Service, command: Comma
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_an_export_with_state_adds_what_is_new(
-    to: str, service: Service, command: Command
-) -> None:
+def test_an_export_with_state_adds_what_is_new(to: str, service: Service, command: Command) -> None:
     """Also events that appear late; and a run with nothing new changes no file."""
     first, second = history(100), history(60, start=100)
     service.add(first)

@@ -45,6 +45,8 @@ def open_output(format_: str, path: Path, state_file: StateFile | None, logger: 
     Raises:
         SettingsError: a library that it needs is not installed.
     """
+    if format_ in {"/", ".parquet"}:
+        import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
     if format_ == "/":
         from tap_audit_events.cli.outputs.day_folder import GrowingFolder, NewFolder
 
