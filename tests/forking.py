@@ -1,4 +1,4 @@
-"""Runs the tap, or the command, in forks of a process that has imported it, which saves the imports of each run.
+"""Runs the tap, or the command, in forks of a process that has imported it: this saves time.
 
 A fork is a process like any other: it has arguments, environment, folder, streams, signals and an
 exit code of its own, and it runs the same command. What differs is what happens before the tap's

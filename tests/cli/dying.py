@@ -32,7 +32,7 @@ def dies_at(step: int) -> None:
 
     for name in STEPS:
         setattr(os, name, dying(getattr(os, name)))
-    duckdb_table.duckdb = SimpleNamespace(  # type: ignore[assignment]
+    vars(duckdb_table)["duckdb"] = SimpleNamespace(
         connect=lambda *args, **kwargs: _Connection(duckdb.connect(*args, **kwargs), dying),
         IOException=duckdb.IOException,
     )
