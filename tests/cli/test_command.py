@@ -149,7 +149,7 @@ def test_a_bar_shows_how_far_an_export_has_come(service: Service, command: Comma
     service.add(history(3000))
     (command.folder / "c.json").write_text('{"page_size": 20}')
     shown, terminal = pty.openpty()
-    termios.tcsetwinsize(terminal, (24, 100))
+    termios.tcsetwinsize(terminal, (24, 80))
     variables = command.variables(TERM="xterm")
     with open(shown, "rb", buffering=0) as screen:  # noqa: PTH123 - a descriptor
         process = subprocess.Popen(

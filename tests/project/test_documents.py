@@ -62,6 +62,7 @@ def shape(printed: str) -> list[str]:
         ("docs/errors.md", "line", "error_line"),
         ("docs/errors.md", "errors", "error_sections"),
         ("docs/delivery.md", "state", "state_table"),
+        ("docs/export.md", "columns", "columns_table"),
     ],
 )
 def test_the_generated_parts_are_up_to_date(page: str, name: str, function: str) -> None:
