@@ -1,8 +1,8 @@
 """Regenerates the generated parts of the documents: ``make docs``.
 
 Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, the table
-of settings, the errors, the columns of an export, the size of a state. Tests compare the parts with the code. The definition
-of the Meltano plugin is generated as a whole.
+of settings, the errors, the columns of an export, the size of a state. Tests compare the parts with
+the code. The definition of the Meltano plugin is generated as a whole.
 """
 
 import json
