@@ -58,11 +58,12 @@ def test_the_wheel_is_typed_and_holds_the_package_alone(wheel: ZipFile) -> None:
     }
 
 
-def test_the_wheel_has_both_commands(wheel: ZipFile) -> None:
+def test_the_wheel_has_every_command(wheel: ZipFile) -> None:
     (name,) = (name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
 
     assert wheel.read(name).decode().split() == [
         "[console_scripts]",
+        *("audit-events", "=", "tap_audit_events.cli.command:main"),
         *("audit-events-sandbox", "=", "tap_audit_events.sandbox.cli:main"),
         *("tap-audit-events", "=", "tap_audit_events.__main__:main"),
     ]
