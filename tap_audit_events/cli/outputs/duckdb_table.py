@@ -34,7 +34,12 @@ MOST_BYTES: Final = 8_000_000
 """Of Arrow data that one statement inserts: it is kept in memory until then."""
 
 MEMORY_LIMIT: Final = "64MB"
+LARGE_EVENT_BYTES: Final = 8_000
+MEMORY_LIMIT_FOR_LARGE_EVENTS: Final = "4GB"
+"""DuckDB needs 2,048 rows in memory at once. The higher limit is set only if events are large."""
+
 THREADS: Final = 1
+"""More threads do not help: the events are inserted by one, and decoded by another."""
 
 _COLUMNS: Final = ", ".join(
     f"{field.name} {'TIMESTAMPTZ' if pa.types.is_timestamp(field.type) else 'VARCHAR'}"
@@ -146,6 +151,8 @@ class DuckDBTable:
             return
         connection = self._connected()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ({_COLUMNS})")
+        if self._bytes > LARGE_EVENT_BYTES * self._rows:
+            connection.execute(f"SET memory_limit = '{MEMORY_LIMIT_FOR_LARGE_EVENTS}'")
         # Not `register`: what is registered stays in memory until the transaction ends.
         connection.from_arrow(pa.Table.from_batches(self._batches, SCHEMA)).insert_into(TABLE)
         self._batches.clear()
