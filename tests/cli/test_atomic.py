@@ -77,6 +77,7 @@ def test_a_first_run_that_is_killed_at_any_step_can_be_repeated(
     for step in deaths(command, *arguments):
         command(*arguments).raise_for_exit_code()
         assert exported(command.folder / to) == expected(OLD), step
+        assert (command.folder / "s.json").exists(), step
         assert command.left_over == [], step
 
 

@@ -107,10 +107,10 @@ def test_a_failing_service_ends_it(service: Service, command: Command) -> None:
 
 
 def test_events_are_printed_as_they_appear(service: Service, command: Command) -> None:
-    """Also one that appears late, between others; each once."""
+    """Also one that appears late, before all that were printed; each once."""
     service.add([*history(50), now(100, "a"), now(50, "b")])
-    with command.started("tail", "--follow", "-n", "3", *FAST) as run:
-        assert read(run, 3) == ["00049", "a", "b"]
+    with command.started("tail", "--follow", "-n", "1", *FAST) as run:
+        assert read(run, 1) == ["b"]
         service.add([now(20, "c"), now(10, "d")])
         assert read(run, 2) == ["c", "d"]
         service.add([now(70, "late")])
