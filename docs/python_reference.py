@@ -48,6 +48,8 @@ def _member(owner: str, name: str, value: object) -> str | None:
         return None
     if isinstance(value, cached_property):
         return f"#### {owner}.{name}\n\n{_text(value.func)}"
+    if isinstance(value, property):
+        return f"#### {owner}.{name}\n\n{_text(value.fget)}"
     function: Any = value.__func__ if isinstance(value, staticmethod) else value
     return f"#### {owner}.{name}()\n\n{_signature(name, function)}\n\n{_text(function)}"
 

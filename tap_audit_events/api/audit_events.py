@@ -81,12 +81,21 @@ class AuditEvents:
             if isinstance(given[name], tuple):
                 given[name] = list(given[name])
         self._settings = checked_settings(given)
+        self._new_runtime: Callable[[], Runtime] = Runtime
 
     @classmethod
-    def of_settings(cls, settings: Settings) -> AuditEvents:
-        """An object for settings that were read and checked before."""
+    def of_settings(
+        cls, settings: Settings, new_runtime: Callable[[], Runtime] = Runtime
+    ) -> AuditEvents:
+        """An object for settings that were read and checked before.
+
+        Args:
+            settings: what to read, and how.
+            new_runtime: makes what surrounds a run, for a program that stops its runs at a signal.
+        """
         made = cls.__new__(cls)
         made._settings = settings  # noqa: SLF001 - its own
+        made._new_runtime = new_runtime  # noqa: SLF001 - its own
         return made
 
     def __repr__(self) -> str:
@@ -128,7 +137,7 @@ class AuditEvents:
         states = RunStates(state or {}, is_fleet=settings.is_fleet)
         for each in settings.each():
             check_run_state(states.of(each.organization_id), each.organization_id)
-        return _pages(settings, states, Runtime())
+        return _pages(settings, states, self._new_runtime())
 
     def arrow(
         self,

@@ -188,6 +188,11 @@ def service_error(code: str, *, details: str = "") -> ServiceError:
     return _SERVICE_ERRORS[CATALOGUE[code].category](code, details=details)
 
 
+def defect(error: BaseException) -> AuditEventsError:
+    """The error that reports an unexpected one."""
+    return AuditEventsError("AE-DEFECT", f" ({type(error).__name__}: {sanitize(str(error))})")
+
+
 def sanitize(text: str, max_length: int = MAX_TEXT_LENGTH) -> str:
     """A text from outside, made safe for a message.
 

@@ -25,7 +25,7 @@ PARTS = ("action", "actor", "context", "scope", "entity")
 
 def batch_of(*texts: bytes) -> pa.RecordBatch:
     instants = [parse_instant(json.loads(text)["occurredAt"]) for text in texts]
-    return record_batch(texts, instants)
+    return record_batch(texts, instants, "an-organization")
 
 
 def row_of(text: str | dict[str, Any]) -> dict[str, Any]:
@@ -47,6 +47,7 @@ def test_the_schema_is_fixed() -> None:
     assert schema.field("occurred_at").type == pa.timestamp("us", "UTC")
     assert {field.type for field in schema if field.name != "occurred_at"} == {pa.string()}
     assert [field.name for field in schema if not field.nullable] == [
+        "organization_id",
         "id",
         "occurred_at",
         "occurred_at_text",
