@@ -16,6 +16,13 @@ from typing import Any, Final, TypeAlias
 PROJECT: Final = Path(__file__).resolve().parent.parent
 HERE: Final = PROJECT / "benchmarks"
 OWN: Final = Path(sys.executable).parent
+FILES: Final = {
+    "parquet": "events.parquet",
+    "duckdb": "events.duckdb",
+    "dlt-duckdb": "dlt.duckdb",
+}
+"""The file that a candidate writes in the job's folder, by the format of its output."""
+
 DLT: Final = PROJECT / ".tools" / "bench-dlt" / "bin"
 AIRBYTE: Final = PROJECT / ".tools" / "bench-airbyte" / "bin"
 
@@ -130,6 +137,20 @@ def _dlt(*options: str) -> Command:
     return command
 
 
+def _dlt_into_duckdb(job: Job) -> list[str]:
+    files = _words("--config", job.config(), "--folder", job.folder / "dlt")
+    load = _words("--load", job.folder / FILES["dlt-duckdb"])
+    return _words(DLT / "python", "-P", HERE / "dlt_source.py", *files, *load)
+
+
+def _export(output: str) -> Command:
+    def command(job: Job) -> list[str]:
+        target = _words("--to", job.folder / FILES[output])
+        return _words(OWN / "audit-events", "export", "--quiet", *_config(job), *target)
+
+    return command
+
+
 def _airbyte(job: Job) -> list[str]:
     manifest = HERE / "airbyte_manifest.yaml"
     files = _words("--config", job.config(), *_airbyte_catalog(job), "--manifest-path", manifest)
@@ -169,7 +190,14 @@ CANDIDATES: Final = {
     ),
     "sdk-lane": Candidate("this tap, one field deselected", _sdk_lane, "singer", own=True),
     "own-airbyte": Candidate("this package's Airbyte source", _own_airbyte, "airbyte", own=True),
+    "export-parquet": Candidate(
+        "`audit-events export` to Parquet", _export("parquet"), "parquet", own=True
+    ),
+    "export-duckdb": Candidate(
+        "`audit-events export` to DuckDB", _export("duckdb"), "duckdb", own=True
+    ),
     "dlt": Candidate("dlt, extract", _dlt(), "dlt"),
+    "dlt-duckdb": Candidate("dlt, whole pipeline into DuckDB", _dlt_into_duckdb, "dlt-duckdb"),
     "dlt-days": Candidate("dlt, extract, days in parallel", _dlt("--slices"), "dlt"),
     "airbyte": Candidate("Airbyte source, 8 in parallel", _airbyte, "airbyte"),
     "usual": Candidate("usual SDK tap", _usual(), "singer"),

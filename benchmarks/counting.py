@@ -73,6 +73,14 @@ FORMATS: Final[dict[str, Callable[[bytes], Found]]] = {
 }
 
 
+TABLES: Final = {
+    "parquet": "'{}'",
+    "duckdb": "file.audit_events",
+    "dlt-duckdb": "file.main.audit_events",
+}
+"""What is counted in a file, by its format."""
+
+
 def count(lines: Iterable[bytes], read: Callable[[bytes], Found]) -> Counted:
     counted = Counted()
     ids: set[str] = set()
@@ -84,6 +92,17 @@ def count(lines: Iterable[bytes], read: Callable[[bytes], Found]) -> Counted:
         ids.update(event.id for event in events)
     counted.distinct = len(ids)
     return counted
+
+
+def _count_table(path: Path, relation: str) -> Counted:
+    import duckdb  # noqa: PLC0415 - few candidates need it
+
+    with duckdb.connect() as connection:
+        if path.suffix == ".duckdb":
+            connection.execute(f"ATTACH '{path}' AS file (READ_ONLY)")
+        query = f"SELECT count(*), count(DISTINCT id) FROM {relation}"  # noqa: S608 - own names
+        records, distinct = connection.execute(query).fetchall()[0]
+    return Counted(records, distinct, path.stat().st_size)
 
 
 def lines_of(folder: Path | None, standard_input: IO[bytes]) -> Iterator[bytes]:
@@ -98,14 +117,18 @@ def lines_of(folder: Path | None, standard_input: IO[bytes]) -> Iterator[bytes]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("format", choices=FORMATS)
+    parser.add_argument("format", choices=[*FORMATS, *TABLES])
+    parser.add_argument("--file", type=Path, help="the file that was written")
     parser.add_argument(
         "--folder",
         type=Path,
         help="the folder that dlt wrote to; without it, standard input is read",
     )
     given = parser.parse_args()
-    counted = count(lines_of(given.folder, sys.stdin.buffer), FORMATS[given.format])
+    if given.file is not None:
+        counted = _count_table(given.file, TABLES[given.format].format(given.file))
+    else:
+        counted = count(lines_of(given.folder, sys.stdin.buffer), FORMATS[given.format])
     sys.stdout.write(msgspec.json.encode(counted).decode())
 
 

@@ -1,6 +1,7 @@
 """The same stream read by dlt's `rest_api` source: the extract step, up to its files on disk.
 
-It runs in an environment of its own. With `--slices`, eight workers read the range day by day, with
+It runs in an environment of its own. With `--load`, the whole pipeline runs, into a DuckDB file.
+With `--slices`, eight workers read the range day by day, with
 the parallel dependent resource that dlt's documentation shows; dlt then keeps no bookmark.
 """
 
@@ -69,8 +70,8 @@ def _days(config: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         start += DAY
 
 
-def extract(config: Mapping[str, Any], resources: list[Any], folder: Path) -> Path:
-    """Run the extract step and return the folder of its files."""
+def run(config: Mapping[str, Any], resources: list[Any], folder: Path, load: Path | None) -> Path:
+    """Run the extract step or the whole pipeline; return the folder of its files."""
     import dlt  # noqa: PLC0415 - it reads its settings on import
     from dlt.sources.rest_api import rest_api_source  # noqa: PLC0415
 
@@ -89,8 +90,17 @@ def extract(config: Mapping[str, Any], resources: list[Any], folder: Path) -> Pa
         },
         max_table_nesting=0,
     )
-    pipeline = dlt.pipeline("audit_events", pipelines_dir=str(folder))
-    pipeline.extract(source)
+    if load is None:
+        pipeline = dlt.pipeline("audit_events", pipelines_dir=str(folder))
+        pipeline.extract(source)
+    else:
+        pipeline = dlt.pipeline(
+            "audit_events",
+            pipelines_dir=str(folder),
+            destination=dlt.destinations.duckdb(str(load)),
+            dataset_name="main",
+        )
+        pipeline.run(source)
     return Path(pipeline.working_dir)
 
 
@@ -98,12 +108,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="where dlt keeps its files")
+    parser.add_argument("--load", type=Path, help="a DuckDB file to load into")
     parser.add_argument("--slices", action="store_true")
     given = parser.parse_args()
     config = json.loads(given.config.read_text())
     os.environ |= SETTINGS
     resources = sliced(config) if given.slices else incremental(config)
-    extract(config, resources, given.folder)
+    run(config, resources, given.folder, given.load)
 
 
 if __name__ == "__main__":

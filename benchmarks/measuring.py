@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 import msgspec
 
-from benchmarks.candidates import PROJECT, Candidate, Job
+from benchmarks.candidates import FILES, PROJECT, Candidate, Job
 from benchmarks.counting import Counted
 
 # Linux counts the largest resident set in KiB, macOS in bytes.
@@ -77,7 +77,7 @@ def attempted(candidate: Candidate, job: Job, log: IO[bytes]) -> tuple[Counted, 
     """The same for a candidate that may fail: what it delivered, and its exit code."""
     command = candidate.command(job)
     with _start(command, job, stdout=subprocess.PIPE, stderr=log) as process:
-        if candidate.output == "dlt":  # It writes files, which are complete only at its end.
+        if candidate.output == "dlt" or candidate.output in FILES:  # complete only at its end
             process.communicate()
         found = _count(candidate, job, process.stdout)
     return msgspec.json.decode(found, type=Counted), process.returncode
@@ -94,6 +94,8 @@ def _count(candidate: Candidate, job: Job, output: IO[bytes] | None) -> bytes:
     command = [sys.executable, "-m", "benchmarks.counting", str(candidate.output)]
     if candidate.output == "dlt":
         command, output = [*command, f"--folder={job.folder / 'dlt'}"], None
+    elif candidate.output in FILES:
+        command, output = [*command, f"--file={job.folder / FILES[candidate.output]}"], None
     done = subprocess.run(command, cwd=PROJECT, stdin=output, stdout=subprocess.PIPE, check=True)
     return done.stdout
 

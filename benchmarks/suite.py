@@ -26,6 +26,9 @@ FAST: Final = ("bare", "tap-1", "tap-4", "tap-8")
 OTHERS: Final = ("dlt", "dlt-days", "airbyte")
 SLOW: Final = ("sdk-lane", *OTHERS, "usual", "usual-msgspec")
 
+EXPORTS: Final = ("export-parquet", "export-duckdb")
+DLT_LOAD: Final = "dlt-duckdb"
+
 SMALL_PAGE: Final = 100
 """Events per page where only the number of requests counts."""
 
@@ -49,11 +52,11 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
         Scenario(
             "commands", Content(0), ("sdk-import", "version", "about", "usual-version"), runs=3
         ),
-        Scenario("empty", Content(0), (*FAST, "shaped", "own-airbyte", *SLOW)),
-        Scenario("near", content(50_000), SLOW),
+        Scenario("empty", Content(0), (*FAST, "shaped", "own-airbyte", *EXPORTS, *SLOW, DLT_LOAD)),
+        Scenario("near", content(50_000), (*SLOW, DLT_LOAD)),
         Scenario("near-gzip", content(50_000, gzip=True), (*OTHERS, "usual", "usual-msgspec")),
         Scenario("near-short", content(200_000), ("tap-8",)),
-        Scenario("near-long", content(1_000_000), (*FAST, "shaped", "own-airbyte")),
+        Scenario("near-long", content(1_000_000), (*FAST, "shaped", "own-airbyte", *EXPORTS)),
         Scenario("near-long-gzip", content(200_000, gzip=True), FAST),
         Scenario("mid", content(30_000, MID_SECONDS), (*FAST, *OTHERS)),
         Scenario("mid-gzip", content(30_000, MID_SECONDS, gzip=True), (*FAST, *OTHERS)),

@@ -76,6 +76,7 @@ def targets(figures: Figures) -> Iterator[Target]:
     if figures.measured("near-long", "shaped", OWN):
         text = "events/s with details as text and raw event, against plain records"
         yield Target(text, 0.5, figures.times_as_fast(("near-long", "shaped"), ("near-long", OWN)))
+    yield from _exports(figures)
     if figures.measured("near-long", "own-airbyte", OWN):
         text = "events/s of the Airbyte source against the tap, 0 ms"
         ratio = figures.times_as_fast(("near-long", "own-airbyte"), ("near-long", OWN))
@@ -114,6 +115,20 @@ def _in_flight(figures: Figures) -> Iterator[Target]:
         ratio = 1 / figures.times_as_fast(eight, ("far-even", "tap-8"))
         text = "time after start-up, office hours against even data, eight in flight, 100 ms"
         yield Target(text, 1.2, ratio, at_least=False)
+
+
+def _exports(figures: Figures) -> Iterator[Target]:
+    for name, where in (("export-parquet", "Parquet"), ("export-duckdb", "DuckDB")):
+        if figures.measured("near-long", name):
+            rate = figures.events_per_second("near-long", name)
+            text = f"events/s of `audit-events export` to {where}, 1,000,000 events, 0 ms"
+            yield Target(text, 60_000, rate, unit="events/s")
+            peak = figures.peak_mib("near-long", name)
+            text = f"peak memory of `audit-events export` to {where}, 1,000,000 events"
+            yield Target(text, 300, peak, at_least=False, unit="MiB")
+    if figures.measured("near", "dlt-duckdb") and figures.measured("near-long", "export-duckdb"):
+        ratio = figures.times_as_fast(("near-long", "export-duckdb"), ("near", "dlt-duckdb"))
+        yield Target("events/s of the export to DuckDB against dlt's pipeline", 8, ratio)
 
 
 def _requests(figures: Figures) -> Iterator[Target]:
