@@ -134,6 +134,17 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
                 capture_output=True,
                 check=True,
             )
+        code = "".join(re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+        for lines in (1, 0):  # the second run has nothing new
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+            assert len(done.stdout.splitlines()) == lines
     assert service.violations == []
     (written,) = tmp_path.glob("audit_events*.jsonl")
     assert len(written.read_text().splitlines()) == 50
