@@ -188,7 +188,7 @@ def _commands(figures: Figures) -> Iterator[Target]:
 def _lines(figures: Figures) -> Iterator[Target]:
     for part, text, about, earlier in (
         (CORE, "lines of `extraction/` and `service/` together", 1700, 2340),
-        (WHOLE, "lines of the package without the sandbox", 5400, 6058),
+        (WHOLE, "lines of the tap, without other faces and the sandbox", 5400, 6058),
     ):
         yield Target(
             f"{text}, about {about:,}",
