@@ -34,7 +34,7 @@ from tap_audit_events.singer.state import to_bookmark
 
 PROJECT = Path(__file__).resolve().parent.parent
 README = PROJECT / "README.md"
-PICTURE = PROJECT / "docs" / "charts" / "demo.svg"
+PICTURE = PROJECT / "docs" / "pictures" / "demo.svg"
 DELIVERY = PROJECT / "docs" / "delivery.md"
 ERRORS = PROJECT / "docs" / "errors.md"
 PYTHON = PROJECT / "docs" / "python.md"
