@@ -43,7 +43,9 @@ def leaves(schema: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_discovery_shows_the_stream(catalog: dict[str, Any]) -> None:
     """One stream, keyed by id, incremental by occurredAt, which are both always selected."""
-    (stream,) = catalog["streams"]
+    stream, coverage = catalog["streams"]
+    assert coverage["tap_stream_id"] == "audit_events_coverage"
+    assert coverage["key_properties"] == ["organization_id", "covered_until"]
     assert stream["tap_stream_id"] == stream["stream"] == "audit_events"
     assert stream["key_properties"] == ["id"]
     assert stream["replication_key"] == "occurredAt"
@@ -107,7 +109,7 @@ def test_version_says_name_and_number() -> None:
 def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> None:
     """`--test=schema` asks the service nothing."""
     done = sync("--test=schema").raise_for_exit_code()
-    assert [message["type"] for message in done.messages] == ["SCHEMA"]
+    assert {message["type"] for message in done.messages} == {"SCHEMA"}
     assert service.requests == []
 
 

@@ -71,7 +71,7 @@ def test_nesting_too_deep_to_be_written_is_an_error_that_names_the_event(
 ) -> None:
     """What could be read may be too deep for whoever writes it."""
     tap = TapAuditEvents(config=settings_for(service, "http://127.0.0.1:1"))
-    (stream,) = tap.streams.values()
+    stream, _ = tap.streams.values()
     assert isinstance(stream, AuditEventsStream)
     nested: dict[str, Any] = {}
     for _ in range(100_000):
