@@ -14,7 +14,7 @@ REPETITIONS ?= 5
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
-CLIENTS := airbyte-clients
+CLIENTS := airbyte-clients dlt dagster loader-postgres-server
 # What the test of the image starts from. It needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADER := meltanolabs-target-postgres postgres-server
@@ -58,7 +58,7 @@ test-loaders: .venv/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run re
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
 
-test-integrations: .venv/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients other than Singer loaders: Airbyte's, and the image
+test-integrations: .venv/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, and the image
 	@.venv/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 
 image: ## Build the container image with podman, buildah or docker; IMAGE_ARGS='--build-arg BASE=python:3.12-slim'
@@ -129,6 +129,8 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --group bench pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
+	$(COMPILE) --output-file requirements/dlt.txt --extra arrow pyproject.toml requirements/dlt.in >/dev/null
+	$(COMPILE) --output-file requirements/dagster.txt --extra arrow pyproject.toml requirements/dagster.in >/dev/null
 	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
 	$(COMPILE) --output-file requirements/mutate.txt --extra sandbox --group test pyproject.toml requirements/mutate.in >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
@@ -165,7 +167,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 
 # Each environment is created again for another Python, and updated if its pins change.
 .venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
-.tools/bench-dlt/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/mutate/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+.tools/bench-dlt/pyvenv.cfg .tools/dlt/pyvenv.cfg .tools/dagster/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/mutate/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
 
@@ -223,6 +225,17 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@rm -rf .tools/$*-clients
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" .tools/$*-clients
 	@$(SYNC) --python .tools/$*-clients/bin/python requirements/$*-clients.txt
+	@touch $@
+
+# Real clients of other kinds. The package itself is imported from this folder.
+.tools/dlt/.installed: .tools/dlt/pyvenv.cfg requirements/dlt.txt
+	@echo "Setting up dlt in .tools/dlt"
+	@$(SYNC) --python .tools/dlt/bin/python requirements/dlt.txt
+	@touch $@
+
+.tools/dagster/.installed: .tools/dagster/pyvenv.cfg requirements/dagster.txt
+	@echo "Setting up Dagster in .tools/dagster"
+	@$(SYNC) --python .tools/dagster/bin/python requirements/dagster.txt
 	@touch $@
 
 .tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt

@@ -1,8 +1,8 @@
 """Regenerates the generated parts of the documents: ``make docs``.
 
 Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, the table
-of settings, the errors, the size of a state. Tests compare the parts with the code. The definition
-of the Meltano plugin is generated as a whole.
+of settings, the errors, the size of a state, the Python API, the sizing, the columns of an export.
+Tests compare the parts with the code. The definition of the Meltano plugin is generated as a whole.
 """
 
 import json
@@ -13,14 +13,19 @@ import sys
 import uuid
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import plugin_definition
+import python_reference
+import scale
 from singer_sdk.singerlib import StateMessage
 
+from tap_audit_events.api import arrow
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import EARLIEST, parse_instant
+from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
 from tap_audit_events.sandbox import generate
@@ -32,6 +37,9 @@ README = PROJECT / "README.md"
 PICTURE = PROJECT / "docs" / "charts" / "demo.svg"
 DELIVERY = PROJECT / "docs" / "delivery.md"
 ERRORS = PROJECT / "docs" / "errors.md"
+PYTHON = PROJECT / "docs" / "python.md"
+SCALE = PROJECT / "docs" / "scale.md"
+EXPORT = PROJECT / "docs" / "export.md"
 
 
 def part(text: str, name: str) -> str:
@@ -133,6 +141,42 @@ def state_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+def python_api() -> str:
+    """The reference of the Python API."""
+    return python_reference.reference()
+
+
+def sizing() -> str:
+    """What some numbers of organizations need."""
+    return scale.table()
+
+
+COLUMN_TYPES = {"timestamp[us, tz=UTC]": "timestamp", "string": "string"}
+OTHER_COLUMNS = {
+    "organization_id": "UUID of the organization from which the event was read.",
+    "occurred_at": "Time of the event in UTC, cut to microseconds.",
+    "other_fields": "A JSON object of everything that has no column of its own, or not the type of"
+    " its column; null if there is nothing.",
+}
+
+
+def columns_table() -> str:
+    """Each column of an export, with its type, its field and its meaning."""
+    rows = ["| column | type | field | meaning |", "|---|---|---|---|"]
+    for column in arrow.SCHEMA:
+        path = arrow.COLUMNS[column.name]
+        schema: dict[str, Any] = SCHEMA
+        for name in path:
+            schema = schema["properties"][name]
+        meaning = schema["description"] if path else OTHER_COLUMNS[column.name]
+        if column.name == "action_details":
+            meaning += " As JSON text."
+        kind = COLUMN_TYPES[str(column.type)] + (" or null" if column.nullable else "")
+        field = f"`{'.'.join(path)}`" if path else ""
+        rows.append(f"| `{column.name}` | {kind} | {field} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
 def demo_output(printed: str) -> str:
     """The output of the demo."""
     return "```text\n" + "\n".join(map(str.rstrip, printed.strip("\n").split("\n"))) + "\n```\n"
@@ -150,7 +194,10 @@ def main() -> None:
     README.write_text(with_part(text, "settings", settings_table()))
     text = with_part(ERRORS.read_text(), "line", error_line())
     ERRORS.write_text(with_part(text, "errors", error_sections()))
+    EXPORT.write_text(with_part(EXPORT.read_text(), "columns", columns_table()))
     DELIVERY.write_text(with_part(DELIVERY.read_text(), "state", state_table()))
+    PYTHON.write_text(with_part(PYTHON.read_text(), "reference", python_api()))
+    SCALE.write_text(with_part(SCALE.read_text(), "sizing", sizing()))
 
 
 if __name__ == "__main__":

@@ -5,14 +5,33 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from tap_audit_events.api.audit_events import AuditEvents
     from tap_audit_events.api.event_page import EventPage
-    from tap_audit_events.errors.exceptions import AuditEventsError, ServiceError, SettingsError
+    from tap_audit_events.errors.exceptions import (
+        AuditEventsError,
+        ContractError,
+        RefusedError,
+        RetryableError,
+        ServiceError,
+        SettingsError,
+    )
 
-__all__ = ["AuditEvents", "AuditEventsError", "EventPage", "ServiceError", "SettingsError"]
+__all__ = [
+    "AuditEvents",
+    "AuditEventsError",
+    "ContractError",
+    "EventPage",
+    "RefusedError",
+    "RetryableError",
+    "ServiceError",
+    "SettingsError",
+]
 
 _MODULES: Final = {
     "AuditEvents": "api.audit_events",
     "EventPage": "api.event_page",
     "AuditEventsError": "errors.exceptions",
+    "ContractError": "errors.exceptions",
+    "RefusedError": "errors.exceptions",
+    "RetryableError": "errors.exceptions",
     "ServiceError": "errors.exceptions",
     "SettingsError": "errors.exceptions",
 }

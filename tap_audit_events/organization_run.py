@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, MutableMapping
 from logging import Logger, LoggerAdapter
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError
@@ -152,7 +152,7 @@ class TokenGroup:
     def _opened(self, settings: Settings) -> OrganizationRun:
         logger = self._logger
         if self._is_fleet:
-            logger = OrganizationLogger(logger, settings.organization_id)  # type: ignore[assignment]
+            logger = organization_logger(logger, settings.organization_id)
         self._authenticator = self._authenticator or new_authenticator(settings, logger)
         error: AuditEventsError | None = None
         try:
@@ -181,9 +181,12 @@ class TokenGroup:
         return run
 
 
-class OrganizationLogger(_Adapter):
+def organization_logger(logger: Logger, organization_id: str) -> Logger:
     """A logger whose lines begin with the id of an organization."""
+    return cast("Logger", _OrganizationLogger(logger, organization_id))
 
+
+class _OrganizationLogger(_Adapter):
     def __init__(self, logger: Logger, organization_id: str) -> None:
         super().__init__(logger, {})
         self._organization_id = organization_id
@@ -191,7 +194,6 @@ class OrganizationLogger(_Adapter):
     def process(
         self, msg: object, kwargs: MutableMapping[str, Any]
     ) -> tuple[str, MutableMapping[str, Any]]:
-        """The line, after the organization's id."""
         return f"{self._organization_id}: {msg}", kwargs
 
 

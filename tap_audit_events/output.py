@@ -1,4 +1,4 @@
-"""Lines on stdout, through a buffer of their own; and a stderr that cannot fail at exit."""
+"""Lines on stdout, through a buffer of their own."""
 
 from __future__ import annotations
 
@@ -94,16 +94,3 @@ class LineWriter:
         """Point stdout at the null device, so that closing it at exit cannot fail again."""
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), self._stdout.fileno())
-
-
-def replace_closed_stderr() -> None:
-    """Replace stderr with the null device if it cannot be written to, such as a closed terminal.
-
-    Otherwise Python would fail to flush it at exit, and a good run would end with exit code 120.
-    """
-    try:
-        if sys.__stderr__ is not None:
-            sys.__stderr__.flush()
-    except OSError:
-        with Path(os.devnull).open("wb") as nothing:
-            os.dup2(nothing.fileno(), 2)

@@ -50,7 +50,7 @@ class Reader:
         self._is_fleet = settings.is_fleet
         self._concurrency = 1 if one_page else settings.concurrency
         self._in_flight = InFlight(self._concurrency)
-        transport = Transport(settings.base_url, runtime.new_session)
+        self._transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
         self.organizations = len(each)
         groups = list(_by_token(each))
@@ -58,7 +58,7 @@ class Reader:
             TokenGroup(
                 group,
                 watermark_of,
-                transport=transport,
+                transport=self._transport,
                 in_flight=self._in_flight,
                 runtime=runtime,
                 logger=logger,
@@ -123,6 +123,7 @@ class Reader:
                     run.delivery.finish()
         finally:
             self._in_flight.close()
+            self._transport.close()
 
     def _tell_restarts(self, run: OrganizationRun) -> None:
         while run.plan.restarted:

@@ -1,4 +1,4 @@
-"""Runs the tap in forks of a process that has imported it, which saves the imports of each run.
+"""Runs the tap, or the command, in forks of a process that has imported it: this saves time.
 
 A fork is a process like any other: it has arguments, environment, folder, streams, signals and an
 exit code of its own, and it runs the same command. What differs is what happens before the tap's
@@ -20,7 +20,23 @@ from typing import IO, Any
 
 PROJECT = Path(__file__).resolve().parent.parent
 TAP = "tap_audit_events"
-IMPORTED = ("singer.tap", "singer.stream", "airbyte.command_line", "reporting.connection_test")
+COMMAND = f"{TAP}.cli"
+_OUTPUTS = ("day_folder", "duckdb_table", "json_lines", "parquet_file", "single_file")
+_OF_COMMAND = (
+    *(f"{COMMAND}.{name}" for name in ("command", "export", "count", "tail")),
+    *(f"{COMMAND}.outputs.{name}" for name in _OUTPUTS),
+)
+IMPORTED = {
+    TAP: tuple(
+        f"{TAP}.{name}" for name in ("singer.tap", "singer.stream", "reporting.connection_test")
+    ),
+    COMMAND: _OF_COMMAND,
+    f"{TAP}.airbyte": tuple(
+        f"{TAP}.{name}" for name in ("airbyte.command_line", "reporting.connection_test")
+    ),
+    "tests.cli.dying": _OF_COMMAND,
+}
+"""The modules that can be run, and what each has imported when it begins."""
 NUMBER_BYTES = 8
 
 
@@ -37,13 +53,9 @@ class ForkedTap:
         module: str = TAP,
     ) -> None:
         """Start the run of a module; it writes to the two streams, stdout and stderr."""
-        self._helper = _idle.pop() if _idle else Helper()
-        request = {
-            "module": module,
-            "arguments": arguments,
-            "environment": {**environment},
-            "folder": str(folder),
-        }
+        self._idle = _idle.setdefault(module, [])
+        self._helper = self._idle.pop() if self._idle else Helper(module)
+        request = {"arguments": arguments, "environment": {**environment}, "folder": str(folder)}
         self.pid = self._helper.fork(request, streams)
         self.exit_code: int | None = None
 
@@ -57,7 +69,7 @@ class ForkedTap:
             if not self._helper.has_sent(timeout):
                 raise subprocess.TimeoutExpired("tap-audit-events", timeout)
             self.exit_code = self._helper.receive()
-            _idle.append(self._helper)
+            self._idle.append(self._helper)
         return self.exit_code
 
     def send_signal(self, number: int) -> None:
@@ -99,13 +111,13 @@ class PipedTap(ForkedTap):
 
 
 class Helper:
-    """A process that forks a run of the tap at a time."""
+    """A process that forks a run of a module at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
         self._connection, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.forking", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.forking", str(theirs.fileno()), module],
                 cwd=PROJECT,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -129,18 +141,14 @@ class Helper:
         return int.from_bytes(number, sys.byteorder, signed=True)
 
 
-_idle: list[Helper] = []
+_idle: dict[str, list[Helper]] = {}
 
 
 # The helper
 
 
-def _fork_for_each_request(tests: socket.socket) -> str:
-    """Return in each fork, ready to run a module; exit when the tests close the connection.
-
-    Returns:
-        The name of the module.
-    """
+def _fork_for_each_request(tests: socket.socket) -> None:
+    """Return in each fork, ready to run the tap; exit when the tests close the connection."""
     lines = tests.makefile()
     while True:
         byte, streams, *_ = socket.recv_fds(tests, 1, 2)
@@ -152,7 +160,7 @@ def _fork_for_each_request(tests: socket.socket) -> str:
             lines.close()
             tests.close()
             _become(request, streams)
-            return str(request["module"])
+            return
         for stream in streams:
             os.close(stream)
         _send(tests, pid)
@@ -175,8 +183,9 @@ def _become(request: dict[str, Any], streams: Sequence[int]) -> None:
 
 
 if __name__ == "__main__":
-    for module in IMPORTED:
-        __import__(f"tap_audit_events.{module}")
+    started = sys.argv.pop(2)
+    for module in IMPORTED[started]:
+        __import__(module)
     with socket.socket(fileno=int(sys.argv[1])) as connection:
-        wanted = _fork_for_each_request(connection)
-    runpy.run_module(wanted, run_name="__main__", alter_sys=True)
+        _fork_for_each_request(connection)
+    runpy.run_module(started, run_name="__main__", alter_sys=True)

@@ -6,9 +6,9 @@ import atexit
 import sys
 
 from tap_audit_events.config.access_token import possible_tokens
+from tap_audit_events.config.process import replace_closed_stderr
 from tap_audit_events.errors.redacted_output import redact_stderr
 from tap_audit_events.errors.redaction import register_possible_secret
-from tap_audit_events.output import replace_closed_stderr
 
 
 def main() -> None:

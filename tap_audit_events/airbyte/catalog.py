@@ -9,7 +9,12 @@ from tap_audit_events.config.input_files import malformed
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.schema import schema_of
-from tap_audit_events.events.stream_names import PRIMARY_KEY, REPLICATION_KEY, STREAM
+from tap_audit_events.events.stream_names import (
+    ORGANIZATION_KEY,
+    PRIMARY_KEY,
+    REPLICATION_KEY,
+    STREAM,
+)
 
 _REFRESH: Final = "refresh the schema of the connection"
 
@@ -29,6 +34,8 @@ def discovered_stream(shape: RecordShape) -> dict[str, Any]:
     syncs always resume.
     """
     schema = schema_of(shape)
+    is_fleet = shape.organization_id is not None
+    keys = [[ORGANIZATION_KEY], [PRIMARY_KEY]] if is_fleet else [[PRIMARY_KEY]]
     time = schema["properties"][REPLICATION_KEY] | {"airbyte_type": "timestamp_with_timezone"}
     return {
         "name": STREAM,
@@ -41,7 +48,7 @@ def discovered_stream(shape: RecordShape) -> dict[str, Any]:
         "supported_sync_modes": list(SyncMode),
         "source_defined_cursor": True,
         "default_cursor_field": [REPLICATION_KEY],
-        "source_defined_primary_key": [[PRIMARY_KEY]],
+        "source_defined_primary_key": keys,
         "is_resumable": False,
     }
 

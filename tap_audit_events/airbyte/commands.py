@@ -7,7 +7,11 @@ from logging import Logger
 from typing import Any, Final
 
 from tap_audit_events.airbyte.catalog import SyncMode, discovered_stream, sync_mode_of
-from tap_audit_events.airbyte.connection_specification import PROPERTIES, specification
+from tap_audit_events.airbyte.connection_specification import (
+    PROPERTIES,
+    TOKEN_FILE,
+    specification,
+)
 from tap_audit_events.airbyte.messages import MessageWriter
 from tap_audit_events.airbyte.state import stream_state_in
 from tap_audit_events.airbyte.sync import Sync
@@ -94,9 +98,25 @@ class Commands:
         register_secrets(config)
         for warning in settings_warnings(config, PROPERTIES):
             self._logger.warning("%s", warning)
-        known = {name: value for name, value in config.items() if name in PROPERTIES}
+        known = {
+            name: _without_token_files(value)
+            for name, value in config.items()
+            if name in PROPERTIES
+        }
         settings = read_settings(known, is_only_place=True)
         register_secret(settings.access_token)
         for warning in token_warnings(settings):
             self._logger.warning("%s", warning)
         return settings
+
+
+def _without_token_files(value: Any) -> Any:
+    """A setting without files that an organization names, which are left out as the setting is."""
+    if not isinstance(value, list):
+        return value
+    return [
+        {name: each for name, each in item.items() if name != TOKEN_FILE}
+        if isinstance(item, dict)
+        else item
+        for item in value
+    ]

@@ -7,16 +7,34 @@ from typing import Any, Final
 
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 
-LEFT_OUT: Final = frozenset({"access_token_file", "organizations"})
-"""Whoever fills in Airbyte's form must not name files of the machine that the source runs on. In
-Airbyte, each organization is a connection of its own, with a state of its own."""
+TOKEN_FILE: Final = "access_token_file"  # noqa: S105 - a name
+LEFT_OUT: Final = frozenset({TOKEN_FILE})
+"""Whoever fills in Airbyte's form must not name files of the machine that the source runs on."""
 
 _ADDED: Final[dict[str, dict[str, Any]]] = {
     "base_url": {"examples": ["https://api.example.com"]},
     "organization_id": {
         "examples": ["0b5e7f0c-53a4-4d2e-9b5a-1f2d3c4b5a69"],
         "description": "UUID of the organization whose events are read. The service's web"
-        " application shows it in the URL of the organization page, after /org/.",
+        " application shows it in the URL of the organization page, after /org/. Set either this"
+        " or organizations.",
+    },
+    "organizations": {
+        "items": {
+            "type": "object",
+            "required": ["organization_id"],
+            "properties": {
+                "organization_id": {"type": "string", "title": "Organization ID", "order": 0},
+                "access_token": {
+                    "type": "string",
+                    "title": "Access token, if it has its own",
+                    "airbyte_secret": True,
+                    "order": 1,
+                },
+            },
+        },
+        "description": "Several organizations, read side by side in one sync. Each record then has"
+        " a property organization_id, and the state a bookmark for each organization.",
     },
     "access_token": {
         "airbyte_secret": True,
@@ -27,7 +45,7 @@ _ADDED: Final[dict[str, dict[str, Any]]] = {
     "end_date": {"examples": ["2026-01-31T23:59:59Z"]},
     "action_types": {"examples": [["workspace_create"]]},
 }
-_REQUIRED: Final = ("base_url", "organization_id", "access_token")
+_REQUIRED: Final = ("base_url", "access_token")
 _NOT_OF_AIRBYTE: Final = ("secret", "writeOnly")
 
 PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name not in LEFT_OUT)
@@ -60,9 +78,10 @@ def _property(name: str, order: int) -> dict[str, Any]:
     }
     description = declared["description"].replace("The tap", "The source")
     declared |= {"type": _only_type(declared), "description": description, "order": order}
-    if "items" in declared:
-        declared["items"] = {"type": _only_type(declared["items"])}
-    return declared | _ADDED.get(name, {})
+    declared |= _ADDED.get(name, {})
+    if name == "action_types":
+        declared["items"] = {"type": "string"}
+    return declared
 
 
 def _only_type(schema: dict[str, Any]) -> str:

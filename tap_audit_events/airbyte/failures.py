@@ -9,6 +9,7 @@ from tap_audit_events.airbyte.messages import Message, error_trace
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     CursorRefusedError,
+    OrganizationsError,
     RefusedError,
     RetryableError,
     SettingsError,
@@ -27,6 +28,9 @@ _TRANSIENT_CODES: Final = frozenset({"AE-RETRY-AFTER"})
 
 def failure_type(error: AuditEventsError) -> str:
     """Whether a setting must change, a later run may succeed, or something is defective."""
+    if isinstance(error, OrganizationsError):
+        types = {failure_type(each) for each in error.errors.values()}
+        return min(types, key=(CONFIG, SYSTEM, TRANSIENT).index)
     if error.code in _TRANSIENT_CODES:
         return TRANSIENT
     if isinstance(error, RetryableError | StoppedError | CursorRefusedError):

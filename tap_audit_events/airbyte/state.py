@@ -35,7 +35,7 @@ def stream_state_in(document: Any) -> dict[str, Any]:
 
 
 def state_of(watermark: Watermark, settings: Settings) -> dict[str, Any]:
-    """The state of the stream for the next run, without secrets."""
+    """The state of an organization for the next run, without secrets."""
     state = to_run_state(
         watermark, organization_id=settings.organization_id, action_types=settings.action_types
     )

@@ -13,8 +13,9 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.fleet_plan import Stage
+from tap_audit_events.extraction.run_state import RunStates
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import OrganizationRun
+from tap_audit_events.organization_run import OrganizationRun, organizations_error
 from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.summary import Report
 from tap_audit_events.resume import resume
@@ -44,7 +45,10 @@ class Sync:
         self._runtime = runtime
         self._logger = logger
         self._is_running = False
-        self._run: OrganizationRun | None = None
+        self._records = 0
+        self._states = RunStates({}, is_fleet=settings.is_fleet)
+        self._changed: dict[str, OrganizationRun] = {}
+        self._has_state = False
 
     def run(self, state: dict[str, Any]) -> None:
         """Write every event of the run's range that the state does not cover.
@@ -57,6 +61,7 @@ class Sync:
         Raises:
             SettingsError: the state cannot be used.
             ServiceError: the range could not be read to its end.
+            OrganizationsError: that of some organizations could not be.
             StoppedError: a signal asked the run to stop.
             OutputError: stdout cannot be written to.
         """
@@ -72,8 +77,10 @@ class Sync:
 
     def _read(self, state: dict[str, Any]) -> None:
         def watermark_of(settings: Settings, logger: Logger) -> Watermark:
-            return resume(settings, state, runtime=self._runtime, logger=logger)
+            known = self._states.of(settings.organization_id)
+            return resume(settings, known, runtime=self._runtime, logger=logger)
 
+        self._states = RunStates(state, is_fleet=self._settings.is_fleet)
         reader = Reader(self._settings, watermark_of, runtime=self._runtime, logger=self._logger)
         try:
             self._write_pages(reader)
@@ -87,13 +94,18 @@ class Sync:
     def _write_pages(self, reader: Reader) -> None:
         now = self._runtime.now
         report = Report(reader, self._settings, logger=self._logger, now=now, keeps_bookmark=True)
+        failed: list[OrganizationRun] = []
         try:
-            with closing(reader.pages(report.tick)) as pages:
-                for self._run in pages:
-                    self._take(self._run, report)
-            report.done(records=self._run.delivery.delivered if self._run else 0, left_out=0)
+            with closing(reader.pages(report.tick)) as runs:
+                for run in runs:
+                    self._changed[run.settings.organization_id] = run
+                    self._take(run, report)
+                    failed += [run] if run.error else []
+            report.done(records=self._records, left_out=0)
         finally:
             report.close()
+        if failed:
+            raise organizations_error(failed, reader.organizations)
 
     def _take(self, run: OrganizationRun, report: Report) -> None:
         """Take what is new of the organization: that it is opened, a page, or that it has ended."""
@@ -114,12 +126,18 @@ class Sync:
             self._is_running = True
         self._writer.write_records(delivery.record_texts(), milliseconds_at(now))
         delivery.all_written()
+        self._records += len(delivery.texts())
 
     def _write_state(self) -> None:
         """Write STATE for what is written; nothing if the state that was given cannot be used."""
-        if self._run is not None:
-            self._run.delivery.commit()
-            self._writer.write_state(state_of(self._run.delivery.watermark, self._settings))
+        for name, run in self._changed.items():
+            run.delivery.commit()
+            if run.window is not None or not self._states.of(name):
+                self._states.keep(name, state_of(run.delivery.watermark, run.settings))
+        self._has_state = self._has_state or bool(self._changed)
+        self._changed.clear()
+        if self._has_state:
+            self._writer.write_state(self._states.value())
 
     def _tell(self, status: str) -> None:
         self._writer.write(stream_status(status, milliseconds_at(self._runtime.now())))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
@@ -81,12 +81,21 @@ class AuditEvents:
             if isinstance(given[name], tuple):
                 given[name] = list(given[name])
         self._settings = checked_settings(given)
+        self._new_runtime: Callable[[], Runtime] = Runtime
 
     @classmethod
-    def of_settings(cls, settings: Settings) -> AuditEvents:
-        """An object for settings that were read and checked before."""
+    def of_settings(
+        cls, settings: Settings, new_runtime: Callable[[], Runtime] = Runtime
+    ) -> AuditEvents:
+        """An object for settings that were read and checked before.
+
+        Args:
+            settings: what to read, and how.
+            new_runtime: makes what surrounds a run, for a program that stops its runs at a signal.
+        """
         made = cls.__new__(cls)
         made._settings = settings  # noqa: SLF001 - its own
+        made._new_runtime = new_runtime  # noqa: SLF001 - its own
         return made
 
     def __repr__(self) -> str:
@@ -99,15 +108,15 @@ class AuditEvents:
         start: datetime | str | None = None,
         end: datetime | str | None = None,
         state: Mapping[str, Any] | None = None,
-    ) -> Iterator[EventPage]:
+    ) -> Generator[EventPage, None, None]:
         """Read the events of a range, a page at a time.
 
         Store each page's `EventPage.state` with its events. The next call with the last state
         continues there: it brings events that are new or became visible late, and none again. A
         page without new events is left out: if there is none, the stored state stays as it is.
 
-        Close the iterator to end early (``contextlib.closing``); its threads end with the responses
-        that they wait for. Only one thread at a time may advance it. In asyncio, use
+        Close the iterator to end early (``contextlib.closing``); this ends its connections and
+        threads. Only one thread at a time may advance it. In asyncio, use
         ``asyncio.to_thread(next, pages, None)``.
 
         Args:
@@ -128,7 +137,7 @@ class AuditEvents:
         states = RunStates(state or {}, is_fleet=settings.is_fleet)
         for each in settings.each():
             check_run_state(states.of(each.organization_id), each.organization_id)
-        return _pages(settings, states, Runtime())
+        return _pages(settings, states, self._new_runtime())
 
     def arrow(
         self,
@@ -198,7 +207,9 @@ def _instant(name: str, value: datetime | str) -> Instant:
         raise SettingsError([f"{name} {error}"]) from None
 
 
-def _pages(settings: Settings, states: RunStates, runtime: Runtime) -> Iterator[EventPage]:
+def _pages(
+    settings: Settings, states: RunStates, runtime: Runtime
+) -> Generator[EventPage, None, None]:
     def watermark_of(each: Settings, logger: Logger) -> Watermark:
         state = states.of(each.organization_id)
         return resume(each, state, runtime=runtime, logger=logger)

@@ -48,6 +48,14 @@ class EventPage:
     def __len__(self) -> int:
         return len(self._texts)
 
+    @property
+    def instants(self) -> Sequence[Instant]:
+        """The time of each event: RFC 3339 text in UTC, without ``Z``, with every digit.
+
+        They sort like their texts; the first ten characters are the day.
+        """
+        return self._instants
+
     def __repr__(self) -> str:
         return f"<EventPage of {len(self)} events>"
 
@@ -86,4 +94,4 @@ class EventPage:
         """
         from tap_audit_events.api.arrow import record_batch  # noqa: PLC0415 - an extra
 
-        return record_batch(self._texts, self._instants)
+        return record_batch(self._texts, self.instants, self.organization_id)

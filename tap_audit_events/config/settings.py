@@ -56,7 +56,9 @@ class Settings:
         return RecordShape(
             details_as_text=self.details_format == "string",
             has_raw_event=self.raw_event,
-            organization_id=self.organization_id if self.names_organization else None,
+            organization_id=(
+                self.organization_id if self.names_organization or self.is_fleet else None
+            ),
         )
 
     @property

@@ -301,6 +301,21 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " end, and STATE covers what was read of each.",
         "The lines that follow have the error of each of them. The next run resumes there.",
     ),
+    "AE-EXPORT": ErrorEntry(
+        Category.OUTPUT,
+        "The export cannot be written",
+        "The disk is full, the folder does not exist or may not be written to, another program has"
+        " the file open, or the path, its content and the state file do not fit together. The line"
+        " says which.",
+        "Fix that, and run the export again.",
+    ),
+    "AE-BUSY": ErrorEntry(
+        Category.OUTPUT,
+        "Another run is writing to the same output",
+        "A run of audit-events has not ended when the next one starts, for example because cron"
+        " starts them more often than one takes.",
+        "Wait until it has ended, or end it.",
+    ),
     "AE-EXTRA": ErrorEntry(
         Category.SETTINGS,
         "A library that this needs is not installed",

@@ -35,6 +35,7 @@ class AuditEventsError(Exception):
         context: what is known beyond the catalogue; it follows the summary.
 
     Attributes:
+        code: as in the catalogue, for example ``AE-429``.
         exit_code: exit code of the process that this error ends.
     """
 
@@ -185,6 +186,11 @@ _SERVICE_ERRORS: Final[dict[Category, type[ServiceError]]] = {
 def service_error(code: str, *, details: str = "") -> ServiceError:
     """The exception for a code, of the class that fits the code's category."""
     return _SERVICE_ERRORS[CATALOGUE[code].category](code, details=details)
+
+
+def defect(error: BaseException) -> AuditEventsError:
+    """The error that reports an unexpected one."""
+    return AuditEventsError("AE-DEFECT", f" ({type(error).__name__}: {sanitize(str(error))})")
 
 
 def sanitize(text: str, max_length: int = MAX_TEXT_LENGTH) -> str:

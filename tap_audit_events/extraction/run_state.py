@@ -131,7 +131,7 @@ class RunStates:
         self._is_fleet = is_fleet
         each = state.get(_ORGANIZATIONS, [state] if state else [])
         if not isinstance(each, list) or not all(map(is_run_state, each)):
-            raise unusable("it is not as this package writes it")
+            raise unusable("its watermark is not as this tap writes it")
         self._states = {one["organization_id"].lower(): dict(one) for one in each}
         self._only = None if is_fleet or len(each) != 1 else each[0]
 
@@ -141,6 +141,15 @@ class RunStates:
         The state of one other organization is returned as it is, to be refused.
         """
         return self._states.get(organization_id.lower()) or self._only or {}
+
+    def keep(self, organization_id: str, state: dict[str, Any]) -> None:
+        """Replace the state of an organization, unless the new one is empty."""
+        if state:
+            self._states[organization_id.lower()] = state
+
+    def value(self) -> dict[str, Any]:
+        """The state of the run: of its organization, or of all of them."""
+        return self.with_changed({} if self._is_fleet else self._states)
 
     def with_changed(self, changed: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """The state of the run, with the new states of some organizations."""

@@ -159,7 +159,7 @@ class Workers(Generic[_Request, _Read_co]):
         self._stop.wakeups.put(None)
 
     def _end(self) -> None:
-        """End the threads that are idle; the others end after their response."""
+        """End the threads that are idle; the others end after their response, or without it."""
         with self._lock:
             self._is_over = True
             for inbox in self._idle:

@@ -7,12 +7,17 @@ from dataclasses import replace
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import ServiceError
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OrganizationsError,
+    ServiceError,
+)
 from tap_audit_events.events.instants import Instant, brief, instant_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import Request
+from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import InFlight
@@ -44,12 +49,28 @@ class ConnectionTest:
         self._date: str | None = None
 
     def run(self) -> None:
-        """Log what works.
+        """Log what works; of several organizations, each.
 
         Raises:
             ServiceError: what does not work; what does was logged before.
+            OrganizationsError: what does not work of some organizations.
             StoppedError: a signal asked the test to stop.
         """
+        if not self._settings.is_fleet:
+            self._run_one()
+            return
+        errors: dict[str, AuditEventsError] = {}
+        each = list(self._settings.each())
+        for settings in each:
+            logger = organization_logger(self._logger, settings.organization_id)
+            try:
+                ConnectionTest(settings, self._runtime, logger).run()
+            except ServiceError as error:
+                errors[settings.organization_id] = error
+        if errors:
+            raise OrganizationsError(errors, len(each))
+
+    def _run_one(self) -> None:
         settings = self._settings
         window = run_window(
             start_date=settings.start_date,

@@ -58,10 +58,10 @@ class Progress:
     def bar_text(self, *, delivered: int, reached: Instant | None) -> str:
         """The progress as a short text next to a progress bar."""
         parts = [f"{delivered:,} events", f"{self._rate(delivered):,.0f}/s"]
-        if reached is not None:
-            parts.append(reached[:16].replace("T", " "))
         if share := self.share(reached):
             parts.append(f"{self._remaining(share)} to go")
+        if reached is not None:  # last, as a narrow terminal cuts the end
+            parts.append(reached[:16].replace("T", " "))
         return "  ".join(parts)
 
     def share(self, reached: Instant | None) -> float | None:

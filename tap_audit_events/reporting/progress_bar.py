@@ -19,14 +19,18 @@ _CLEAR_LINE: Final = "\r\x1b[K"
 
 
 def should_show_bar(environment: Mapping[str, str]) -> bool:
-    """Whether to show a bar: if stderr is a terminal that can draw it and stdout is not a terminal.
+    """Whether the tap shows a bar: if stderr can draw it, and stdout is not a terminal too."""
+    return can_draw_bar(environment) and not (sys.stdout is not None and sys.stdout.isatty())
+
+
+def can_draw_bar(environment: Mapping[str, str]) -> bool:
+    """Whether stderr is a terminal that can draw a bar.
 
     Never under Meltano, which prefixes each line.
     """
     return (
         sys.stderr is not None
         and sys.stderr.isatty()
-        and not (sys.stdout is not None and sys.stdout.isatty())
         and environment.get("TERM") != "dumb"
         and not any(name.startswith("MELTANO_") for name in environment)
     )

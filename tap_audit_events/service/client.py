@@ -18,7 +18,7 @@ from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.body import LARGEST_ERROR_BYTES, read_body, read_start
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
 from tap_audit_events.service.responses import NETWORK_ERRORS, network_error, status_error
 from tap_audit_events.service.retries import Retries
 from tap_audit_events.service.transport import Transport
@@ -85,6 +85,8 @@ class Client:
                 if page.malformed is not None:
                     page.malformed.window = str(window)
             except RetryableError as error:
+                if self._transport.is_closed:
+                    raise ClosedError from None
                 seconds = retries.seconds_before_next(error)
                 if error.code == "AE-429":
                     self._limiter.rate_limited(permit, seconds)

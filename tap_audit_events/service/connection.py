@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import time
+from functools import partial
 from http.client import HTTPResponse
 from math import inf
 from typing import Any, Final
@@ -14,6 +15,8 @@ from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import ConnectionPool
+
+from tap_audit_events.service.open_sockets import OpenSockets
 
 DEADLINE_FACTOR: Final = 10
 """A response as a whole may take so many times ``request_timeout_seconds``."""
@@ -87,18 +90,35 @@ class _Response(HTTPResponse):
 
 
 class _Connection(HTTPConnection):
+    """A connection whose socket is in `open_sockets` from the start, before any handshake."""
+
     response_class = _Response
+    open_sockets: OpenSockets
+
+    def _new_conn(self) -> socket.socket:
+        return self.open_sockets.add(super()._new_conn())
 
 
-class _SecureConnection(HTTPSConnection):
-    response_class = _Response
+class _SecureConnection(_Connection, HTTPSConnection):
+    def connect(self) -> None:
+        super().connect()
+        self.open_sockets.add(self.sock)  # another object than before the handshake
 
 
 class _Pool(HTTPConnectionPool):
     ConnectionCls = _Connection
 
+    def __init__(self, *args: Any, open_sockets: OpenSockets, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._open_sockets = open_sockets
 
-class _SecurePool(HTTPSConnectionPool):
+    def _new_conn(self) -> Any:
+        connection: Any = super()._new_conn()
+        connection.open_sockets = self._open_sockets
+        return connection
+
+
+class _SecurePool(_Pool, HTTPSConnectionPool):
     ConnectionCls = _SecureConnection
 
 
@@ -106,6 +126,10 @@ class _Adapter(HTTPAdapter):
     """Carries the requests for one URL over connections with a deadline, direct or by proxy."""
 
     _pool: ConnectionPool | None = None
+
+    def __init__(self) -> None:
+        self.open_sockets = OpenSockets()
+        super().__init__()
 
     def get_connection_with_tls_context(self, *args: Any, **options: Any) -> ConnectionPool:
         """The pool, looked up once: URL, certificates and proxy stay the same."""
@@ -119,17 +143,20 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
-        _use_deadlines(self.poolmanager)
+        _use_deadlines(self.poolmanager, self.open_sockets)
 
     def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
         manager = super().proxy_manager_for(*args, **options)
-        _use_deadlines(manager)
+        _use_deadlines(manager, self.open_sockets)
         return manager
 
 
-def _use_deadlines(manager: PoolManager) -> None:
+def _use_deadlines(manager: PoolManager, open_sockets: OpenSockets) -> None:
     """Replace the usual pools; a manager for SOCKS proxies keeps its own."""
-    replacements = {HTTPConnectionPool: _Pool, HTTPSConnectionPool: _SecurePool}
+    replacements: dict[type, Any] = {
+        HTTPConnectionPool: partial(_Pool, open_sockets=open_sockets),
+        HTTPSConnectionPool: partial(_SecurePool, open_sockets=open_sockets),
+    }
     manager.pool_classes_by_scheme = {
         scheme: replacements.get(pool, pool)
         for scheme, pool in manager.pool_classes_by_scheme.items()
@@ -142,3 +169,10 @@ def new_session() -> Session:
     for scheme in ("https://", "http://"):
         session.mount(scheme, _Adapter())
     return session
+
+
+def abort(session: Session) -> None:
+    """End what another thread waits for on the connections of a session; it sends no more."""
+    for adapter in session.adapters.values():
+        if isinstance(adapter, _Adapter):
+            adapter.open_sockets.abort()

@@ -10,6 +10,7 @@ from typing import Any
 from requests import PreparedRequest, Response, Session, exceptions
 from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError
 
+from tap_audit_events.service.connection import abort
 from tap_audit_events.service.proxies import check_proxy
 
 
@@ -35,6 +36,9 @@ class Transport:
         self._url = f"{base_url}/v1/organizations"
         self._new_session = new_session
         self._connection = _Connection()
+        self._sessions: list[Session] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
         # Proxies and certificate bundles, read from the environment once.
         self._options: dict[str, Any] = dict(
             new_session().merge_environment_settings(self._url, {}, True, None, None)
@@ -44,11 +48,27 @@ class Transport:
         check_proxy(self._url, self._options["proxies"], os.environ)
 
     @property
+    def is_closed(self) -> bool:
+        """Whether nothing is sent any more."""
+        return self._is_closed
+
+    def close(self) -> None:
+        """End every request that waits for its response."""
+        with self._lock:
+            self._is_closed = True
+            for session in self._sessions:
+                abort(session)
+
+    @property
     def session(self) -> Session:
         """This thread's session."""
         connection = self._connection
         if connection.session is None:
             connection.session = self._new_session()
+            with self._lock:
+                self._sessions.append(connection.session)
+                if self._is_closed:
+                    abort(connection.session)
         return connection.session
 
     def send(self, request: PreparedRequest, *, timeout_seconds: float) -> tuple[Response, bool]:
@@ -67,7 +87,7 @@ class Transport:
         try:
             response = self._send_once(request, timeout_seconds)
         except exceptions.ConnectionError as error:
-            if not was_used or not _was_closed(error):
+            if not was_used or self._is_closed or not _was_closed(error):
                 raise
             is_resent = True
             self.session.close()

@@ -15,7 +15,7 @@ from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     SettingsError,
     StoppedError,
-    sanitize,
+    defect,
 )
 
 if TYPE_CHECKING:
@@ -60,10 +60,8 @@ class OneLineErrors(SingerCommand):
         exc_traceback: TracebackType | None,
     ) -> None:
         """Log an unexpected error: its code and the next step, then the traceback."""
-        defect = AuditEventsError(
-            "AE-DEFECT", f" ({exc_type.__name__}: {sanitize(str(exc_value))})"
-        )
-        self.logger.error("%s", defect, exc_info=(exc_type, exc_value, exc_traceback))
+        exc_info = (exc_type, exc_value, exc_traceback)
+        self.logger.error("%s", defect(exc_value), exc_info=exc_info)
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command, log expected errors, and exit with their exit code."""

@@ -33,7 +33,7 @@ def test_each_setting_is_a_field_of_the_form(form: dict[str, Any]) -> None:
     fields = form["properties"]
     assert [*fields] == [name for name in SETTINGS_SCHEMA["properties"] if name in fields]
     left_out = SETTINGS_SCHEMA["properties"].keys() - fields.keys()
-    assert left_out == {"access_token_file", "organizations"}
+    assert left_out == {"access_token_file"}
     assert [field["order"] for field in fields.values()] == [*range(len(fields))]
     for field in fields.values():
         assert field["type"] in FORM_TYPES
@@ -45,12 +45,15 @@ def test_each_setting_is_a_field_of_the_form(form: dict[str, Any]) -> None:
     assert fields["action_types"]["items"] == {"type": "string"}
 
 
-def test_the_token_alone_is_secret(form: dict[str, Any]) -> None:
-    """And Airbyte's form requires it, as it has no other field for it."""
-    secret = [name for name, field in form["properties"].items() if "airbyte_secret" in field]
-    assert secret == ["access_token"]
-    assert form["properties"]["access_token"]["airbyte_secret"] is True
-    assert form["required"] == ["base_url", "organization_id", "access_token"]
+def test_the_tokens_alone_are_secret(form: dict[str, Any]) -> None:
+    """That for all organizations is required, as Airbyte's form has no other field for it."""
+    item = form["properties"]["organizations"]["items"]["properties"]
+    for fields in (form["properties"], item):
+        secret = [name for name, field in fields.items() if "airbyte_secret" in field]
+        assert secret == ["access_token"]
+        assert fields["access_token"]["airbyte_secret"] is True
+    assert form["required"] == ["base_url", "access_token"]
+    assert "access_token_file" not in item
 
 
 def test_bounds_and_defaults_are_those_of_the_settings(form: dict[str, Any]) -> None:

@@ -62,6 +62,9 @@ def shape(printed: str) -> list[str]:
         ("docs/errors.md", "line", "error_line"),
         ("docs/errors.md", "errors", "error_sections"),
         ("docs/delivery.md", "state", "state_table"),
+        ("docs/python.md", "reference", "python_api"),
+        ("docs/scale.md", "sizing", "sizing"),
+        ("docs/export.md", "columns", "columns_table"),
     ],
 )
 def test_the_generated_parts_are_up_to_date(page: str, name: str, function: str) -> None:

@@ -63,6 +63,7 @@ def test_the_wheel_has_every_command(wheel: ZipFile) -> None:
 
     assert wheel.read(name).decode().split() == [
         "[console_scripts]",
+        *("audit-events", "=", "tap_audit_events.cli.command:main"),
         *("audit-events-sandbox", "=", "tap_audit_events.sandbox.cli:main"),
         *("source-audit-events", "=", "tap_audit_events.airbyte.__main__:main"),
         *("tap-audit-events", "=", "tap_audit_events.__main__:main"),

@@ -374,7 +374,7 @@ def test_a_terminal_shows_a_bar_with_rate_position_and_time_to_go(
     assert all(len(bar) < (columns or 80) for bar in bars)
     if columns != 40:
         assert re.fullmatch(
-            r"\[#*-+\]  +\d+%  \d+ events  \d+/s  2024-05-06 08:00  \d:\d\d:\d\d to go", bars[-1]
+            r"\[#*-+\]  +\d+%  \d+ events  \d+/s  \d:\d\d:\d\d to go  2024-05-06 08:00", bars[-1]
         )
     log_line = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} \| [A-Z]+ +\| \S+ +\| .+")
     assert all(map(log_line.fullmatch, screen(written)[:-1]))

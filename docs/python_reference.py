@@ -1,0 +1,105 @@
+"""The reference in docs/python.md, from the signatures and docstrings of the public classes."""
+
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import tap_audit_events
+from tap_audit_events.errors import exceptions
+
+CLASSES = ("AuditEvents", "EventPage")
+EXCEPTIONS = (
+    "AuditEventsError",
+    "SettingsError",
+    "ServiceError",
+    "RetryableError",
+    "RefusedError",
+    "ContractError",
+)
+_SECTION = re.compile(r"^(Args|Attributes|Raises|Example):$")
+_ENTRY = re.compile(r"^(\w+): (.*)$", re.DOTALL)
+
+
+def reference() -> str:
+    """Every public class with its public methods and attributes, and the exceptions."""
+    parts = [part for name in CLASSES for part in _class(getattr(tap_audit_events, name))]
+    parts.append("### Exceptions")
+    tree = inspect.cleandoc(exceptions.__doc__ or "").split("::\n\n", 1)[1]
+    parts.append(f"```text\n{inspect.cleandoc(tree)}\n```")
+    parts += [_exception(getattr(tap_audit_events, name)) for name in EXCEPTIONS]
+    return "\n\n".join(parts) + "\n"
+
+
+def _class(kind: type) -> Iterator[str]:
+    name = kind.__name__
+    yield f"### {name}"
+    if name == "AuditEvents":  # whoever reads events makes no page
+        yield _signature(name, kind)
+    yield _text(kind).split("\n\nArgs:")[0]
+    for attribute, value in vars(kind).items():
+        if not attribute.startswith("_") and (member := _member(name, attribute, value)):
+            yield member
+
+
+def _member(owner: str, name: str, value: object) -> str | None:
+    if isinstance(value, classmethod):  # for other parts of the package
+        return None
+    if isinstance(value, cached_property):
+        return f"#### {owner}.{name}\n\n{_text(value.func)}"
+    if isinstance(value, property):
+        return f"#### {owner}.{name}\n\n{_text(value.fget)}"
+    function: Any = value.__func__ if isinstance(value, staticmethod) else value
+    return f"#### {owner}.{name}()\n\n{_signature(name, function)}\n\n{_text(function)}"
+
+
+def _exception(kind: type) -> str:
+    (summary, *_) = inspect.cleandoc(kind.__doc__ or "").split("\n\n")
+    attributes = re.search(r"Attributes:\n((?: +.*\n?)+)", inspect.getdoc(kind) or "")
+    text = f"#### {kind.__name__}\n\n{_marked(summary)}"
+    return f"{text}\n\n{_entries(inspect.cleandoc(attributes[1]))}" if attributes else text
+
+
+def _signature(name: str, function: Any) -> str:
+    given = inspect.signature(function)
+    parameters = [each for each in given.parameters.values() if each.name != "self"]
+    lines = [f"    {each}," for each in parameters if each.kind != inspect.Parameter.KEYWORD_ONLY]
+    keywords = [
+        f"    {each}," for each in parameters if each.kind == inspect.Parameter.KEYWORD_ONLY
+    ]
+    lines += ["    *,", *keywords] if keywords else []
+    returns = (
+        ""
+        if given.return_annotation in (inspect.Signature.empty, None, "None")
+        else (f" -> {given.return_annotation}")
+    )
+    inside = "\n" + "\n".join(lines) + "\n" if lines else ""
+    return f"```text\n{name}({inside}){returns}\n```".replace("'", "")
+
+
+def _text(documented: Any) -> str:
+    """A docstring as Markdown: its paragraphs, and lists of arguments and errors."""
+    paragraphs = inspect.cleandoc(documented.__doc__ or "").split("\n\n")
+    return "\n\n".join(_paragraph(paragraph) for paragraph in paragraphs)
+
+
+def _paragraph(text: str) -> str:
+    title, _, body = text.partition("\n")
+    if not _SECTION.match(title):
+        return _marked(text)
+    if title == "Example:":
+        return f"```pycon\n{inspect.cleandoc(body)}\n```"
+    return f"{title}\n\n{_entries(inspect.cleandoc(body))}"
+
+
+def _entries(body: str) -> str:
+    """The entries of a section as a list; a line that is indented continues an entry."""
+    joined = re.sub(r"\n +", " ", body)
+    matches = [_ENTRY.match(line) for line in joined.splitlines()]
+    return "\n".join(f"- `{found[1]}`: {_marked(found[2])}" for found in matches if found)
+
+
+def _marked(text: str) -> str:
+    """Markdown has one backquote where reStructuredText has two."""
+    return re.sub(r"\s*\n\s*", " ", text).replace("``", "`")

@@ -1,0 +1,114 @@
+"""The sizing table of docs/scale.md: what exporting every day of many organizations takes.
+
+The arithmetic is here, and the assumptions are the fields of `Assumptions`, so that both can be
+read, changed and tested.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+DAY_SECONDS = 86_400
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """What the table assumes of each organization and of the service.
+
+    Attributes:
+        events: of an organization in a day.
+        event_bytes: of an event, in a response.
+        parquet_bytes: of an event, in a Parquet file compressed with zstd.
+        page_size: events in a response.
+        response_seconds: that a page takes.
+        runs: exports of an organization in a day; each reads the day from its start.
+        start_seconds: that a run takes before its first request: the pod, Python, Dagster.
+        requests_per_second: that the service allows the owner of a token.
+    """
+
+    events: int = 5_000
+    event_bytes: int = 700
+    parquet_bytes: int = 60
+    page_size: int = 1_000
+    response_seconds: float = 0.3
+    runs: int = 26
+    start_seconds: float = 30.0
+    requests_per_second: float = 10.0
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a number of organizations needs."""
+
+    organizations: int
+    given: Assumptions
+
+    @property
+    def events(self) -> int:
+        """Of all organizations in a day."""
+        return self.organizations * self.given.events
+
+    @property
+    def pages_of_a_run(self) -> float:
+        """On average: a run in the middle of the day reads half a day.
+
+        The last two of a day, after midnight, read it whole; a read without events is a page.
+        """
+        full = ceil(self.given.events / self.given.page_size)
+        hourly = self.given.runs - 2
+        pages = sum(max(1, ceil(full * hour / hourly)) for hour in range(1, hourly + 1))
+        return (pages + 2 * full) / self.given.runs
+
+    @property
+    def requests(self) -> int:
+        """In a day: each run exports and counts again."""
+        return ceil(self.organizations * self.given.runs * 2 * self.pages_of_a_run)
+
+    @property
+    def requests_per_second(self) -> float:
+        """On average over a day."""
+        return self.requests / DAY_SECONDS
+
+    @property
+    def downloaded_gigabytes(self) -> float:
+        """In a day, before compression."""
+        events = self.requests * self.given.events / ceil(self.given.events / self.given.page_size)
+        return events * self.given.event_bytes / 1e9
+
+    @property
+    def stored_gigabytes(self) -> float:
+        """Added in a year."""
+        return self.events * 365 * self.given.parquet_bytes / 1e9
+
+    @property
+    def run_seconds(self) -> float:
+        """Of a run: its start, and its pages twice, one after the other."""
+        return self.given.start_seconds + 2 * self.pages_of_a_run * self.given.response_seconds
+
+    @property
+    def pods(self) -> int:
+        """At a time, if the runs of an hour are to end within it."""
+        return ceil(self.organizations * self.run_seconds / 3600)
+
+    @property
+    def token_owners(self) -> int:
+        """That are needed so that each stays below its rate, if an hour's runs spread over it."""
+        return ceil(self.requests_per_second / self.given.requests_per_second)
+
+
+def table(given: Assumptions | None = None) -> str:
+    """The table, a row for each number of organizations."""
+    rows = [
+        (
+            "| organizations | events a day | requests a day | requests/s | read a day"
+            " | stored a year | pods at a time | token owners |"
+        ),
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for organizations in (10, 1_000, 10_000):
+        load = Load(organizations, given or Assumptions())
+        rows.append(
+            f"| {organizations:,} | {load.events:,} | {load.requests:,}"
+            f" | {load.requests_per_second:.2f} | {load.downloaded_gigabytes:,.1f} GB"
+            f" | {load.stored_gigabytes:,.1f} GB | {load.pods:,} | {load.token_owners:,} |"
+        )
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,1 @@
+"""A Dagster project: a Parquet file for each day and organization."""

@@ -1,0 +1,45 @@
+"""Which events belong to a day, in UTC."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tap_audit_events import AuditEvents
+
+
+@dataclass(frozen=True)
+class Day:
+    """The events from its midnight on, and before `until`.
+
+    Attributes:
+        start: its midnight.
+        until: the midnight after it; for a day that has not ended, the time of the export.
+    """
+
+    start: datetime
+    until: datetime
+
+    @classmethod
+    def of(cls, key: str, now: datetime) -> "Day":
+        """The day of a partition's key, as far as it has passed."""
+        start = datetime.fromisoformat(key).replace(tzinfo=UTC)
+        now = max(start, now.replace(microsecond=0))
+        return cls(start, min(start + timedelta(days=1), now))
+
+    def batches(self, log: AuditEvents) -> Iterator[pa.RecordBatch]:
+        """The day's events, as Arrow.
+
+        Both bounds of a request are inclusive (interface.md 4.1). A last instant of a day cannot be
+        named: times may have any number of digits. So the range ends with the next midnight, and
+        what lies on it is dropped. `occurred_at` is cut to microseconds, never rounded up: it is
+        before midnight if the exact time is.
+        """
+        midnight = pa.scalar(self.until, pa.timestamp("us", "UTC"))
+        with closing(log.pages(start=self.start, end=self.until)) as pages:
+            for page in pages:
+                batch = page.arrow()
+                yield batch.filter(pc.less(batch.column("occurred_at"), midnight))

@@ -1,0 +1,39 @@
+"""What Dagster does about an error of the tap."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dagster as dg
+
+from tap_audit_events import AuditEventsError, RetryableError
+
+MOST_RETRIES = 5
+LONGEST_SECONDS = 3600.0
+
+
+@contextmanager
+def errors_for_dagster(retry_number: int, first_seconds: float) -> Iterator[None]:
+    """Retry what may succeed later; end the run at once if somebody has to fix something.
+
+    By then, the package itself has retried each request up to `max_retries` times.
+
+    Args:
+        retry_number: retries so far.
+        first_seconds: wait before the first retry; each further one is twice as long.
+
+    Raises:
+        RetryRequested: the service is overloaded or cannot be reached.
+        Failure: a setting, the token or its owner's rights are wrong, or the service does not
+            follow its interface. Its description is one line that says what to do.
+    """
+    try:
+        yield
+    except RetryableError as error:
+        seconds = first_seconds * 2**retry_number * random.uniform(0.5, 1)  # noqa: S311 - jitter
+        seconds = max(seconds, error.retry_after_seconds or 0)
+        raise dg.RetryRequested(MOST_RETRIES, min(seconds, LONGEST_SECONDS)) from error
+    except AuditEventsError as error:
+        if error.code == "AE-RETRY-AFTER":  # the service requests more than fifteen minutes
+            raise dg.RetryRequested(MOST_RETRIES, LONGEST_SECONDS) from error
+        raise dg.Failure(str(error), allow_retries=False) from error

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Loads audit events with dlt, incrementally, into DuckDB or PostgreSQL.
+
+    pip install "tap-audit-events[arrow]" "dlt[duckdb,postgres]"
+    export TAP_AUDIT_EVENTS_BASE_URL=https://audit.example.com
+    export TAP_AUDIT_EVENTS_ORGANIZATION_ID=6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47
+    export TAP_AUDIT_EVENTS_ACCESS_TOKEN=$(cat /run/secrets/audit-events-token)
+    export DESTINATION__DUCKDB__CREDENTIALS=events.duckdb
+    python dlt_pipeline.py --destination duckdb --write-disposition merge
+
+Instead of the first three variables, `.dlt/config.toml` and `.dlt/secrets.toml` can have the
+settings, in the section `sources.audit_events`. Run it again for new events, and after a run that
+failed.
+
+Each event arrives once with either disposition, with one exception: if the process is killed while
+dlt loads, after the database has committed and before dlt has noted it, dlt loads the package
+again. `merge` replaces the same events then; `append` adds them twice.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+import dlt
+import pyarrow as pa
+from dlt.pipeline.exceptions import PipelineStepFailed
+
+from tap_audit_events import AuditEvents, AuditEventsError
+
+NAME = "audit_events"
+MOST_EVENTS = 500_000
+"""Events in a load package at most, but for a page: what a run that fails has to read again."""
+
+
+@dlt.source(name=NAME, section=NAME)
+def audit_events(
+    base_url: str = dlt.config.value,
+    organization_id: str = dlt.config.value,
+    access_token: dlt.TSecretStrValue = dlt.secrets.value,
+    start_date: str | None = None,
+    most_events: int = MOST_EVENTS,
+) -> Any:
+    """The events of an organization that no earlier load brought, oldest first."""
+    log = AuditEvents(
+        base_url=base_url,
+        organization_id=organization_id,
+        access_token=access_token,
+        start_date=start_date,
+    )
+    return dlt.resource(new_events(log, most_events), name=NAME, primary_key="id")
+
+
+def new_events(log: AuditEvents, most_events: int) -> Iterator[pa.Table]:
+    """The new events, a table for each page.
+
+    dlt stores the state with the load package: both arrive, or neither. It is set before the page
+    is yielded, because dlt may end a resource at any yield, for example with `add_limit`.
+    """
+    state = dlt.current.resource_state(NAME)
+    count = 0
+    with closing(log.pages(state=state.get("run"))) as pages:
+        for page in pages:
+            state["run"] = page.state
+            yield pa.Table.from_batches([page.arrow()])
+            count += len(page)
+            if count >= most_events:
+                return
+
+
+def finish_interrupted_load(pipeline: dlt.Pipeline) -> None:
+    """Load what a run that was killed has extracted, and continue with the state in it.
+
+    dlt saves its local state after the package. If the kill came in between, only the package has
+    the new one.
+    """
+    pipeline.run()
+    pipeline.sync_destination()
+
+
+def load(pipeline: dlt.Pipeline, write_disposition: str, **settings: Any) -> int:
+    """Load all events that are new, and return how many."""
+    finish_interrupted_load(pipeline)
+    most_events = settings.get("most_events", MOST_EVENTS)
+    total = 0
+    while True:
+        pipeline.run(audit_events(**settings), write_disposition=write_disposition)
+        count: int = pipeline.last_trace.last_normalize_info.row_counts.get(NAME, 0)
+        total += count
+        if count < most_events:
+            return total
+
+
+def environment_settings() -> dict[str, str]:
+    """The settings in the environment of the tap; dlt finds the others in its own configuration."""
+    names = ("base_url", "organization_id", "access_token", "start_date")
+    found = {name: os.environ.get(f"TAP_AUDIT_EVENTS_{name.upper()}") for name in names}
+    return {name: value for name, value in found.items() if value}
+
+
+def cause_of(error: BaseException) -> BaseException:
+    """The error of the tap among the causes of an error of dlt, or that error itself."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, AuditEventsError):
+        cause = cause.__cause__
+    return cause or error
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Load audit events with dlt, incrementally.")
+    parser.add_argument("--destination", choices=["duckdb", "postgres"], default="duckdb")
+    parser.add_argument("--write-disposition", choices=["append", "merge"], default="merge")
+    parser.add_argument("--most-events", type=int, default=MOST_EVENTS, help="in a load package")
+    given = parser.parse_args()
+    pipeline = dlt.pipeline(NAME, destination=given.destination, dataset_name=NAME)
+    try:
+        count = load(
+            pipeline,
+            given.write_disposition,
+            most_events=given.most_events,
+            **environment_settings(),
+        )
+    except PipelineStepFailed as error:
+        sys.exit(f"dlt_pipeline.py: {cause_of(error)}")
+    sys.stdout.write(f"{count} events loaded\n")
+
+
+if __name__ == "__main__":
+    main()

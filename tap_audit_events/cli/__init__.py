@@ -1,0 +1,1 @@
+"""The command `audit-events`, for people at a terminal and for cron."""

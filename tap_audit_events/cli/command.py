@@ -1,0 +1,145 @@
+"""The command line: its subcommands, errors of one line, and exit codes that say why."""
+
+# ruff: noqa: PLC0415 - what only one subcommand needs is imported by it, so that `--help` is quick
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from tap_audit_events.cli.options import Common, common_options
+from tap_audit_events.cli.process import exit_code_of, log_to_stderr, stop_at_signals
+from tap_audit_events.config.process import check_log_levels, guard_output
+from tap_audit_events.config.schema import PACKAGE
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.extraction.shutdown import Stop
+
+_EPILOG = f"""Settings come from environment variables, such as TAP_AUDIT_EVENTS_BASE_URL,
+TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN, and from the files of --config,
+as those of {PACKAGE}. Every error is one line on stderr that begins with a code."""
+
+
+def main() -> int:
+    """Run the command; the exit code."""
+    guard_output(sys.argv[1:])
+    try:
+        check_log_levels(os.environ)
+    except SettingsError as error:
+        click.echo(str(error), err=True)
+        return error.exit_code
+    log_to_stderr(os.environ)
+    stop = Stop()
+    stop_at_signals(stop)
+    try:
+        audit_events(prog_name="audit-events", obj=stop)
+    except SystemExit:
+        raise
+    except BaseException as error:  # noqa: BLE001 - becomes a line and an exit code
+        return exit_code_of(error)
+    return 0
+
+
+@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name=PACKAGE, prog_name="audit-events")
+def audit_events() -> None:
+    """Export, count and watch the audit events of an organization."""
+
+
+@audit_events.command(
+    epilog="""Example, from cron, each hour:
+
+    audit-events export -q --config config.json --to events.parquet --state events.state.json
+
+\b
+What the path ends with says the format:
+  .parquet   one Parquet file
+  .duckdb    the table audit_events of a DuckDB file; other tables stay
+  .jsonl     JSON Lines: each event's own bytes, one event a line
+  .jsonl.gz  the same, compressed
+  /          a folder of Parquet files, a subfolder for each UTC day
+             (also without the slash, if the folder exists)
+
+Without --state, the file or table is replaced as a whole at the end; a folder must be empty or
+absent. With --state, what is new is added as a whole at the end, and after an error too. An export
+that is killed leaves the old file whole, or the new one."""
+)
+@click.option("--to", required=True, metavar="PATH", help="What to write; see below.")
+@click.option(
+    "--state",
+    metavar="FILE",
+    help="Add only what is new since the last export with this file; the first one creates it.",
+)
+@common_options
+def export(to: str, state: str | None, common: Common) -> None:
+    """Write events to a file, a folder or a DuckDB table."""
+    from tap_audit_events.cli.export import run_export
+
+    run_export(to, None if state is None else Path(state), common)
+
+
+@audit_events.command(
+    epilog="""Example:
+
+    audit-events count --by actor --start 2026-01-01T00:00:00Z --format csv > actors.csv
+
+Every event in the range is read. Days are days in UTC. Should there be more than 200,000 different
+actions or actors, the last line counts the events of all further ones together."""
+)
+@click.option(
+    "--by",
+    required=True,
+    type=click.Choice(["day", "action", "actor"]),
+    help="Count the events of each day, each action type or each actor.",
+)
+@click.option(
+    "--format",
+    "format_",
+    default="table",
+    show_default=True,
+    type=click.Choice(["table", "csv", "json"]),
+    help="How to print the counts.",
+)
+@common_options
+def count(by: str, format_: str, common: Common) -> None:
+    """Count events by day, action type or actor."""
+    from tap_audit_events.cli.count import run_count
+
+    run_count(by, format_, common)
+
+
+@audit_events.command(
+    epilog="""Example:
+
+    audit-events tail --follow | jq -r '[.occurredAt, .actor.name, .action.type] | @tsv'
+
+Events come in ascending order, one JSON object a line, as the service sent them. With --follow, an
+event that becomes visible late comes too, once, after newer ones. While the service fails or limits
+requests, --follow waits and says so on stderr."""
+)
+@click.option("--follow", "-f", is_flag=True, help="Keep printing events as they appear.")
+@click.option(
+    "-n",
+    "lines",
+    default=10,
+    show_default=True,
+    metavar="N",
+    type=click.IntRange(0, 100_000),
+    help="Begin with the newest N events.",
+)
+@click.option(
+    "--interval",
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    type=click.FloatRange(0.1, 3600),
+    help="With --follow, look for new events so often.",
+)
+@common_options
+def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
+    """Print the newest events, and those that follow."""
+    from tap_audit_events.cli.tail import run_tail
+
+    run_tail(lines, common, interval if follow else None)

@@ -1,0 +1,150 @@
+"""The options that every subcommand has, and the settings that they stand for."""
+
+# ruff: noqa: PLC0415 - `--help` needs no settings
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from tap_audit_events.cli.process import LOGGER_NAME, exit_code_of
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.extraction.shutdown import Stop
+
+if TYPE_CHECKING:
+    from tap_audit_events.api.audit_events import AuditEvents
+    from tap_audit_events.config.settings import Settings
+    from tap_audit_events.events.instants import Instant
+    from tap_audit_events.runtime import Runtime
+
+_OF_THE_TAP: Final = (
+    *("batch_config", "stream_maps", "stream_map_config", "faker_config"),
+    *("flattening_enabled", "flattening_max_depth", "flattening_max_key_length"),
+    "flattening_separator",
+)
+"""Settings that shape Singer records, which this command does not write."""
+
+_TOKENS: Final = frozenset({"access_token", "access_token_file"})
+
+
+@dataclass(frozen=True)
+class Common:
+    """What the options say that every subcommand has.
+
+    Attributes:
+        config_files: the files of ``--config``, of which the last counts most.
+        start: the time of the earliest event, as text.
+        end: the time of the latest event, as text.
+        quiet: whether only warnings and errors are shown.
+        stop: ends a run at a signal.
+    """
+
+    config_files: Sequence[str]
+    start: str | None
+    end: str | None
+    quiet: bool
+    stop: Stop
+
+    @property
+    def logger(self) -> logging.Logger:
+        """Where warnings go."""
+        return logging.getLogger(LOGGER_NAME)
+
+    def settings(self, environment: Mapping[str, str] = os.environ) -> Settings:
+        """The settings: those of the options, else of the files, else of the environment.
+
+        Raises:
+            SettingsError: one line for each setting to fix.
+        """
+        from tap_audit_events.api.audit_events import checked_settings
+
+        if self.quiet:
+            self.logger.setLevel(max(self.logger.level, logging.WARNING))
+        settings = checked_settings(self._config(environment))
+        start = _instant("--start", self.start) or settings.start_date
+        end = _instant("--end", self.end) or settings.end_date
+        if start is not None and end is not None and end < start:
+            raise SettingsError(["--end is before --start: it must be the same or later"])
+        return replace(settings, start_date=start, end_date=end)
+
+    def runtime(self) -> Runtime:
+        """What surrounds a run that ends at a signal."""
+        from tap_audit_events.runtime import Runtime
+
+        return Runtime(stop=self.stop)
+
+    def events_of(self, settings: Settings) -> AuditEvents:
+        """The events that the settings describe."""
+        from tap_audit_events.api.audit_events import AuditEvents
+
+        return AuditEvents.of_settings(settings, self.runtime)
+
+    def _config(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        from tap_audit_events.config.environment import read_environment
+        from tap_audit_events.config.input_files import read_json_file
+        from tap_audit_events.config.schema import SETTINGS_SCHEMA
+        from tap_audit_events.config.settings import settings_warnings
+
+        known = SETTINGS_SCHEMA["properties"]
+        tap_only = {name: {"type": "object"} for name in _OF_THE_TAP}
+        config = read_environment(environment, known | tap_only)
+        for path in self.config_files:
+            if path != "ENV":  # the environment is always read
+                given = read_json_file("config", path)
+                if _TOKENS & given.keys():
+                    config = {name: config[name] for name in config.keys() - _TOKENS}
+                config |= given
+        for warning in settings_warnings(config, [*known, *_OF_THE_TAP]):
+            self.logger.warning("%s", warning)
+        for name in config.keys() & set(_OF_THE_TAP):
+            self.logger.warning(
+                "%s shapes the records of the tap; events are written here as they are", name
+            )
+        return config
+
+
+def _instant(option: str, text: str | None) -> Instant | None:
+    from tap_audit_events.events.instants import parse_instant
+
+    try:
+        return None if text is None else parse_instant(text)
+    except ValueError as error:
+        raise SettingsError([f"{option} {error}"]) from None
+
+
+_OPTIONS: Final = (
+    click.option("--config", "config_files", multiple=True, metavar="FILE",
+                 help="A JSON file with settings. They override the environment. May be repeated."),
+    click.option("--start", metavar="TIME",
+                 help="Time of the earliest event, such as 2026-01-31T00:00:00Z."
+                      "  [default: start_date, else the oldest event]"),
+    click.option("--end", metavar="TIME",
+                 help="Time of the latest event.  [default: end_date, else now]"),
+    click.option("-q", "--quiet", is_flag=True,
+                 help="Show only warnings and errors."),
+)  # fmt: skip
+
+
+def common_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a subcommand the common options, as one argument `common`."""
+
+    @wraps(command)
+    def with_common(
+        *, config_files: Sequence[str], start: str, end: str, quiet: bool, **more: Any
+    ) -> None:
+        stop: Stop = click.get_current_context().find_object(Stop) or Stop()
+        try:
+            command(**more, common=Common(config_files, start, end, quiet, stop))
+        except BrokenPipeError as error:  # click would make it exit code 1
+            sys.exit(exit_code_of(error))
+
+    for option in reversed(_OPTIONS):
+        with_common = option(with_common)
+    return with_common

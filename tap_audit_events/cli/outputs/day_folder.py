@@ -1,0 +1,141 @@
+"""An export into a folder, partitioned by day."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from logging import Logger
+from pathlib import Path
+from typing import Any
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.outputs.day_files import DayFiles
+from tap_audit_events.cli.outputs.durable import (
+    output_errors,
+    rename_all,
+    sync_folder,
+    temporary,
+    unusable,
+)
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
+from tap_audit_events.errors.exceptions import sanitize
+
+
+class NewFolder:
+    """A folder that an export creates as a whole: it must be empty or absent.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._new_path = temporary(path)
+        self._files: DayFiles | None = None
+
+    def begin(self) -> Mapping[str, Any]:
+        with output_errors(self._path):
+            _check_is_replaceable(self._path)
+            shutil.rmtree(self._new_path, ignore_errors=True)
+        return {}
+
+    def write(self, page: EventPage) -> None:
+        with output_errors(self._path):
+            self._opened().write(page)
+
+    def commit(self, state: Mapping[str, Any] | None) -> None:
+        del state
+        with output_errors(self._path):
+            self._new_path.mkdir(exist_ok=True)
+            files = self._opened()
+            rename_all(files.finish())
+            files.remove_staging()
+            sync_folder(self._new_path)
+            if self._path.exists():
+                shutil.copymode(self._path, self._new_path)
+            os.rename(self._new_path, self._path)  # noqa: PTH104 - as of the system; also onto an empty folder
+            sync_folder(self._path.parent)
+        self._files = None
+
+    def discard(self) -> None:
+        if self._files is not None:
+            self._files.close()
+        shutil.rmtree(self._new_path, ignore_errors=True)
+
+    def _opened(self) -> DayFiles:
+        if self._files is None:
+            self._files = DayFiles(self._new_path)
+        return self._files
+
+
+class GrowingFolder:
+    """A folder to which each export adds files with what is new.
+
+    Args:
+        path: the folder.
+        state_file: says what the folder contains. Files may be moved out of the folder.
+        logger: is warned if all of it was moved away.
+    """
+
+    def __init__(self, path: Path, *, state_file: StateFile, logger: Logger) -> None:
+        self._path = path
+        self._state_file = state_file
+        self._logger = logger
+        self._files: DayFiles | None = None
+
+    def begin(self) -> Mapping[str, Any]:
+        with output_errors(self._path):
+            self._state_file.read()
+            if not self._state_file.exists and self._path.exists() and _contents(self._path):
+                raise without_state(self._state_file, self._path)
+            warn_if_moved(self._state_file, self._path, self._logger)
+            self._files = DayFiles(self._path)
+        return self._state_file.state
+
+    def write(self, page: EventPage) -> None:
+        with output_errors(self._path):
+            self._begun.write(page)
+
+    def commit(self, state: Mapping[str, Any] | None) -> None:
+        if state is None:
+            return
+        with output_errors(self._path):
+            files = self._begun
+            renames = files.finish()
+            self._files = None  # from now on, the files belong to the commit
+            self._state_file.announce(state, None, renames)
+            rename_all(renames)
+            self._state_file.settle(state)
+            files.remove_staging()
+
+    def discard(self) -> None:
+        if self._files is not None:
+            self._files.close()
+
+    @property
+    def _begun(self) -> DayFiles:
+        assert self._files is not None, "begin comes first"  # noqa: S101 - a defect
+        return self._files
+
+
+def _check_is_replaceable(folder: Path) -> None:
+    name = sanitize(str(folder))
+    if folder.exists() and not folder.is_dir():
+        raise unusable(f"{name} exists, but is not a folder")
+    if folder.exists() and _contents(folder):
+        raise unusable(
+            f"The folder {name} is not empty: give --state FILE to add what is new, or give"
+            " another folder"
+        )
+    if folder.is_mount():
+        raise unusable(
+            f"{name} is a mount point, which cannot be replaced as a whole: give a folder in it,"
+            " or --state FILE"
+        )
+
+
+def _contents(folder: Path) -> list[str]:
+    """What is in a folder, besides what an interrupted export left."""
+    return [name for name in os.listdir(folder) if name != ".new"]  # noqa: PTH208 - names suffice

@@ -1,0 +1,89 @@
+"""Files that are complete on the disk before they are visible under their names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, TypeAlias
+
+import msgspec
+
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OutputError,
+    SettingsError,
+    sanitize,
+)
+
+Rename: TypeAlias = tuple[Path, Path]
+"""A file that is complete, and the place where it belongs."""
+
+
+def temporary(path: Path) -> Path:
+    """Where something is written until it is complete: next to its place, hidden."""
+    return path.with_name(f".{path.name}.new")
+
+
+def sync(file: IO[bytes]) -> None:
+    """Make sure that what was written to a file is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make sure that the names in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def rename_all(renames: Iterable[Rename]) -> None:
+    """Put files in their places. Can be repeated after it was interrupted anywhere."""
+    folders: dict[Path, None] = {}
+    for source, final in renames:
+        if not final.parent.exists():
+            final.parent.mkdir(parents=True)
+            folders[final.parent.parent] = None
+        folders[final.parent] = None
+        if source.exists():
+            os.replace(source, final)  # noqa: PTH105 - named like the system's call
+    for folder in folders:
+        sync_folder(folder)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace a JSON file as a whole."""
+    source = temporary(path)
+    with source.open("wb") as file:
+        keep_mode(path, source)
+        file.write(msgspec.json.encode(document) + b"\n")
+        sync(file)
+    rename_all([(source, path)])
+
+
+def keep_mode(old: Path, new: Path) -> None:
+    """Let the same users read the new file as the old one, if there is an old one."""
+    if old.exists():
+        shutil.copymode(old, new)
+
+
+@contextmanager
+def output_errors(path: Path) -> Iterator[None]:
+    """Raise what the system or a library says about an output as an error with a code."""
+    try:
+        yield
+    except (AuditEventsError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
+        raise OutputError(f"{sanitize(str(path))}: {sanitize(reason)}", "AE-EXPORT") from error
+
+
+def unusable(problem: str) -> SettingsError:
+    """The error for an output that is not used as asked, because that would lose something."""
+    return SettingsError([problem], "AE-EXPORT")

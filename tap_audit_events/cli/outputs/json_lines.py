@@ -1,0 +1,49 @@
+"""A file of JSON Lines: each event's own bytes, one a line; compressed or not."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+from pathlib import Path
+from typing import IO, Final
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.outputs.durable import sync
+
+_COMPRESSION_LEVEL: Final = 1
+"""The lowest: a higher one takes several times as long as everything else."""
+
+_COPIED_BYTES: Final = 1 << 20
+
+
+class JsonLinesWriter:
+    """Writes a new file with the lines of an old one, if there is one, and more lines.
+
+    Args:
+        path: the new file.
+        old: the old file.
+        compressed: whether the file is compressed with gzip; new lines are a member of their own.
+    """
+
+    def __init__(self, path: Path, old: Path | None, *, compressed: bool) -> None:
+        self._file: IO[bytes] = path.open("wb")
+        if old is not None:
+            with old.open("rb") as lines:
+                shutil.copyfileobj(lines, self._file, _COPIED_BYTES)
+        self._text: IO[bytes] | gzip.GzipFile = self._file
+        if compressed:
+            self._text = gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, self._file, mtime=0)
+
+    def write(self, page: EventPage) -> None:
+        self._text.write(b"\n".join([*page.raw, b""]))
+
+    def finish(self) -> None:
+        """Write everything to the disk."""
+        if self._text is not self._file:
+            self._text.close()
+        sync(self._file)
+        self._file.close()
+
+    def close(self) -> None:
+        """End early; the file is not complete."""
+        self._file.close()

@@ -1,0 +1,62 @@
+"""A lock on a file or folder, so that two runs never write to it at the same time."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tap_audit_events.cli.outputs.durable import output_errors
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a path. It ends with the process at the latest, however that ends.
+
+    The lock is on a hidden file next to the path, which is removed at the end.
+
+    Raises:
+        SettingsError: another process holds it.
+        OutputError: the folder cannot be written to.
+    """
+    lock = path.with_name(f".{path.name}.lock")
+    with output_errors(path):
+        descriptor = _acquire(lock)
+    try:
+        if descriptor is None:
+            name = sanitize(str(path))
+            problem = f"Another run is writing to {name}: wait until it has ended, or end it"
+            raise SettingsError([problem], "AE-BUSY")
+        yield
+    finally:
+        if descriptor is not None:
+            with suppress(OSError):  # the lock ends all the same
+                lock.unlink()
+            os.close(descriptor)
+
+
+def _acquire(lock: Path) -> int | None:
+    """A descriptor that holds the lock; None if another process does."""
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(lock, descriptor):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its holder removed it in the meantime: try again with a new one
+
+
+def _is_at(lock: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(lock.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

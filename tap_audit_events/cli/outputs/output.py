@@ -1,0 +1,44 @@
+"""What every output can do; the command knows nothing else of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from tap_audit_events.api.event_page import EventPage
+
+
+class Output(Protocol):
+    """An output of one export. `begin`, then `write` each page, then `commit` or `discard`.
+
+    Until `commit` nothing is visible; a process that is killed inside it leaves the old output, or
+    what the next `begin` completes to the new one.
+    """
+
+    def begin(self) -> Mapping[str, Any]:
+        """Check that the output can be used, and return the state from which to continue.
+
+        Raises:
+            SettingsError: it cannot be used as asked.
+            OutputError: it cannot be read or written.
+        """
+
+    def write(self, page: EventPage) -> None:
+        """Add the events of a page; called from one other thread.
+
+        Raises:
+            OutputError: they cannot be written.
+        """
+
+    def commit(self, state: Mapping[str, Any] | None) -> None:
+        """Make everything visible that was written.
+
+        Args:
+            state: what covers these events and the earlier ones; None if there was no event.
+
+        Raises:
+            OutputError: that is not possible.
+        """
+
+    def discard(self) -> None:
+        """Remove what was written and not committed. Never raises."""

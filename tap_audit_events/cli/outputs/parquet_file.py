@@ -1,0 +1,81 @@
+"""A Parquet file: row groups of a bounded size, compressed with zstd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tap_audit_events.api.arrow import SCHEMA
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.outputs.durable import sync, unusable
+from tap_audit_events.errors.exceptions import sanitize
+
+MOST_ROWS: Final = 100_000
+MOST_BYTES: Final = 32_000_000
+"""Of Arrow data in one row group: it is kept in memory until it is full."""
+
+_COPIED_ROWS: Final = 1_000
+
+
+class ParquetWriter:
+    """Writes a new file with the rows of an old one, if there is one, and more rows.
+
+    Args:
+        path: the new file.
+        old: the old file; its small row groups become large ones.
+
+    Raises:
+        SettingsError: the old file has other columns.
+    """
+
+    def __init__(self, path: Path, old: Path | None = None) -> None:
+        self._batches: list[pa.RecordBatch] = []
+        self._rows = self._bytes = 0
+        self._file = path.open("wb")
+        self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd")
+        if old is not None:
+            self._copy(old)
+
+    def write(self, page: EventPage) -> None:
+        self.write_batch(page.arrow())
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        """Add rows; they leave memory when their row group is full."""
+        self._batches.append(batch)
+        self._rows += batch.num_rows
+        self._bytes += batch.nbytes
+        if self._rows >= MOST_ROWS or self._bytes >= MOST_BYTES:
+            self._write_group()
+
+    def finish(self) -> None:
+        """Write everything to the disk."""
+        self._write_group()
+        self._writer.close()
+        sync(self._file)
+        self._file.close()
+
+    def close(self) -> None:
+        """End early; the file is not complete."""
+        self._batches.clear()
+        self._writer.is_open = False  # else it would write when it is deleted
+        self._file.close()
+
+    def _write_group(self) -> None:
+        if self._batches:
+            table = pa.Table.from_batches(self._batches, SCHEMA)
+            self._writer.write_table(table, row_group_size=self._rows)
+        self._batches.clear()
+        self._rows = self._bytes = 0
+
+    def _copy(self, old: Path) -> None:
+        with pq.ParquetFile(old) as source:
+            if not source.schema_arrow.equals(SCHEMA):
+                raise unusable(
+                    f"{sanitize(str(old))} has other columns than this version writes: move it"
+                    " away, and export into a new file"
+                )
+            for batch in source.iter_batches(_COPIED_ROWS):
+                self.write_batch(batch)

@@ -1,0 +1,105 @@
+"""An export into one file: it is replaced as a whole, or extended as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from logging import Logger
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.outputs.durable import (
+    keep_mode,
+    output_errors,
+    rename_all,
+    temporary,
+    unusable,
+)
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.cli.outputs.usable import check_unchanged, warn_if_moved
+from tap_audit_events.errors.exceptions import sanitize
+
+
+class Writer(Protocol):
+    """Writes a new file."""
+
+    def write(self, page: EventPage) -> None: ...
+    def finish(self) -> None: ...
+    def close(self) -> None: ...
+
+
+NewWriter: TypeAlias = Callable[[Path, Path | None], Writer]
+"""Makes the writer of a new file, which begins with what is in an old one, if that is given."""
+
+
+class SingleFile:
+    """One file.
+
+    Args:
+        path: the file.
+        new_writer: makes what writes it.
+        state_file: says what the file contains; without it, each export replaces the file.
+        logger: is warned of a file that has been moved away.
+    """
+
+    def __init__(
+        self, path: Path, new_writer: NewWriter, *, state_file: StateFile | None, logger: Logger
+    ) -> None:
+        self._path = path
+        self._new_writer = new_writer
+        self._state_file = state_file
+        self._logger = logger
+        suffix = ".replacing" if state_file is None else ".extending"
+        self._new_path = temporary(path.with_name(path.name + suffix))
+        self._writer: Writer | None = None
+
+    def begin(self) -> Mapping[str, Any]:
+        if self._path.exists() and not self._path.is_file():
+            raise unusable(f"{sanitize(str(self._path))} exists, but is not a file")
+        state: Mapping[str, Any] = {}
+        with output_errors(self._path):
+            if self._state_file is not None:
+                self._state_file.read()
+                check_unchanged(self._state_file, self._path)
+                warn_if_moved(self._state_file, self._path, self._logger)
+                state = self._state_file.state
+            self._new_path.unlink(missing_ok=True)
+        return state
+
+    def write(self, page: EventPage) -> None:
+        with output_errors(self._path):
+            self._opened().write(page)
+
+    def commit(self, state: Mapping[str, Any] | None) -> None:
+        with output_errors(self._path):
+            if self._state_file is None:
+                self._opened().finish()
+                self._take_mode()
+                rename_all([(self._new_path, self._path)])
+            elif state is not None and self._writer is not None:
+                self._writer.finish()
+                self._take_mode()
+                size = self._new_path.stat().st_size
+                renames = [(self._new_path, self._path)]
+                self._writer = None  # from now on, the file belongs to the commit
+                self._state_file.announce(state, size, renames)
+                rename_all(renames)
+                self._state_file.settle(state, size)
+        self._writer = None
+
+    def discard(self) -> None:
+        if self._writer is not None:
+            with suppress(Exception):  # a full disk refuses the last bytes too
+                self._writer.close()
+            with suppress(OSError):
+                self._new_path.unlink(missing_ok=True)
+
+    def _opened(self) -> Writer:
+        if self._writer is None:
+            extends = self._state_file is not None and self._path.exists()
+            self._writer = self._new_writer(self._new_path, self._path if extends else None)
+        return self._writer
+
+    def _take_mode(self) -> None:
+        keep_mode(self._path, self._new_path)

@@ -1,0 +1,124 @@
+"""The state file of an incremental export: what its output contains, and a journal of a commit.
+
+A commit has three steps, of which each is whole on the disk before the next begins:
+
+1. `announce`: the file says which complete files take which places, and what is true then.
+2. The files take their places.
+3. `settle`: the file says only what is true now.
+
+A process that is killed before 1 has changed nothing. After 1, the next run does the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tap_audit_events.cli.outputs.durable import Rename, rename_all, temporary, write_json
+from tap_audit_events.config.input_files import read_json_file
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+
+VERSION: Final = 1
+
+
+class StateFile:
+    """The state of one output. Paths in it are relative to it: both can be moved together.
+
+    Args:
+        path: the file, which need not exist yet.
+        output: the output that it belongs to.
+    """
+
+    def __init__(self, path: Path, output: Path) -> None:
+        self.path = path
+        self._output = output
+        self._known: dict[str, Any] = {}
+
+    @property
+    def exists(self) -> bool:
+        """Whether an earlier run wrote it; known after `read`."""
+        return bool(self._known)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What covers the events in the output; empty at first."""
+        state: dict[str, Any] = self._known.get("state", {})
+        return state
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes the output has, None if that is not known."""
+        size: int | None = self._known.get("bytes")
+        return size
+
+    def read(self) -> None:
+        """Read the file, and complete a commit that was interrupted.
+
+        Raises:
+            SettingsError: it is not such a file, or belongs to another output.
+        """
+        temporary(self.path).unlink(missing_ok=True)
+        if not self.path.exists():
+            return
+        self._known = self._checked(read_json_file("state", str(self.path)))
+        if pending := self._known.get("pending"):
+            rename_all([(self._absolute(a), self._absolute(b)) for a, b in pending["renames"]])
+            self.settle(pending["state"], pending["bytes"])
+
+    def announce(
+        self, state: Mapping[str, Any], size: int | None, renames: Sequence[Rename]
+    ) -> None:
+        """Write what a commit is going to do; from now on the next run would do it."""
+        paths = [[self._relative(source), self._relative(final)] for source, final in renames]
+        pending = {"state": state, "bytes": size, "renames": paths}
+        write_json(self.path, self._document(self.state, self.size) | {"pending": pending})
+
+    def settle(self, state: Mapping[str, Any], size: int | None = None) -> None:
+        """Write what is true now."""
+        self._known = self._document(state, size)
+        write_json(self.path, self._known)
+
+    def _document(self, state: Mapping[str, Any], size: int | None) -> dict[str, Any]:
+        return {
+            "version": VERSION,
+            "output": self._relative(self._output),
+            "bytes": size,
+            "state": state,
+        }
+
+    def _checked(self, document: dict[str, Any]) -> dict[str, Any]:
+        match document:
+            case {"version": int(version)} if version > VERSION:
+                raise self._unusable("was written by a newer version: install that version")
+            case {"version": 1, "output": str(output), "bytes": int() | None, "state": dict()}:
+                if output != self._relative(self._output):
+                    raise self._unusable(
+                        f"belongs to {sanitize(str(self._absolute(output)))}: give each output a"
+                        " state file of its own"
+                    )
+                if _is_journal(document.get("pending")):
+                    return document
+        raise self._unusable(
+            "is not a state file of this command: give another name, or the state file that an"
+            " earlier export wrote"
+        )
+
+    def _unusable(self, problem: str) -> SettingsError:
+        return SettingsError([f"The file {sanitize(str(self.path))} {problem}"], "AE-STATE")
+
+    def _relative(self, path: Path) -> str:
+        return os.path.relpath(path, self.path.parent)
+
+    def _absolute(self, path: str) -> Path:
+        return Path(os.path.normpath(self.path.parent / path))
+
+
+def _is_journal(value: object) -> bool:
+    match value:
+        case None:
+            return True
+        case {"state": dict(), "bytes": int() | None, "renames": [*renames]}:
+            return all(isinstance(each, list) and len(each) == 2 for each in renames)
+    return False

@@ -1,0 +1,50 @@
+"""Whether an output and its state file belong together. Nothing is lost or repeated silently."""
+
+from __future__ import annotations
+
+from logging import Logger
+from pathlib import Path
+
+from tap_audit_events.cli.outputs.durable import unusable
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+
+
+def check_unchanged(state_file: StateFile, path: Path) -> None:
+    """Check that a file is as the last export with this state file left it, or is absent.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    if not path.exists():
+        return
+    if not state_file.exists:
+        raise without_state(state_file, path)
+    size = path.stat().st_size
+    if size != state_file.size:
+        raise unusable(
+            f"{sanitize(str(path))} has {size:,} bytes, but the last export with"
+            f" {sanitize(str(state_file.path))} left {state_file.size or 0:,}: something else has"
+            " changed it. Put it back; or move it away to continue in a new file with what is new;"
+            " or remove both files to export everything again"
+        )
+
+
+def without_state(state_file: StateFile, path: Path) -> SettingsError:
+    """The error for an output with events of which nobody knows which they are."""
+    return unusable(
+        f"{sanitize(str(path))} exists, but there is no state for it in"
+        f" {sanitize(str(state_file.path))}, so which events are new is not known. Give the state"
+        " file that belongs to it; or move it away; or leave out --state to replace it"
+    )
+
+
+def warn_if_moved(state_file: StateFile, path: Path, logger: Logger) -> None:
+    """Warn that an export continues without the events that an earlier one wrote."""
+    if state_file.state and not path.exists():
+        logger.warning(
+            "%s is gone since the last export: it begins anew, with the events after those. To"
+            " export everything again, remove %s too",
+            sanitize(str(path)),
+            sanitize(str(state_file.path)),
+        )

@@ -1,0 +1,91 @@
+"""The process of the command: its log, its signals, its errors and its exit codes."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from tap_audit_events.config.process import LEVELS
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OutputError,
+    StoppedError,
+    defect,
+)
+from tap_audit_events.extraction.shutdown import Stop
+
+LOGGER_NAME: Final = "tap_audit_events"
+
+
+def log_to_stderr(environment: Mapping[str, str]) -> None:
+    """Write the log to stderr, a line for each record; warnings are marked."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_LineFormatter("%(message)s"))
+    level = next((environment[name] for name in LEVELS if environment.get(name)), "INFO")
+    logging.getLogger().addHandler(handler)
+    logging.getLogger(LOGGER_NAME).setLevel(level.upper())
+    logging.captureWarnings(capture=True)
+
+
+class _LineFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        return f"Warning: {text}" if record.levelno == logging.WARNING else text
+
+
+def stop_at_signals(stop: Stop) -> None:
+    """Ask the run to stop at a signal; a second one ends the process at once."""
+
+    def handle(number: int, frame: object) -> None:
+        del frame
+        if stop.signal_number is not None:
+            os._exit(128 + number)
+        stop.request(number)
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, handle)
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Write the line of an error to stderr, and return its exit code.
+
+    A reader that has closed the pipe, such as ``head``, has got what it wanted: no line, code 0.
+    """
+    if isinstance(error, BrokenPipeError):
+        _close_stdout()
+        return 0
+    if isinstance(error, AuditEventsError):
+        ended = error
+    elif isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EBADF}:
+        _close_stdout()
+        ended = OutputError(f"stdout: {error.strerror}", "AE-EXPORT")
+    else:
+        ended = defect(error)
+        traceback.print_exception(error)
+    for line in lines_of(ended):
+        click.echo(line, err=True)
+    return ended.exit_code
+
+
+def lines_of(error: AuditEventsError) -> list[str]:
+    """The lines of an error, with what the command knows about the output it leaves."""
+    notes = getattr(error, "__notes__", [])
+    if isinstance(error, StoppedError):  # its next step is about a tap and its target
+        return [" ".join([f"{error.summary}.", *notes])]
+    *lines, last = error.lines
+    return [*lines, " ".join([last if not notes else f"{last.rstrip('.')}.", *notes])]
+
+
+def _close_stdout() -> None:
+    """Send what is left in the buffer to the null device; else Python fails to flush it at exit."""
+    with Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), 1)

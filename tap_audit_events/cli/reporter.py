@@ -1,0 +1,64 @@
+"""What an export tells a person: a progress bar on a terminal, and a line at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.window import Window
+from tap_audit_events.reporting.progress import Progress
+from tap_audit_events.reporting.progress_bar import ProgressBar, can_draw_bar
+
+BAR_SECONDS: Final = 0.1
+
+
+class Reporter:
+    """Reports on one run that reads pages.
+
+    Args:
+        end: where the range ends.
+        quiet: whether nothing is shown.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self, end: Instant, *, quiet: bool, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.events = 0
+        self._quiet = quiet
+        self._clock = clock
+        self._started_at = clock()
+        self._progress = Progress(Window(None, end), clock)
+        self._bar: ProgressBar | None = None
+        if not quiet and can_draw_bar(os.environ):
+            self._bar = ProgressBar(sys.stderr)
+
+    def page(self, page: EventPage) -> None:
+        """Count a page, and show how far the run has come."""
+        self.events += len(page)
+        self._progress.set_first_instant(page.instants[0])
+        if self._bar is not None and self._progress.is_due(BAR_SECONDS):
+            reached = page.instants[-1]
+            text = self._progress.bar_text(delivered=self.events, reached=reached)
+            self._bar.draw(self._progress.share(reached) or 0.0, text)
+
+    def close(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def done(self, sentence: str) -> None:
+        """Show the line at the end: a sentence, and how fast it went."""
+        self.close()
+        if not self._quiet:
+            seconds = self._clock() - self._started_at
+            rate = f", {self.events / seconds:,.0f} a second" if self.events else ""
+            click.echo(f"{sentence}: {self.events:,} events in {seconds:.1f} s{rate}", err=True)

@@ -1,0 +1,159 @@
+"""The subcommand `tail`: the newest events, and those that follow."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from operator import itemgetter
+from queue import Empty
+from typing import Final, TypeVar
+
+from tap_audit_events.api.audit_events import AuditEvents
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.newest import oldest_of_newest
+from tap_audit_events.cli.options import Common
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    RetryableError,
+    ServiceError,
+    SettingsError,
+)
+from tap_audit_events.events.instants import Instant, instant_of, later
+from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.service.retry_after import LONGEST_RETRY_AFTER_SECONDS
+
+_Result = TypeVar("_Result")
+_LONG_WAIT: Final = "AE-RETRY-AFTER"
+
+
+def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None:
+    """Print the newest events, oldest first; with an interval, also those that appear later.
+
+    Args:
+        lines: how many events to begin with.
+        common: what to read.
+        interval_seconds: how often to look for new events, None to end at once.
+
+    Raises:
+        ServiceError: the service refuses the requests; without an interval also if it fails.
+        SettingsError: something that is followed may not have an end.
+        StoppedError: a signal asked the run to stop.
+    """
+    settings = common.settings()
+    if interval_seconds is not None and settings.end_date is not None:
+        raise SettingsError(["--follow has no end: leave out --end, and the setting end_date"])
+    patience = _Patience(common, interval_seconds)
+    start = patience.call(lambda: _start(lines, settings, common, interval_seconds is not None))
+    if start is None:
+        return
+    tail = Tail(common.events_of(replace(settings, start_date=start)), _print)
+    patience.call(lambda: tail.begin(lines))
+    while interval_seconds is not None:
+        wait(interval_seconds, common.stop)
+        patience.call(tail.look)
+
+
+def _start(lines: int, settings: Settings, common: Common, follows: bool) -> Instant | None:
+    """From where to read, None if there is nothing to read.
+
+    To follow, the lookback is read too: so what is there already is known, and what appears in it
+    later is new.
+    """
+    runtime = common.runtime()
+    newest = None
+    if lines:
+        newest = oldest_of_newest(lines, settings, runtime=runtime, logger=common.logger)
+    if not follows:
+        return newest
+    lookback = later(instant_of(runtime.now()), seconds=-settings.lookback_seconds)
+    start = min(newest or lookback, lookback)
+    return start if settings.start_date is None else max(start, settings.start_date)
+
+
+class Tail:
+    """Prints the end of the log, and what is added to it, each event once.
+
+    Args:
+        events: the events from some time on.
+        write: prints some events.
+    """
+
+    def __init__(self, events: AuditEvents, write: Callable[[Sequence[bytes]], None]) -> None:
+        self._events = events
+        self._write = write
+        self._last: EventPage | None = None
+        self._held: list[tuple[Instant, bytes]] = []
+
+    def begin(self, lines: int) -> None:
+        """Print the newest events. After an error it can be called again, and continues."""
+        for page in self._new_pages():
+            self._held += zip(page.instants, page.raw, strict=True)
+            self._held.sort(key=itemgetter(0))  # several organizations are read side by side
+            del self._held[: max(0, len(self._held) - lines)]
+        self._write([text for _, text in self._held])
+        self._held = []
+
+    def look(self) -> None:
+        """Print the events that are new."""
+        for page in self._new_pages():
+            self._write(page.raw)
+
+    def _new_pages(self) -> Iterator[EventPage]:
+        state = None if self._last is None else self._last.state
+        with closing(self._events.pages(state=state)) as pages:
+            for page in pages:
+                yield page
+                self._last = page
+
+
+class _Patience:
+    """Waits while the service fails or limits requests, if new events are waited for anyway."""
+
+    def __init__(self, common: Common, interval_seconds: float | None) -> None:
+        self._common = common
+        self._interval_seconds = interval_seconds
+
+    def call(self, action: Callable[[], _Result]) -> _Result:
+        while True:
+            try:
+                return action()
+            except ServiceError as error:
+                if self._interval_seconds is None or not _may_pass(error):
+                    raise
+                seconds = self._interval_seconds
+                if error.code == _LONG_WAIT:
+                    seconds = LONGEST_RETRY_AFTER_SECONDS
+                self._common.logger.warning("%s. Looking again in %.1f s", error.summary, seconds)
+                wait(seconds, self._common.stop)
+
+
+def _may_pass(error: AuditEventsError) -> bool:
+    return isinstance(error, RetryableError) or error.code == _LONG_WAIT
+
+
+def wait(seconds: float, stop: Stop, clock: Callable[[], float] = time.monotonic) -> None:
+    """Wait, but not after a signal.
+
+    Raises:
+        StoppedError: a signal asked the run to stop.
+    """
+    until = clock() + seconds
+    while True:
+        stop.check()
+        left = until - clock()
+        if left <= 0:
+            return
+        try:
+            stop.wakeups.get(timeout=left)
+        except Empty:
+            return
+
+
+def _print(texts: Sequence[bytes]) -> None:
+    if texts:
+        sys.stdout.buffer.write(b"\n".join([*texts, b""]))
+        sys.stdout.buffer.flush()

@@ -1,0 +1,59 @@
+"""What each command of the package does first, before it loads anything else."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from tap_audit_events.config.access_token import possible_tokens
+from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
+from tap_audit_events.errors.redaction import register_possible_secret
+
+LEVELS: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
+"""Variables that name a log level; the first that is set counts."""
+
+
+def guard_output(arguments: Sequence[str]) -> None:
+    """Mask secrets on stderr and in logs from now on, also any in the arguments.
+
+    At exit, a stderr that cannot be written to does no harm.
+    """
+    redact_stderr()
+    redact_logs()
+    for text in possible_tokens(list(arguments)):
+        register_possible_secret(text)
+    atexit.register(replace_closed_stderr)
+
+
+def check_log_levels(environment: Mapping[str, str]) -> None:
+    """Check the variables that name a log level.
+
+    Raises:
+        SettingsError: one of them names none.
+    """
+    for name in LEVELS:
+        level = environment.get(name, "")
+        if level and level.upper() not in logging.getLevelNamesMapping():
+            raise SettingsError(
+                [f"{name} is not a log level: set it to DEBUG, INFO, WARNING or ERROR"]
+            )
+
+
+def replace_closed_stderr() -> None:
+    """Replace stderr with the null device if it cannot be written to, such as a closed terminal.
+
+    Otherwise Python would fail to flush it at exit, and a good run would end with exit code 120.
+    """
+    try:
+        if sys.__stderr__ is not None:
+            sys.__stderr__.flush()
+    except OSError:
+        with Path(os.devnull).open("wb") as nothing:
+            os.dup2(nothing.fileno(), 2)

@@ -1,0 +1,90 @@
+"""Several organizations in one sync: each with its own state and its own end."""
+
+from typing import Any
+
+from tests.airbyte.source import Output, a_catalog, run_source
+from tests.builders import an_event
+from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
+
+
+def settings_of(fleet: Fleet, *numbers: int, **more: Any) -> dict[str, Any]:
+    items = [{"organization_id": an_id(number)} for number in numbers]
+    return {"base_url": fleet.base_url, "access_token": SHARED, "organizations": items} | more
+
+
+def read(fleet: Fleet, *numbers: int, state: object = None, **more: Any) -> Output:
+    given = settings_of(fleet, *numbers, page_size=10, **more)
+    return run_source("read", given, catalog=a_catalog(), state=state)
+
+
+def keys(done: Output) -> list[tuple[str, str]]:
+    return [(record["organization_id"], record["id"]) for record in done.records]
+
+
+def test_each_is_read_once_and_keeps_its_state() -> None:
+    """Also one that is added later; one that is removed loses nothing."""
+    services = [a_service(number, 15) for number in range(3)]
+    with Fleet(services).served() as fleet:
+        first = read(fleet, 0, 1)
+        services[0].add([an_event(id="new", at="2024-05-06T09:00:00Z")])
+        second = read(fleet, 1, 2, state=first.state)
+        third = read(fleet, 0, 1, 2, state=second.state)
+    assert [first.exit_code, second.exit_code, third.exit_code] == [0, 0, 0]
+    assert len(keys(first)) == len({*keys(first)}) == 30
+    assert {key[0] for key in keys(second)} == {an_id(2)}
+    assert len(keys(second)) == 15
+    assert keys(third) == [(an_id(0), "new")]
+
+
+def test_the_state_of_one_is_taken_over() -> None:
+    """From a connection that read one organization."""
+    services = [a_service(number, 15) for number in range(2)]
+    with Fleet(services).served() as fleet:
+        alone = {"organizations": None, "organization_id": an_id(1)}
+        first = read(fleet, **alone)
+        second = read(fleet, 0, 1, state=first.state)
+    assert len(first.records) == 15
+    assert {key[0] for key in keys(second)} == {an_id(0)}
+
+
+def test_one_fails_alone() -> None:
+    """The error names it; the state covers the others."""
+    services = [a_service(number, 15) for number in range(3)]
+    services[1].add_faults(["status:code=403@2"])
+    with Fleet(services).served() as fleet:
+        done = read(fleet, 0, 1, 2)
+        again = read(fleet, 0, 1, 2, state=done.state)
+    assert done.exit_code == 1
+    assert done.statuses[-1] == "INCOMPLETE"
+    (failure,) = done.failures
+    assert failure["failure_type"] == "config_error"
+    assert f"AE-403: {an_id(1)}: " in failure["message"]
+    assert len({*keys(done), *keys(again)}) == len(keys(done)) + len(keys(again)) == 45
+
+
+def test_check_and_discover_know_them() -> None:
+    """Each is checked; the key has the organization."""
+    services = [a_service(number, 1) for number in range(2)]
+    with Fleet(services).served() as fleet:
+        good = run_source("check", settings_of(fleet, 0, 1))
+        bad = run_source("check", settings_of(fleet, 0, 1, 7))
+        found = run_source("discover", settings_of(fleet, 0, 1))
+    assert good.of_type("CONNECTION_STATUS")[0]["status"] == "SUCCEEDED"
+    status = bad.of_type("CONNECTION_STATUS")[0]
+    assert status["status"] == "FAILED"
+    assert f"AE-403: {an_id(7)}: " in status["message"]
+    (stream,) = found.of_type("CATALOG")[0]["streams"]
+    assert stream["source_defined_primary_key"] == [["organization_id"], ["id"]]
+    assert "organization_id" in stream["json_schema"]["properties"]
+
+
+def test_a_file_of_the_machine_cannot_be_named() -> None:
+    """Not by an item either."""
+    with Fleet([a_service(0, 1)]).served() as fleet:
+        item = {"organization_id": an_id(0), "access_token_file": "/etc/hostname"}
+        done = run_source("check", settings_of(fleet) | {"organizations": [item]})
+        without = settings_of(fleet) | {"organizations": [item], "access_token": None}
+        refused = run_source("check", without)
+    assert done.of_type("CONNECTION_STATUS")[0]["status"] == "SUCCEEDED"
+    assert refused.of_type("CONNECTION_STATUS")[0]["status"] == "FAILED"
+    assert "has no access_token" in refused.of_type("CONNECTION_STATUS")[0]["message"]

@@ -1,0 +1,224 @@
+"""`AuditEvents.pages`: each event once and in order, over runs that follow each other's state."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from tap_audit_events import AuditEvents, AuditEventsError, EventPage, ServiceError, SettingsError
+from tap_audit_events.errors.exceptions import ContractError, RefusedError, RetryableError
+from tap_audit_events.sandbox import Fault, Service
+from tests.api.logs import events, first_pages, ids, stored
+from tests.builders import an_event
+from tests.loaders import hostile
+
+COUNT = 150
+SECOND = datetime(2024, 5, 6, 7, 0, 30, tzinfo=UTC)
+
+FAULTS = {
+    "none": [],
+    "errors": ["status:code=503@*/3", "reset@*/7", "cut@*/5"],
+    "429": ["status:code=429,retry-after=0@3,7"],
+    "out of order": ["displaced:places=30,event=80@*"],
+    "short and empty pages": ["short:events=3@*/2", "empty@*/3"],
+    "cursors": ["expire@4", "expire@9", "null-cursor@*"],
+    "ignored bounds": ["ignore-start@*", "ignore-end@*"],
+}
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Retries follow at once."""
+    monkeypatch.setattr("backoff.full_jitter", lambda seconds: 0.0)
+
+
+@pytest.fixture
+def log(service: Service, settings: dict[str, Any]) -> AuditEvents:
+    return AuditEvents(**settings, page_size=20)
+
+
+def expected(count: int = COUNT) -> list[str]:
+    return [f"{n:05}" for n in range(count)]
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("name", FAULTS)
+def test_each_event_comes_once_whatever_the_service_does(
+    name: str, concurrency: int, service: Service, settings: dict[str, Any]
+) -> None:
+    """Over two runs, and in order if the service keeps its own."""
+    service.add(events(0, COUNT))
+    service.add_faults(FAULTS[name])
+    log = AuditEvents(**settings, page_size=20, concurrency=concurrency)
+    pages = list(log.pages())
+    found = ids(pages)
+    assert all(len(page) == len(page.events) == len(page.raw) <= 20 for page in pages)
+    assert (sorted(found) if name == "out of order" else found) == expected()
+    service.add(events(COUNT, COUNT + 50))
+    service.add([an_event("late", "2024-05-06T07:02:15.5Z")])
+    assert sorted(ids(log.pages(state=stored(pages[-1].state)))) == sorted(
+        [*expected(COUNT + 50)[COUNT:], "late"]
+    )
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_crash_after_any_page_neither_loses_nor_repeats(
+    name: str, seed: int, service: Service, settings: dict[str, Any]
+) -> None:
+    """A state covers its page and all before it, and no page that was read ahead."""
+    rng = random.Random(seed)
+    service.add(events(0, COUNT))
+    service.add_faults(FAULTS[name])
+    found: list[str] = []
+    state: dict[str, Any] | None = None
+    while True:
+        log = AuditEvents(
+            **settings, page_size=rng.choice([10, 20, 33]), concurrency=rng.choice([1, 4])
+        )
+        more, state = first_pages(log, rng.randint(1, 8), state)
+        if not more:
+            break
+        found += more
+    assert sorted(found) == expected()
+
+
+def test_a_state_that_is_read_later_is_that_of_its_page(service: Service, log: AuditEvents) -> None:
+    """However many pages were read in between."""
+    service.add(events(0, COUNT))
+    pages = list(log.pages())
+    for number in (0, 3, len(pages) - 2):
+        rest = ids(log.pages(state=pages[number].state))
+        assert ids(pages[: number + 1]) + rest == expected()
+
+
+def test_a_run_without_new_events_brings_no_page(service: Service, log: AuditEvents) -> None:
+    """And is one request: the stored state stays as it is."""
+    service.add(events(0, 10))
+    *_, last = log.pages()
+    requests = len(service.requests)
+    assert list(log.pages(state=last.state)) == []
+    assert len(service.requests) == requests + 1
+
+
+@pytest.mark.parametrize("state", [None, {}])
+def test_an_empty_service_has_no_pages(log: AuditEvents, state: dict[str, Any] | None) -> None:
+    assert list(log.pages(state=state)) == []
+
+
+def test_hostile_events_keep_every_digit_and_field(service: Service, log: AuditEvents) -> None:
+    """`raw` is the service's own bytes; `events` and `raw` say the same."""
+    texts = hostile.texts()
+    service.add_raw(texts)
+    sent = {json.loads(text)["id"]: text for text in texts}
+    pages = list(log.pages())
+    raw = {json.loads(text)["id"]: text for page in pages for text in page.raw}
+    decoded = {event["id"]: event for page in pages for event in page.events}
+    assert raw.keys() == decoded.keys() == sent.keys()
+    for event_id in sent.keys() - {"NUL", "lone surrogate", "offset"}:
+        assert raw[event_id] == sent[event_id]
+    digits = decoded["exact decimal"]["action"]["details"]
+    assert "0.1000000000000000000000000000000000001" in str(digits)
+    assert all(b"\n" not in text for text in raw.values())
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        (SECOND, SECOND + timedelta(seconds=9)),
+        ("2024-05-06T07:00:30Z", "2024-05-06T07:00:39Z"),
+        ("2024-05-06T09:00:30+02:00", SECOND.astimezone(timezone(timedelta(hours=-3)))
+         + timedelta(seconds=9)),
+        (SECOND - timedelta(microseconds=1), "2024-05-06T07:00:39.999999999Z"),
+    ],
+)  # fmt: skip
+def test_a_range_has_both_its_bounds(
+    start: datetime | str, end: datetime | str, service: Service, log: AuditEvents
+) -> None:
+    """As datetime or text, with any offset."""
+    service.add(events(0, 100))
+    assert ids(log.pages(start=start, end=end)) == expected()[30:40]
+
+
+def test_the_arguments_of_a_call_replace_the_settings(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    service.add(events(0, 100))
+    log = AuditEvents(**settings, start_date=SECOND, end_date="2024-05-06T07:00:39Z")
+    assert ids(log.pages()) == expected()[30:40]
+    assert ids(log.pages(start="2024-05-06T07:00:35Z")) == expected()[35:40]
+    assert ids(log.pages(end=SECOND)) == expected()[30:31]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ({"start": datetime(2024, 5, 6)}, "start is not an RFC 3339 date-time with an offset"),  # noqa: DTZ001
+        ({"end": "yesterday"}, "end is not an RFC 3339 date-time"),
+        ({"end": 5}, "end is not an RFC 3339 date-time"),
+        ({"start": "2024-02-30T00:00:00Z"}, "start is not a date-time that exists"),
+        ({"start": SECOND, "end": "2024-05-06T07:00:29Z"}, "end is before start"),
+    ],
+)
+def test_a_bound_that_cannot_be_used_is_refused_by_the_call(
+    bounds: dict[str, Any], message: str, service: Service, log: AuditEvents
+) -> None:
+    """Before the first page is requested."""
+    with pytest.raises(SettingsError, match=f"^AE-SETTINGS: {message}"):
+        log.pages(**bounds)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"organization_id": "6f1d4c1e-7f0b-4f3a-9d35-000000000000", "action_types": []},
+        {"bookmark": 1},
+        {"bookmarks": {"audit_events": {"replication_key_value": "2024-05-06T07:00:29Z"}}},
+    ],
+)
+def test_a_state_that_is_none_of_ours_is_refused_by_the_call(
+    state: dict[str, Any], service: Service, log: AuditEvents
+) -> None:
+    """Or belongs to another organization."""
+    with pytest.raises(SettingsError, match=r"^AE-STATE: "):
+        log.pages(state=state)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "code"),
+    [
+        ("status:code=403@3", RefusedError, "AE-403"),
+        ("status:code=503@3-", RetryableError, "AE-500"),
+        ("body:text=%5B%5D@3", ContractError, "AE-ENVELOPE"),
+    ],
+)
+def test_an_error_comes_after_the_events_before_it(
+    fault: str, kind: type[ServiceError], code: str, service: Service, settings: dict[str, Any]
+) -> None:
+    """With its code, as an exception to catch; the states before it remain good."""
+    service.add(events(0, 100))
+    service.add_faults([fault])
+    log = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0)
+    pages: list[EventPage] = []
+    with pytest.raises(kind) as raised:
+        pages.extend(log.pages())
+    assert len(pages) == 2
+    assert isinstance(raised.value, AuditEventsError)
+    assert raised.value.code == code
+    assert str(raised.value).startswith(f"{code}: ")
+    assert settings["access_token"] not in str(raised.value)
+
+
+def test_an_error_leaves_the_states_before_it_good(service: Service, log: AuditEvents) -> None:
+    """The next run continues after the last page that came."""
+    service.add(events(0, 100))
+    service.add_faults([Fault(kind="status", when="4", code=403)])
+    pages: list[EventPage] = []
+    with pytest.raises(RefusedError):
+        pages.extend(log.pages())
+    assert 0 < len(ids(pages)) < 100
+    assert ids(pages) + ids(log.pages(state=pages[-1].state)) == expected(100)

@@ -1,0 +1,112 @@
+"""The arguments of `AuditEvents` are the settings of the tap, with the same checks."""
+
+import inspect
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events import AuditEvents, SettingsError
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.settings import Settings, read_settings
+from tap_audit_events.sandbox import Service
+from tests.api.logs import events, ids
+from tests.builders import ORGANIZATION_ID
+
+VALID: dict[str, Any] = {
+    "base_url": "https://audit.example.com",
+    "organization_id": ORGANIZATION_ID,
+    "access_token": "acme_pat_0123456789",
+}
+WRONG: dict[str, list[Any]] = {
+    "base_url": ["http://audit.example.com", "", 5],
+    "organization_id": ["acme", 7],
+    "organizations": ["x", [{"organization_id": "acme"}]],
+    "access_token": ["two words", ""],
+    "access_token_file": ["/does/not/exist"],
+    "start_date": ["yesterday", 5],
+    "end_date": ["2024-05-06"],
+    "action_types": ["a", ["a,b"], [5]],
+    "page_size": [0, 1001, "x", True],
+    "concurrency": [0, 33],
+    "lookback_seconds": [-1],
+    "request_timeout_seconds": [0, "soon"],
+    "max_retries": [-1],
+    "max_response_megabytes": [0, 5000],
+    "details_format": ["text"],
+    "raw_event": ["perhaps"],
+    "user_agent": ["two\nlines"],
+}
+
+
+def test_every_setting_is_an_argument() -> None:
+    """Those that are the tap's own are not: stream maps, batches, flattening."""
+    arguments = inspect.signature(AuditEvents).parameters
+    assert {*arguments} == {*Settings.__dataclass_fields__} - {"names_organization"}
+    assert list(arguments) == list(SETTINGS_SCHEMA["properties"])
+    assert {each.kind for each in arguments.values()} == {inspect.Parameter.KEYWORD_ONLY}
+    required = {name for name, each in arguments.items() if each.default is inspect.Parameter.empty}
+    assert required == set(SETTINGS_SCHEMA["required"])
+    assert arguments.keys() == WRONG.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name, values in WRONG.items() for value in values]
+)
+def test_the_checks_are_those_of_the_tap(name: str, value: object) -> None:
+    """The same lines, whatever is wrong."""
+    given: dict[str, Any] = {**VALID, name: value}
+    if name == "access_token_file":
+        del given["access_token"]
+    if name == "organizations":
+        del given["organization_id"]
+    with pytest.raises(SettingsError) as of_tap:
+        read_settings(given)
+    with pytest.raises(SettingsError) as of_api:
+        AuditEvents(**given)
+    assert of_api.value.lines == of_tap.value.lines
+    assert of_api.value.lines[0].startswith("AE-SETTINGS: ")
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(SettingsError) as raised:
+        AuditEvents(**VALID | {"organization_id": "x"}, page_size=0, concurrency=99)
+    assert len(raised.value.lines) == 3
+    assert str(raised.value) == "; ".join(raised.value.lines)
+
+
+def test_an_argument_that_is_none_is_unset() -> None:
+    unset: dict[str, Any] = dict.fromkeys(inspect.signature(AuditEvents).parameters)
+    assert AuditEvents(**unset | VALID)._settings == AuditEvents(**VALID)._settings
+
+
+def test_the_token_is_never_shown(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither by the object nor by an error that quotes it; an odd token is warned of."""
+    with caplog.at_level(logging.WARNING, "tap_audit_events"):
+        log = AuditEvents(**VALID | {"access_token": "0123456789abcdef"})
+    assert "pat_" in caplog.text
+    assert "0123456789abcdef" not in caplog.text + repr(log) + str(vars(log))
+    with pytest.raises(SettingsError) as raised:
+        AuditEvents(**VALID | {"base_url": "https://acme_pat_0123456789"}, page_size="x")  # type: ignore[arg-type]
+    assert "0123456789" not in str(raised.value)
+
+
+def test_a_token_in_a_file(service: Service, settings: dict[str, Any], tmp_path: Path) -> None:
+    service.add(events(0, 5))
+    path = tmp_path / "token"
+    path.write_text(settings.pop("access_token") + "\n")
+    path.chmod(0o600)
+    assert len(ids(AuditEvents(**settings, access_token_file=str(path)).pages())) == 5
+
+
+def test_settings_that_change_the_events(service: Service, settings: dict[str, Any]) -> None:
+    """`details_format` and `raw_event` change `events`; `raw` and the Arrow columns stay."""
+    service.add(events(0, 1))
+    log = AuditEvents(**settings, details_format="string", raw_event=True, action_types=("a", "b"))
+    assert list(log.pages()) == []
+    assert service.requests[-1].params["actionTypes"] == "a,b"
+    (page,) = AuditEvents(**settings, details_format="string", raw_event=True).pages()
+    assert page.events[0]["action"]["details"] == '{"fields":{"name":"Research"}}'
+    assert page.events[0]["raw_event"].encode() == page.raw[0]
+    assert page.arrow().column("action_details")[0].as_py() == '{"fields":{"name":"Research"}}'

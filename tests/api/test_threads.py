@@ -1,0 +1,173 @@
+"""`AuditEvents` in threads, in asyncio and on an interruption; what it leaves behind."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from tap_audit_events import AuditEvents
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.sandbox.request import ReceivedRequest
+from tests.api.logs import WAIT_SECONDS, ends_its_threads, events, ids
+
+COUNT = 400
+HANGS_SECONDS = 600.0
+EXPECTED = [f"{n:05}" for n in range(COUNT)]
+
+
+@pytest.fixture
+def log(service: Service, settings: dict[str, Any]) -> AuditEvents:
+    service.add(events(0, COUNT))
+    return AuditEvents(**settings, page_size=20, request_timeout_seconds=300)
+
+
+def hang_from(service: Service, number: int) -> threading.Event:
+    """Let the service hang from a request on; the event says that it does."""
+    hangs = threading.Event()
+
+    def notes(request: ReceivedRequest) -> bool:
+        if request.number >= number:
+            hangs.set()
+        return request.number >= number
+
+    service.add_faults([Fault(kind="hang", seconds=HANGS_SECONDS, only=notes)])
+    return hangs
+
+
+def test_a_whole_run_ends_its_threads(log: AuditEvents) -> None:
+    with ends_its_threads():
+        assert ids(log.pages()) == EXPECTED
+
+
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_closing_early_ends_the_threads(log: AuditEvents, count: int) -> None:
+    with ends_its_threads(), closing(log.pages()) as pages:
+        assert len(list(islice(pages, count))) == count
+
+
+def test_an_iterator_that_is_dropped_ends_its_threads(log: AuditEvents) -> None:
+    """As by `break` in a loop: nobody holds it any more."""
+    with ends_its_threads():
+        for _ in log.pages():
+            break
+
+
+def test_closing_early_does_not_wait_for_a_service_that_hangs(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """Its connections end at once, and no retry is logged or sent.
+
+    With several requests in flight, the first page might be requested again, as part of a window.
+    """
+    service.add(events(0, COUNT))
+    log = AuditEvents(**settings, page_size=20, request_timeout_seconds=300, concurrency=1)
+    hangs = hang_from(service, 2)
+    with ends_its_threads():
+        with closing(log.pages()) as pages:
+            next(pages)
+            assert hangs.wait(WAIT_SECONDS)
+        requests = len(service.requests)
+    assert len(service.requests) == requests
+
+
+def test_an_object_is_used_by_several_threads(log: AuditEvents) -> None:
+    """Each call has its own connections and state."""
+    with ends_its_threads(), ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: ids(log.pages()), range(8)):
+            assert found == EXPECTED
+
+
+def test_a_run_may_move_from_thread_to_thread(log: AuditEvents) -> None:
+    """As with a pool: one thread at a time advances it."""
+    pages = log.pages()
+    found: list[str] = []
+    with ends_its_threads(), ThreadPoolExecutor(4) as pool:
+        while page := pool.submit(next, pages, None).result():
+            found += ids([page])
+    assert found == EXPECTED
+
+
+def test_asyncio(log: AuditEvents) -> None:
+    """Two runs at a time, while the loop goes on."""
+
+    async def read() -> list[str]:
+        found: list[str] = []
+        with closing(log.pages()) as pages:
+            while page := await asyncio.to_thread(next, pages, None):
+                found += ids([page])
+        return found
+
+    async def both() -> list[list[str]]:
+        return list(await asyncio.gather(read(), read()))
+
+    with ends_its_threads():
+        assert asyncio.run(both()) == [EXPECTED, EXPECTED]
+
+
+INTERRUPTED = """
+import os, sys, threading
+from tap_audit_events import AuditEvents
+
+base_url, organization_id = sys.argv[1:]
+log = AuditEvents(
+    base_url=base_url, organization_id=organization_id, access_token=os.environ["TOKEN"],
+    page_size=20, request_timeout_seconds=300,
+)
+before = set(threading.enumerate())
+try:
+    for page in log.pages():
+        print(len(page), flush=True)
+except KeyboardInterrupt:
+    for thread in set(threading.enumerate()) - before:
+        thread.join(15)
+        assert not thread.is_alive()
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_a_run_that_waits(
+    service: Service, settings: dict[str, Any], log: AuditEvents
+) -> None:
+    """With KeyboardInterrupt, at once; its threads end."""
+    hangs = hang_from(service, 2)
+    command = [sys.executable, "-c", INTERRUPTED, settings["base_url"], settings["organization_id"]]
+    with subprocess.Popen(
+        command,
+        env=os.environ | {"TOKEN": settings["access_token"]},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert hangs.wait(WAIT_SECONDS)
+        process.send_signal(signal.SIGINT)
+        printed, log_text = process.communicate(timeout=WAIT_SECONDS * 2)
+    assert printed.endswith("interrupted\n"), log_text  # perhaps within the line of a page
+    assert process.returncode == 0
+    assert log_text == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("from tap_audit_events import AuditEvents", ("singer_sdk", "pyarrow", "click")),
+        ("import tap_audit_events", ("singer_sdk", "pyarrow", "click", "requests", "msgspec")),
+    ],
+)
+def test_importing_it_imports_nothing_heavy(code: str, absent: tuple[str, ...]) -> None:
+    """Neither Singer's SDK nor Arrow; starts no thread, and configures no log."""
+    checks = (
+        "import logging, sys, threading; assert not logging.root.handlers;"
+        " assert threading.active_count() == 1; print(*sys.modules)"
+    )
+    command = [sys.executable, "-c", f"{code}; {checks}"]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert "tap_audit_events" in loaded
+    assert [name for name in loaded if name.split(".")[0] in absent] == []

@@ -1,0 +1,130 @@
+"""Reads what was exported, in any format, and gives back the events."""
+
+import gzip
+import json
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tap_audit_events.api.arrow import COLUMNS, SCHEMA
+from tests.builders import an_event
+
+FIRST = datetime(2024, 5, 6)  # noqa: DTZ001 - only its text matters
+Event = dict[str, Any]
+
+FORMATS = ("events.parquet", "events.duckdb", "events.jsonl", "events.jsonl.gz", "events/")
+
+HOSTILE = [
+    an_event(id="1", at="2024-05-06T00:00:00Z", actor={"type": "robot", "id": "😀\u2028", "x": []}),
+    an_event(id="2", at="2024-05-06T00:00:00Z", new={"deep": [1, {"n": 2**70}]}, flag=None),
+    an_event(id="3", at="2024-05-06T00:00:00.123456789Z", entity={}, context={"requestIp": None}),
+    an_event(id="4", at="2024-05-06T23:59:59.999999999Z", action={"type": "t", "details": [1.50]}),
+    an_event(id="5", at="2024-05-07T00:00:00Z", action={"type": 5, "details": {"é": "\n\t\"'"}}),
+    an_event(id="6", at="2024-05-07T00:00:00Z", scope="none", actor={"id": "", "name": "0" * 5000}),
+]
+"""Unknown fields, values of another type, huge numbers, emoji, ties, nine digits, two days."""
+
+
+def history(count: int, start: int = 0) -> list[Event]:
+    """Events of several days, forty a day, of which two share an instant each."""
+    return [
+        an_event(id=f"{n:05}", at=f"{FIRST + n // 2 * timedelta(minutes=72):%Y-%m-%dT%H:%M:%SZ}")
+        for n in range(start, start + count)
+    ]
+
+
+def exported(path: Path) -> list[Event]:
+    """The events in a file or folder, in its order; none if it does not exist."""
+    if not path.exists():
+        return []
+    if path.is_dir():
+        return [event for each in _parts(path) for event in _of_table(pq.read_table(each), path)]
+    if path.suffix == ".parquet":
+        return _of_table(pq.read_table(path), path)
+    if path.suffix == ".duckdb":
+        return _of_duckdb(path)
+    data = path.read_bytes()
+    lines = gzip.decompress(data) if path.suffix == ".gz" else data
+    assert not lines or lines.endswith(b"\n")
+    return [_loads(line) for line in lines.split(b"\n")[:-1]]
+
+
+def expected(events: Iterable[Event]) -> list[Event]:
+    """Events as they are compared: in order, without nulls, with exact numbers."""
+    ordered = sorted(events, key=lambda each: (each["occurredAt"].rstrip("Z"), each["id"]))
+    return [without_nulls(_loads(json.dumps(event))) for event in ordered]
+
+
+def without_nulls(event: Mapping[str, Any]) -> Event:
+    """An event whose fields of value null are absent, and objects without fields too.
+
+    A column cannot tell them apart.
+    """
+    kept = {
+        name: without_nulls(value) if isinstance(value, dict) and name != "details" else value
+        for name, value in event.items()
+        if value is not None
+    }
+    return {name: value for name, value in kept.items() if value != {}}
+
+
+def _parts(folder: Path) -> list[Path]:
+    paths = sorted(folder.glob("day=*/part-*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    assert sorted(folder.rglob("*.parquet")) == sorted(paths)
+    return sorted(paths, key=lambda path: path.parent)
+
+
+def _of_duckdb(path: Path) -> list[Event]:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        tables = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
+        if "audit_events" not in tables:
+            return []
+        table = connection.execute("SET timezone = 'UTC'; FROM audit_events").fetch_arrow_table()
+    return _of_table(table, path)
+
+
+def _of_table(table: pa.Table, path: Path) -> list[Event]:
+    assert table.column_names[: len(COLUMNS)] == SCHEMA.names
+    columns = table.select(SCHEMA.names).to_pydict()
+    if path.is_dir():
+        days = {f"{time:%Y-%m-%d}" for time in columns["occurred_at"]}
+        assert len(days) <= 1, days
+    times = zip(columns["occurred_at"], columns["occurred_at_text"], strict=True)
+    for time, text in times:
+        digits = text.rstrip("Z").partition(".")[2][:6].ljust(6, "0")
+        assert f"{time:%Y-%m-%dT%H:%M:%S.%f}" == f"{text[:19]}.{digits}"
+    rows = zip(*(columns[name] for name in COLUMNS), strict=True)
+    return [_event(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+
+
+def _event(row: dict[str, Any]) -> Event:
+    event: Event = {}
+    for name, path in COLUMNS.items():
+        value = row[name]
+        if path and value is not None:
+            *parents, last = path
+            inner = event
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = _loads(value) if name == "action_details" else value
+    return _merged(event, _loads(row["other_fields"] or "{}"))
+
+
+def _merged(event: Event, other: Event) -> Event:
+    for name, value in other.items():
+        if isinstance(value, dict) and isinstance(event.get(name), dict):
+            _merged(event[name], value)
+        else:
+            assert name not in event
+            event[name] = value
+    return event
+
+
+def _loads(text: str | bytes) -> Any:
+    return json.loads(text, parse_float=Decimal)

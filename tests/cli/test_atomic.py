@@ -1,0 +1,156 @@
+"""An export that is killed anywhere leaves the old output whole, or the new one."""
+
+import random
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service
+from tests.cli.command import Command
+from tests.cli.exported import FORMATS, Event, expected, exported, history
+
+DYING = "tests.cli.dying"
+OLD, NEW = history(50), history(70, start=50)
+
+
+def ids(events: list[Event]) -> list[str]:
+    return sorted(each["id"] for each in events)
+
+
+def found(command: Command, to: str) -> list[str]:
+    """What a reader would find; a file in the making is not complete, and not seen."""
+    return ids(exported(command.folder / to))
+
+
+def deaths(command: Command, *arguments: str) -> Iterator[int]:
+    """Run the command again and again, each time killed one step later, until it ends by itself.
+
+    Each run begins with the folder as it was.
+    """
+    before = command.folder.with_name("before")
+    shutil.copytree(command.folder, before)
+    for step in range(1, 100):
+        shutil.rmtree(command.folder)
+        shutil.copytree(before, command.folder)
+        done = command(*arguments, module=DYING, DIE_AT=str(step))
+        yield step
+        if done.exit_code == 0:
+            assert step > 4, "nothing was killed"
+            return
+        assert done.exit_code == -signal.SIGKILL, done.log
+    pytest.fail("it never ends")
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_run_with_state_that_is_killed_at_any_step_loses_and_repeats_nothing(
+    to: str, service: Service, command: Command
+) -> None:
+    """After a kill, a file is old or new; a folder is once the next run has ended."""
+    arguments = ("export", "--to", to, "--state", "s.json")
+    service.add(OLD)
+    command(*arguments).raise_for_exit_code()
+    service.add(NEW)
+    seen = set()
+
+    for step in deaths(command, *arguments):
+        if not to.endswith("/"):
+            now = found(command, to)
+            assert now in (ids(OLD), ids(OLD + NEW)), step
+            seen.add(len(now))
+        command(*arguments).raise_for_exit_code()
+        assert found(command, to) == ids(OLD + NEW), step
+        assert command.left_over == [], step
+    assert seen == set() or len(seen) == 2
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_first_run_that_is_killed_at_any_step_can_be_repeated(
+    to: str, service: Service, command: Command
+) -> None:
+    arguments = ("export", "--to", to, "--state", "s.json")
+    service.add(OLD)
+
+    for step in deaths(command, *arguments):
+        command(*arguments).raise_for_exit_code()
+        assert exported(command.folder / to) == expected(OLD), step
+        assert (command.folder / "s.json").exists(), step
+        assert command.left_over == [], step
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
+    to: str, service: Service, command: Command
+) -> None:
+    is_folder = to.endswith("/")
+    old: list[Event] = [] if is_folder else OLD
+    if not is_folder:
+        service.add(OLD)
+        command("export", "--to", to).raise_for_exit_code()
+    service.add(NEW)
+    new = ids(old + NEW)
+
+    for step in deaths(command, "export", "--to", to):
+        now = found(command, to)
+        assert now in (ids(old), new), step
+        if now != new or not is_folder:
+            command("export", "--to", to).raise_for_exit_code()
+        assert found(command, to) == new, step
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("seed", range(8))
+def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
+    to: str, seed: int, service: Service, command: Command
+) -> None:
+    """Many runs, most of which are killed after a random time, while events are added."""
+    choose = random.Random(seed)
+    arguments = ("export", "--to", to, "--state", "s.json")
+    added: list[Event] = []
+    for _ in range(15):
+        more = history(choose.choice([0, 1, 30, 300]), start=len(added))
+        service.add(more)
+        added += more
+        with command.started(*arguments) as run:
+            try:
+                run.wait(choose.uniform(0.0, 0.4))
+            except subprocess.TimeoutExpired:
+                run.kill()
+
+    command(*arguments).raise_for_exit_code()
+    assert found(command, to) == ids(added)
+    assert command.left_over == []
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_second_run_at_the_same_time_is_refused(
+    to: str, service: Service, command: Command
+) -> None:
+    """The first waits for its second page; the second changes nothing."""
+    arguments = ("export", "--to", to, "--state", "s.json", "--config", "c.json")
+    (command.folder / "c.json").write_text('{"page_size": 20}')
+    service.add(OLD)
+    service.add_faults([Fault.parse("status:code=429,retry-after=60@2")])
+    with command.started(*arguments) as first:
+        assert b"Retry 1 of 8" in first.stderr.readline()
+
+        done = command(*arguments)
+
+        assert done.exit_code == 1
+        assert done.error.startswith("AE-BUSY: Another run is writing to ")
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(60) == 128 + signal.SIGTERM
+    command(*arguments).raise_for_exit_code()
+    assert found(command, to) == ids(OLD)
+
+
+def test_nobody_reads_a_file_in_the_making(service: Service, command: Command) -> None:
+    """The names that readers look for exist only when they are complete."""
+    service.add(OLD)
+    command("export", "--to", "a.jsonl", module=DYING, DIE_AT="2")
+
+    assert not list(Path(command.folder).glob("*.jsonl"))

@@ -1,0 +1,202 @@
+"""The command line of `audit-events`: help, version, settings and exit codes."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.sandbox import ACCESS_TOKEN, Service
+from tests.cli.command import Command
+from tests.cli.exported import history
+from tests.forking import COMMAND
+
+SUBCOMMANDS = ("export", "count", "tail")
+
+
+def test_help_is_complete(command: Command) -> None:
+    """Each subcommand is listed, and explains each of its options, with an example."""
+    done = command("--help").raise_for_exit_code()
+
+    assert all(f"  {name} " in done.stdout.decode() for name in SUBCOMMANDS)
+    for name in SUBCOMMANDS:
+        text = command(name, "--help").raise_for_exit_code().stdout.decode()
+        assert f"    audit-events {name} " in text
+        assert text == command(name, "-h").stdout.decode()
+        assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_version(command: Command) -> None:
+    assert command("--version").raise_for_exit_code().stdout.startswith(b"audit-events, version ")
+
+
+def test_the_singer_sdk_is_not_loaded() -> None:
+    """It takes most of a second; nor is what only one subcommand needs."""
+    code = (
+        "import sys, tap_audit_events.cli.command as command\n"
+        "print(sorted({'requests', 'pyarrow', 'duckdb', 'msgspec'} & sys.modules.keys()))\n"
+        "from tap_audit_events.cli import count, export, tail\n"
+        "print(sorted({'singer_sdk', 'pyarrow', 'duckdb'} & sys.modules.keys()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+    assert done.stdout == b"[]\n[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code"),
+    [((), 2), (("export",), 2), (("count", "--by", "week"), 2), (("tail", "-n", "x"), 2)],
+)
+def test_a_wrong_command_line_shows_how_to_use_it(
+    arguments: tuple[str, ...], exit_code: int, command: Command
+) -> None:
+    done = command(*arguments)
+
+    assert done.exit_code == exit_code
+    assert "Usage: audit-events" in done.log + done.stdout.decode()
+
+
+# Settings
+
+
+def test_a_file_overrides_the_environment(service: Service, command: Command) -> None:
+    """Also another kind of token; unknown names are warned about; the last file counts most."""
+    service.add(history(10))
+    (command.folder / "token").write_text(ACCESS_TOKEN)
+    files = [{"access_token_file": "token", "pagesize": 1, "start_date": "x"}, {"start_date": None}]
+    for name, document in zip("ab", files, strict=True):
+        (command.folder / name).write_text(json.dumps(document))
+
+    done = command("tail", "--config", "a", "--config", "b", TAP_AUDIT_EVENTS_ACCESS_TOKEN="wrong")
+
+    assert done.exit_code == 0, done.log
+    assert len(done.lines) == 10
+    unknown, readable = done.warnings
+    assert unknown == (
+        "Warning: 'pagesize' is not a setting and is ignored: did you mean page_size?"
+    )
+    assert "chmod 600" in readable
+
+
+def test_settings_of_the_tap_alone_are_warned_about(service: Service, command: Command) -> None:
+    """Otherwise somebody might believe that their masks work here."""
+    config = {"stream_maps": {"audit_events": {"actor": "__NULL__"}}, "page_size": 5}
+    (command.folder / "a").write_text(json.dumps(config))
+
+    done = command("tail", "--config", "a").raise_for_exit_code()
+
+    assert done.warnings == [
+        "Warning: stream_maps shapes the records of the tap; events are written here as they are"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "error"),
+    [
+        (["--start", "yesterday"], {}, "AE-SETTINGS: --start is not an RFC 3339 date-time"),
+        (["--end", "2026-01-01"], {}, "AE-SETTINGS: --end is not an RFC 3339 date-time"),
+        (
+            ["--start", "2026-01-02T00:00:00Z", "--end", "2026-01-01T00:00:00Z"],
+            {},
+            "AE-SETTINGS: --end is before --start: it must be the same or later",
+        ),
+        (
+            ["--config", "missing.json"],
+            {},
+            "AE-FILE: The config file 'missing.json' cannot be read",
+        ),
+        ([], {"TAP_AUDIT_EVENTS_PAGE_SIZE": "5000"}, "AE-SETTINGS: page_size "),
+        (
+            [],
+            {"TAP_AUDIT_EVENTS_LOGLEVEL": "LOUD"},
+            "AE-SETTINGS: TAP_AUDIT_EVENTS_LOGLEVEL is not",
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "subcommand", [["tail"], ["count", "--by", "day"], ["export", "--to", "a.jsonl"]]
+)
+def test_a_wrong_setting_is_one_line(
+    subcommand: list[str],
+    arguments: list[str],
+    environment: dict[str, str],
+    error: str,
+    command: Command,
+) -> None:
+    done = command(*subcommand, *arguments, **environment)
+
+    assert done.exit_code == 1
+    assert done.error.startswith(error)
+    assert done.log.count("\n") == 1
+
+
+def test_the_token_is_masked_in_a_wrong_command_line(command: Command) -> None:
+    done = command("tail", f"--{ACCESS_TOKEN}")
+
+    assert done.exit_code == 2
+    assert ACCESS_TOKEN not in done.log
+
+
+# The terminal
+
+
+def test_a_bar_shows_how_far_an_export_has_come(service: Service, command: Command) -> None:
+    """With the rate and the time to go; the line at the end stays."""
+    service.add(history(3000))
+    (command.folder / "c.json").write_text('{"page_size": 20}')
+    shown, terminal = pty.openpty()
+    termios.tcsetwinsize(terminal, (24, 80))
+    variables = command.variables(TERM="xterm")
+    with open(shown, "rb", buffering=0) as screen:  # noqa: PTH123 - a descriptor
+        process = subprocess.Popen(
+            [sys.executable, "-m", COMMAND, "export", "--to", "a.jsonl", "--config", "c.json"],
+            env=variables,
+            cwd=command.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=terminal,
+            stderr=terminal,
+        )
+        os.close(terminal)
+        text = _all(screen)
+        assert process.wait(60) == 0
+
+    assert "%" in text
+    assert "/s" in text
+    assert " to go" in text
+    assert text.rstrip().split("\x1b[K")[-1].startswith("Exported to a.jsonl: 3,000 events in ")
+
+
+def _all(screen: object) -> str:
+    """Everything that is shown until the terminal is closed."""
+    text = b""
+    while True:
+        try:
+            more = screen.read(65536)  # type: ignore[attr-defined]
+        except OSError:  # as Linux says that the other side is closed
+            more = b""
+        if not more:
+            return text.decode()
+        text += more
+
+
+@pytest.mark.parametrize("arguments", [["tail"], ["count", "--by", "day"]])
+def test_a_full_disk_behind_stdout_is_one_line(
+    arguments: list[str], service: Service, command: Command
+) -> None:
+    service.add(history(10))
+    full = ["bash", "-c", 'exec "$@" > /dev/full', "bash"]
+
+    done = command.under(full, *arguments)
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-EXPORT: The export cannot be written: stdout: No space left")
+
+
+def test_it_is_installed_as_a_command() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+
+    assert 'audit-events = "tap_audit_events.cli.command:main"' in text

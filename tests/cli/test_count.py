@@ -1,0 +1,146 @@
+"""`audit-events count`: exact counts by day, action type and actor."""
+
+import csv
+import io
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.count import OTHERS, Counts
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.sandbox import Fault, Service, generate
+from tests.builders import an_event
+from tests.cli.command import Command
+from tests.cli.exported import HOSTILE
+
+EVENTS = generate(2500, days=9, seed=7, until=datetime(2026, 1, 15, 12, tzinfo=UTC))
+
+BY = {
+    "day": lambda event: event["occurredAt"][:10],
+    "action": lambda event: event["action"]["type"],
+    "actor": lambda event: (event["actor"]["type"], event["actor"]["id"]),
+}
+
+
+def page_of(events: list[dict[str, Any]]) -> EventPage:
+    texts = [json.dumps(event).encode() for event in events]
+    instants = [Instant(event["occurredAt"].rstrip("Z")) for event in events]
+    return EventPage(texts, instants, organization_id="o", shape=RecordShape(), state=dict)
+
+
+@pytest.mark.parametrize("by", BY)
+def test_counts_are_exact(by: str, service: Service, command: Command) -> None:
+    """Each format shows the same counts."""
+    service.add(EVENTS)
+    expected = Counter(map(BY[by], EVENTS))
+
+    shown = {
+        name: command("count", "--by", by, "--format", name).raise_for_exit_code()
+        for name in ("json", "csv", "table")
+    }
+
+    rows = json.loads(shown["json"].stdout)
+    names = [tuple(row.values())[:-1] for row in rows]
+    found = {
+        name if by == "actor" else name[0]: row["events"]
+        for name, row in zip(names, rows, strict=True)
+    }
+    assert found == expected
+    table = [
+        list(row.values()) for row in csv.DictReader(io.StringIO(shown["csv"].stdout.decode()))
+    ]
+    assert table == [[*map(str, row.values())] for row in rows]
+    first, *lines = shown["table"].lines
+    assert first.split() == list(rows[0])
+    assert [line.split() for line in lines] == [
+        [*map(str, list(row.values())[:-1]), f"{row['events']:,}"] for row in rows
+    ]
+    assert shown["json"].log.startswith("Counted: 2,500 events in ")
+
+
+def test_days_come_in_order_and_other_groups_by_size(service: Service, command: Command) -> None:
+    service.add(EVENTS)
+
+    days = json.loads(command("count", "--by", "day", "--format", "json").stdout)
+    actions = json.loads(command("count", "--by", "action", "--format", "json").stdout)
+
+    assert [row["day"] for row in days] == sorted(row["day"] for row in days)
+    sizes = [row["events"] for row in actions]
+    assert sizes == sorted(sizes, reverse=True)
+
+
+def test_a_range_is_counted(service: Service, command: Command) -> None:
+    service.add(EVENTS)
+    start, end = "2026-01-10T00:00:00Z", "2026-01-11T23:59:59.999999999Z"
+
+    done = command("count", "--by", "day", "--start", start, "--end", end, "--format", "json")
+
+    within = [each for each in EVENTS if each["occurredAt"][:10] in {"2026-01-10", "2026-01-11"}]
+    assert sum(row["events"] for row in json.loads(done.stdout)) == len(within) > 0
+    assert len(json.loads(done.stdout)) == 2
+
+
+@pytest.mark.parametrize("by", BY)
+def test_unexpected_values_are_counted_too(by: str, service: Service, command: Command) -> None:
+    """Types that are no text, and text that would control a terminal."""
+    hostile = [*HOSTILE, an_event(id="7", actor={"type": "user", "id": "\x1b[2J"}, context=[])]
+    service.add(hostile)
+
+    rows = json.loads(command("count", "--by", by, "--format", "json").stdout)
+    table = command("count", "--by", by).raise_for_exit_code()
+
+    assert sum(row["events"] for row in rows) == len(hostile)
+    assert b"\x1b" not in table.stdout
+    if by == "action":
+        assert {row["action_type"]: row["events"] for row in rows} == {
+            "workspace_create": 5, "t": 1, "5": 1,
+        }  # fmt: skip
+
+
+def test_no_events_are_no_rows(command: Command) -> None:
+    assert command("count", "--by", "day").raise_for_exit_code().lines == ["day  events"]
+    assert command("count", "--by", "day", "--format", "json").stdout == b"[]\n"
+
+
+def test_after_an_error_no_counts_are_shown(service: Service, command: Command) -> None:
+    """Counts of a part would look like those of all."""
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=403@2")])
+
+    done = command("count", "--by", "day")
+
+    assert (done.exit_code, done.stdout) == (1, b"")
+    assert done.error.startswith("AE-403: ")
+
+
+@pytest.mark.parametrize("bound", [{"most_groups": 3}, {"most_bytes": 3 * len('"event_00"')}])
+def test_beyond_a_number_of_groups_the_others_are_counted_together(bound: dict[str, int]) -> None:
+    """The first groups are exact; nothing is lost."""
+    events = [an_event(id=f"{n}", action_type=f"event_{n % 10:02}") for n in range(100)]
+    counts = Counts("action", **bound)
+    for start in range(0, 100, 7):
+        counts.add(page_of(events[start : start + 7]))
+
+    assert counts.rows() == [
+        {"action_type": "event_00", "events": 10},
+        {"action_type": "event_01", "events": 10},
+        {"action_type": "event_02", "events": 10},
+        {"action_type": OTHERS, "events": 70},
+    ]
+
+
+def test_a_name_is_one_group_however_it_is_written() -> None:
+    counts = Counts("action")
+    page = page_of([an_event(id="1", action_type="é"), an_event(id="2", action_type="x")])
+    other = b'{"id":"3","occurredAt":"2024-05-06T07:08:09Z","action":{"type":"\xc3\xa9"}}'
+    counts.add(page)
+    counts.add(
+        EventPage([other], page.instants[:1], organization_id="o", shape=RecordShape(), state=dict)
+    )
+
+    assert counts.rows() == [{"action_type": "é", "events": 2}, {"action_type": "x", "events": 1}]

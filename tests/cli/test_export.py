@@ -1,0 +1,191 @@
+"""`audit-events export`: each format holds every event, as the service sent it, once."""
+
+import json
+import stat
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service
+from tests.cli.command import Command
+from tests.cli.exported import FORMATS, HOSTILE, expected, exported, history, without_nulls
+
+
+def contents(command: Command, to: str) -> list[dict[str, object]]:
+    return list(map(without_nulls, exported(command.folder / to)))
+
+
+def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_every_event_arrives_as_it_was(to: str, service: Service, command: Command) -> None:
+    service.add(HOSTILE)
+
+    done = command("export", "--to", to, TAP_AUDIT_EVENTS_PAGE_SIZE="2").raise_for_exit_code()
+
+    assert contents(command, to) == expected(HOSTILE)
+    assert done.stdout == b""
+    assert done.log.startswith(f"Exported to {to}: 6 events in ")
+    assert command.left_over == []
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_export_with_state_adds_what_is_new(to: str, service: Service, command: Command) -> None:
+    """Also events that appear late; and a run with nothing new changes no file."""
+    first, second = history(100), history(60, start=100)
+    service.add(first)
+    command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
+    service.add(second)
+    done = command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
+    assert done.log.startswith(f"Added to {to}: 60 events in ")
+    before = snapshot(command.folder)
+
+    done = command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
+
+    assert done.log.startswith(f"Nothing new for {to}: 0 events in ")
+    assert snapshot(command.folder) == before
+    late = [{**second[-1], "id": "late"}]
+    service.add(late)
+    command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
+    found = contents(command, to)
+    assert sorted(found, key=lambda each: str(each["id"])) == sorted(
+        expected(first + second + late), key=lambda each: str(each["id"])
+    )
+    assert command.left_over == []
+
+
+@pytest.mark.parametrize("to", [to for to in FORMATS if not to.endswith("/")])
+def test_an_export_without_state_replaces_the_output(
+    to: str, service: Service, command: Command
+) -> None:
+    service.add(history(100))
+    command("export", "--to", to).raise_for_exit_code()
+    service.add(history(60, start=100))
+
+    command("export", "--to", to).raise_for_exit_code()
+
+    assert contents(command, to) == expected(history(160))
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_export_of_nothing_is_an_empty_output(to: str, command: Command) -> None:
+    command("export", "--to", to).raise_for_exit_code()
+
+    assert (command.folder / to).exists()
+    assert contents(command, to) == []
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_nothing_new_at_first_creates_nothing(to: str, command: Command) -> None:
+    command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
+
+    assert list(command.folder.iterdir()) == []
+
+
+def test_a_range_is_exported(service: Service, command: Command) -> None:
+    """Both ends are inclusive; the options override the settings."""
+    service.add(history(100))
+    start, end = "2024-05-06T03:00:00Z", "2024-05-07T01:00:00+00:00"
+
+    command(
+        *("export", "--to", "a.jsonl", "--start", start, "--end", end),
+        TAP_AUDIT_EVENTS_START_DATE="2024-05-07T00:00:00Z",
+    ).raise_for_exit_code()
+
+    within = [each for each in history(100) if start <= each["occurredAt"] <= end[:19] + "Z"]
+    assert contents(command, "a.jsonl") == expected(within)
+    assert 0 < len(within) < 100
+
+
+def test_an_existing_folder_needs_no_slash(service: Service, command: Command) -> None:
+    service.add(history(100))
+    (command.folder / "events.parquet").mkdir()
+
+    command("export", "--to", "events.parquet").raise_for_exit_code()
+
+    days = sorted(path.name for path in (command.folder / "events.parquet").iterdir())
+    assert days == ["day=2024-05-06", "day=2024-05-07", "day=2024-05-08"]
+
+
+def test_days_that_come_back_and_forth_are_all_there(service: Service, command: Command) -> None:
+    """An event that the service shows out of order belongs to a day whose file may be complete."""
+    events = [
+        {**each, "occurredAt": f"2024-05-{1 + n // 10:02}T00:{n % 10:02}:00Z"}
+        for n, each in enumerate(history(200))
+    ]
+    service.add(events)
+    service.add_faults([Fault.parse("displaced:places=90,event=20@*")])
+
+    command("export", "--to", "days/").raise_for_exit_code()
+
+    found = sorted(str(each["id"]) for each in contents(command, "days/"))
+    assert found == sorted(each["id"] for each in events)
+    assert len(list((command.folder / "days").iterdir())) == 20
+
+
+def test_a_table_next_to_others(service: Service, command: Command) -> None:
+    """Tables that the export does not know stay as they are."""
+    path = command.folder / "events.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT 42 AS answer")
+    service.add(HOSTILE)
+
+    for arguments in ([], ["--state", "s.json"]):
+        if arguments:
+            with duckdb.connect(str(path)) as connection:
+                connection.execute("DROP TABLE audit_events")
+        command("export", "--to", "events.duckdb", *arguments).raise_for_exit_code()
+        assert contents(command, "events.duckdb") == expected(HOSTILE)
+
+    with duckdb.connect(str(path), read_only=True) as connection:
+        assert connection.execute("FROM mine").fetchall() == [(42,)]
+        (state,) = connection.execute("SELECT state FROM audit_events_state").fetchall()
+    assert json.loads(state[0]) == json.loads((command.folder / "s.json").read_text())["state"]
+
+
+def test_a_link_is_followed_and_permissions_stay(service: Service, command: Command) -> None:
+    service.add(HOSTILE)
+    real = command.folder / "elsewhere.jsonl"
+    real.write_text("old")
+    real.chmod(0o640)
+    (command.folder / "events.jsonl").symlink_to(real)
+
+    command("export", "--to", "events.jsonl").raise_for_exit_code()
+
+    assert (command.folder / "events.jsonl").is_symlink()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    assert contents(command, "elsewhere.jsonl") == expected(HOSTILE)
+
+
+def test_small_row_groups_grow_together(service: Service, command: Command) -> None:
+    """A file that grew in many runs is as good to read as one that was written at once."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only here
+
+    for start in range(0, 30, 10):
+        service.add(history(10, start))
+        command("export", "--to", "a.parquet", "--state", "s").raise_for_exit_code()
+
+    assert pq.ParquetFile(command.folder / "a.parquet").num_row_groups == 1
+
+
+def test_quiet_says_nothing(service: Service, command: Command) -> None:
+    service.add(HOSTILE)
+
+    done = command("export", "--to", "a.jsonl", "-q").raise_for_exit_code()
+
+    assert (done.stdout, done.log) == (b"", "")
+
+
+def test_files_hold_the_bytes_that_came(service: Service, command: Command) -> None:
+    service.add(HOSTILE)
+    command("export", "--to", "a.jsonl").raise_for_exit_code()
+    tail = command("tail").raise_for_exit_code()
+
+    assert (command.folder / "a.jsonl").read_bytes() == tail.stdout

@@ -1,0 +1,356 @@
+"""What goes wrong during an export is one line, and says what the output has."""
+
+import json
+import random
+import signal
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service
+from tests.cli.command import Command, Done
+from tests.cli.exported import FORMATS, expected, exported, history
+
+EVENTS = history(100)
+FILES = [to for to in FORMATS if not to.endswith("/")]
+SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
+
+
+def refused(done: Done, code: str = "AE-EXPORT") -> str:
+    assert done.exit_code == 1
+    assert done.error.startswith(f"{code}: ")
+    return done.error
+
+
+# The service
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_error_in_the_middle_keeps_what_was_read_if_there_is_a_state(
+    to: str, service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=403@5")])
+    arguments = ("export", "--to", to, "--state", "s.json")
+
+    done = command(*arguments, **SMALL_PAGES)
+
+    kept = exported(command.folder / to)
+    assert kept == expected(EVENTS[:40])
+    assert refused(done, "AE-403").endswith(
+        f"The 40 events before that are in {to} and in the state file: the next export continues"
+        " after them."
+    )
+    command(*arguments, **SMALL_PAGES).raise_for_exit_code()
+    assert exported(command.folder / to) == expected(EVENTS)
+    assert command.left_over == []
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_error_in_the_middle_changes_nothing_without_a_state(
+    to: str, service: Service, command: Command
+) -> None:
+    if not to.endswith("/"):
+        service.add(EVENTS[:50])
+        command("export", "--to", to).raise_for_exit_code()
+        service.add(EVENTS[50:])
+    else:
+        service.add(EVENTS)
+    before = exported(command.folder / to)
+    requests = len(service.requests)
+    service.add_faults([Fault.parse(f"status:code=403@{requests + 5}")])
+
+    done = command("export", "--to", to, **SMALL_PAGES)
+
+    assert refused(done, "AE-403").endswith(f" {to} is as it was before.")
+    assert exported(command.folder / to) == before
+    assert command.left_over == []
+
+
+def test_an_error_at_once_adds_nothing(service: Service, command: Command) -> None:
+    service.add_faults([Fault.parse("status:code=401@*")])
+
+    done = command("export", "--to", "a.jsonl", "--state", "s.json")
+
+    assert refused(done, "AE-401").endswith("Nothing was added to a.jsonl.")
+    assert list(command.folder.iterdir()) == []
+
+
+# Signals
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_keeps_what_was_read_if_there_is_a_state(
+    number: signal.Signals, to: str, service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=429,retry-after=60@5")])
+    arguments = ("export", "--to", to, "--state", "s.json")
+
+    with command.started(*arguments, **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        run.send_signal(number)
+        assert run.wait(60) == 128 + number
+        log = run.stderr.read().decode()
+
+    assert log == (
+        f"AE-STOPPED: Stopped by a signal, {number.name}. The 40 events before that are in {to} and"
+        " in the state file: the next export continues after them.\n"
+    )
+    assert exported(command.folder / to) == expected(EVENTS[:40])
+    command(*arguments).raise_for_exit_code()
+    assert exported(command.folder / to) == expected(EVENTS)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_signal_changes_nothing_without_a_state(
+    to: str, service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=429,retry-after=60@5")])
+
+    with command.started("export", "--to", to, **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == 128 + signal.SIGTERM
+        assert run.stderr.read().decode() == (
+            f"AE-STOPPED: Stopped by a signal, SIGTERM. {to} is as it was before.\n"
+        )
+
+    assert list(command.folder.iterdir()) == []
+
+
+# The disk
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("state", [[], ["--state", "s.json"]])
+def test_a_full_disk_leaves_the_output_as_it_was(
+    to: str, state: list[str], service: Service, command: Command
+) -> None:
+    """No file may become larger than some blocks."""
+    is_kept = bool(state) or not to.endswith("/")
+    if is_kept:
+        service.add(EVENTS[:10])
+        command("export", "--to", to, *state).raise_for_exit_code()
+    blocks = (command.folder / to).stat().st_size // 1024 + 1 if to.endswith(".duckdb") else 8
+    service.add(varied(3000))
+    before = exported(command.folder / to)
+    limited = ["bash", "-c", f'ulimit -f {blocks} && exec "$@"', "bash"]
+
+    done = command.under(limited, "export", "--to", to, *state)
+
+    assert "The export cannot be written: " in refused(done)
+    assert exported(command.folder / to) == before
+    assert command.left_over == []
+    if is_kept:
+        command("export", "--to", to, *state).raise_for_exit_code()
+        assert len(exported(command.folder / to)) == 3010
+
+
+def varied(count: int) -> list[dict[str, object]]:
+    """Events that cannot be compressed to almost nothing."""
+    choose = random.Random(1)
+    return [
+        each | {"actor": {"type": "user", "id": choose.randbytes(200).hex()}}
+        for each in history(count, start=100)
+    ]
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("folder", ["missing", "/proc"])
+def test_a_folder_that_cannot_be_written_to_is_named(
+    folder: str, to: str, command: Command
+) -> None:
+    done = command("export", "--to", f"{folder}/{to}")
+
+    assert f"{folder}/{to.rstrip('/')}" in refused(done)
+
+
+def test_a_table_that_another_process_uses_is_named(service: Service, command: Command) -> None:
+    service.add(EVENTS)
+    path = command.folder / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT 1")
+
+        done = command("export", "--to", "a.duckdb")
+
+    assert "another process has it open: close it there" in refused(done)
+    command("export", "--to", "a.duckdb").raise_for_exit_code()
+
+
+@pytest.mark.parametrize("to", ["a.duckdb", "a.parquet"])
+def test_a_file_of_another_kind_is_not_extended(
+    to: str, service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    path = command.folder / to
+    path.write_text("not what its name says" * 100)
+    if to == "a.parquet":
+        state = {"version": 1, "output": to, "bytes": path.stat().st_size, "state": {}}
+        (command.folder / "s.json").write_text(json.dumps(state))
+
+    refused(command("export", "--to", to, "--state", "s.json"))
+
+    assert path.read_text() == "not what its name says" * 100
+
+
+# The path
+
+
+@pytest.mark.parametrize("to", ["events", "events.csv", "events.json", ".parquet", "a.gz"])
+def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
+    error = refused(command("export", "--to", to))
+
+    for suffix in (".parquet", ".duckdb", ".jsonl", ".jsonl.gz", "/"):
+        assert f"{suffix} (" in error
+
+
+def test_a_folder_with_something_in_it_is_not_replaced(service: Service, command: Command) -> None:
+    service.add(EVENTS)
+    (command.folder / "days").mkdir()
+    (command.folder / "days" / "mine.txt").write_text("mine")
+
+    assert "is not empty: give --state FILE" in refused(command("export", "--to", "days/"))
+    assert [path.name for path in command.folder.rglob("*.*")] == ["mine.txt"]
+
+
+@pytest.mark.parametrize("to", ["a.parquet", "a.duckdb"])
+def test_a_missing_library_is_named(
+    to: str, service: Service, command: Command, tmp_path: Path
+) -> None:
+    """As in an installation without the extras."""
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    for name in ("pyarrow", "duckdb"):
+        (blocked / f"{name}.py").write_text("raise ImportError")
+    environment = ["env", f"PYTHONPATH={blocked}:{Path(__file__).parents[2]}"]
+
+    error = refused(command.under(environment, "export", "--to", to), "AE-EXTRA")
+
+    assert f"tap-audit-events[{'arrow' if to == 'a.parquet' else 'duckdb'}]" in error
+    done = command.under(environment, "export", "--to", "a.jsonl")
+    assert done.exit_code == 0, done.log
+
+
+# The state file
+
+
+@pytest.fixture
+def begun(service: Service, command: Command) -> Command:
+    """After an export with a state file."""
+    service.add(EVENTS[:50])
+    for to in FORMATS:
+        command("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
+    service.add(EVENTS[50:])
+    return command
+
+
+def state_of(to: str) -> str:
+    return f"{to.strip('/')}.state.json"
+
+
+def remove(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_output_that_was_moved_away_begins_anew_with_what_is_new(
+    to: str, begun: Command
+) -> None:
+    """As somebody does who begins a new file each month."""
+    remove(begun.folder / to)
+
+    done = begun("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
+
+    (warning,) = done.warnings
+    assert "is gone since the last export" in warning
+    assert exported(begun.folder / to) == expected(EVENTS[50:])
+
+
+@pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
+def test_an_output_whose_state_file_is_gone_is_refused(to: str, begun: Command) -> None:
+    remove(begun.folder / state_of(to))
+
+    error = refused(begun("export", "--to", to, "--state", state_of(to)))
+
+    assert "which events are new is not known" in error
+    assert exported(begun.folder / to) == expected(EVENTS[:50])
+
+
+def test_a_table_knows_its_state_without_the_file(begun: Command) -> None:
+    remove(begun.folder / state_of("events.duckdb"))
+
+    begun("export", "--to", "events.duckdb", "--state", "new.json").raise_for_exit_code()
+
+    assert exported(begun.folder / "events.duckdb") == expected(EVENTS)
+    assert (begun.folder / "new.json").exists()
+
+
+def test_a_table_without_a_state_is_refused(begun: Command) -> None:
+    """It was replaced by an export without state: the state file does not know what is in it."""
+    begun("export", "--to", "events.duckdb").raise_for_exit_code()
+
+    error = refused(begun("export", "--to", "events.duckdb", "--state", state_of("events.duckdb")))
+
+    assert "which events are new is not known" in error
+
+
+@pytest.mark.parametrize("to", [to for to in FILES if to != "events.duckdb"])
+def test_a_file_that_something_else_changed_is_refused(to: str, begun: Command) -> None:
+    """An export without state is something else too."""
+    begun("export", "--to", to).raise_for_exit_code()
+
+    error = refused(begun("export", "--to", to, "--state", state_of(to)))
+
+    assert "something else has changed it" in error
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_state_file_of_another_output_is_refused(to: str, begun: Command) -> None:
+    other = f"other-{to}"
+
+    error = refused(begun("export", "--to", other, "--state", state_of(to)), "AE-STATE")
+
+    assert f"belongs to '{(begun.folder / to).resolve()}'" in error
+    assert not (begun.folder / other).exists()
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_folder_with_output_and_state_can_be_moved(to: str, begun: Command) -> None:
+    moved = Command(begun.folder.with_name("moved"), begun.settings)
+    begun.folder.rename(moved.folder)
+
+    moved("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
+
+    assert exported(moved.folder / to) == expected(EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("{}", "is not a state file of this command"),
+        ('{"bookmarks": {}}', "is not a state file of this command"),
+        ('{"version": 2}', "was written by a newer version"),
+        ('{"version": 1, "output": "a.jsonl", "bytes": null, "state": {"x": 1}}', "the watermark"),
+    ],
+)
+def test_another_document_is_not_a_state_file(
+    document: str, problem: str, command: Command
+) -> None:
+    (command.folder / "s.json").write_text(document)
+
+    error = refused(command("export", "--to", "a.jsonl", "--state", "s.json"), "AE-STATE")
+
+    assert problem.removeprefix("the ") in error
+    assert (command.folder / "s.json").read_text() == document
+
+
+def test_a_state_of_another_organization_is_refused(begun: Command) -> None:
+    other = {"TAP_AUDIT_EVENTS_ORGANIZATION_ID": "00000000-0000-4000-8000-000000000000"}
+
+    for to in FORMATS:
+        error = refused(begun("export", "--to", to, "--state", state_of(to), **other), "AE-STATE")
+        assert "belongs to the organization" in error

@@ -1,0 +1,133 @@
+"""`docs/export.md`: every command on it runs as it is written."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.sandbox import Service, generate
+from tests.builders import an_event
+from tests.cli.command import Command
+from tests.cli.exported import FORMATS, exported
+from tests.integrations.pipeline import NOON, PROJECT
+from tests.project.pages import sections, shell
+
+PAGE = sections("export.md")
+EVENTS = generate(120, days=3, seed=1, until=NOON)
+RUN = [
+    command
+    for title in ("Export", "Only what is new", "Count", "Watch")
+    for command in PAGE[title].commands
+    if "--follow" not in command
+]
+FOLLOW = [command for command in PAGE["Watch"].commands if "--follow" in command]
+
+AUDIT_EVENTS = f'#!/bin/sh\nexec {sys.executable} -m tap_audit_events.cli "$@"\n'
+DUCKDB = f"""#!{sys.executable}
+import sys, duckdb
+database = ":memory:" if sys.argv[1] == "-c" else sys.argv[1]
+print(len(duckdb.connect(database).execute(sys.argv[2]).fetchall()))
+"""
+"""DuckDB's own shell is not installed here; the library reads the same SQL."""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> str:
+    """A search path on which the programs of the page are."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name, text in {"audit-events": AUDIT_EVENTS, "duckdb": DUCKDB}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def environment(command: Command, programs: str) -> dict[str, str]:
+    return command.variables(PATH=programs, PYTHONPATH=str(PROJECT))
+
+
+def test_the_commands_run_one_after_the_other(
+    service: Service, command: Command, programs: str
+) -> None:
+    service.add(EVENTS)
+    outputs = {}
+    for each in RUN:
+        done = shell(each, command.folder, environment(command, programs))
+        assert done.returncode == 0, (each, done.stderr)
+        outputs["state" if "--state" in each else each] = done.stdout or done.stderr
+
+    for to in (*FORMATS, "audit.parquet"):
+        assert len(exported(command.folder / to)) == len(EVENTS)
+    assert outputs["state"].startswith("Nothing new for audit.parquet")
+    days = {event["occurredAt"][:10] for event in EVENTS}
+    types = {event["action"]["type"] for event in EVENTS}
+    sizes = [int(text) for each, text in outputs.items() if each.startswith("duckdb")]
+    assert sizes == [len(types), len(days)]
+    assert len(json.loads(outputs["audit-events count --by day --format json"])) == len(days)
+    assert len((command.folder / "actors.csv").read_text().splitlines()) > 2
+
+
+@pytest.mark.parametrize("line", FOLLOW)
+def test_the_commands_that_follow_run_until_ctrl_c(
+    line: str, service: Service, command: Command, programs: str
+) -> None:
+    service.add([an_event(id=f"{n}", actor={"type": "user", "id": "u", "name": "Zoë"})
+                 for n in range(10)])  # fmt: skip
+    shown = line.replace("jq -r", "jq --unbuffered -r").replace("-n 0", "-n 5")
+    with subprocess.Popen(
+        ["bash", "-c", shown],
+        cwd=command.folder,
+        env=environment(command, programs),
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline().decode()
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(60)
+
+    assert "workspace_create" in first
+    assert "Zoë" in first
+
+
+def test_the_line_of_the_crontab_runs(service: Service, command: Command, programs: str) -> None:
+    service.add(EVENTS)
+    (line,) = re.findall(r"^7 \* \* \* \* (.+)$", PAGE["Only what is new"].text, re.MULTILINE)
+    here = line.replace("/etc/audit-events", ".").replace("/srv/audit", ".")
+    (command.folder / "config.json").write_text(json.dumps(command.settings))
+
+    for _ in range(2):
+        done = shell(here, command.folder, {"PATH": programs, "PYTHONPATH": str(PROJECT)})
+        assert (done.returncode, done.stdout) == (0, "")
+
+    assert len(exported(command.folder / "events")) == len(EVENTS)
+
+
+def test_what_is_installed_is_there() -> None:
+    """The extras and the variables that the page names."""
+    install, *variables = PAGE["Install"].commands
+    extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    assert re.findall(r"\[(\w+)\]", install) == ["duckdb"]
+    assert {"pyarrow", "duckdb"} == {re.split(r"\W", each)[0] for each in extras["duckdb"]}
+    assert [re.match(r"export (\w+)=", each)[1] for each in variables] == [  # type: ignore[index]
+        "TAP_AUDIT_EVENTS_BASE_URL",
+        "TAP_AUDIT_EVENTS_ORGANIZATION_ID",
+        "TAP_AUDIT_EVENTS_ACCESS_TOKEN_FILE",
+    ]
+
+
+def test_every_command_of_the_page_is_tested() -> None:
+    counts = {title: len(section.commands) for title, section in PAGE.items()}
+
+    assert counts == {
+        "Install": 4, "Export": 8, "Only what is new": 2, "Count": 4, "Watch": 4,
+        "Errors and exit codes": 0, "Columns": 0,
+    }  # fmt: skip

@@ -1,0 +1,196 @@
+"""`audit-events tail`: the newest events, and those that follow, each once."""
+
+import json
+import signal
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+from tests.cli.command import Command
+from tests.cli.exported import HOSTILE, history
+from tests.forking import PipedTap
+
+FAST = ("--interval", "0.1")
+
+
+def ids(lines: list[str]) -> list[str]:
+    return [json.loads(line)["id"] for line in lines]
+
+
+def now(seconds_ago: float, name: str) -> dict[str, Any]:
+    moment = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    return an_event(id=name, at=f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z")
+
+
+def read(run: PipedTap, count: int) -> list[str]:
+    """The ids of the next lines, as soon as they are there."""
+    return ids([run.stdout.readline().decode() for _ in range(count)])
+
+
+def ended(run: PipedTap, number: signal.Signals = signal.SIGINT) -> str:
+    """End it as Ctrl-C does; the rest of the log, after no more output."""
+    run.send_signal(number)
+    assert run.wait(60) == 128 + number
+    assert run.stdout.read() == b""
+    return run.stderr.read().decode()
+
+
+# Without --follow
+
+
+@pytest.mark.parametrize(("n", "expected"), [("0", 0), ("1", 1), ("7", 7), ("1500", 1500)])
+def test_the_newest_events_are_printed_in_ascending_order(
+    n: str, expected: int, service: Service, command: Command
+) -> None:
+    events = history(3000)
+    service.add(events)
+
+    done = command("tail", "-n", n).raise_for_exit_code()
+
+    assert ids(done.lines) == [each["id"] for each in events][3000 - expected :]
+    assert len(service.requests) <= 2 + 1.25 * 2 + 3  # to find the first, and to read
+
+
+def test_ten_are_the_default_and_fewer_are_all(service: Service, command: Command) -> None:
+    service.add(history(100))
+    assert ids(command("tail").lines) == [f"{n:05}" for n in range(90, 100)]
+    assert len(command("tail", "-n", "100000").lines) == 100
+
+
+def test_more_events_in_one_instant_than_are_asked_for(service: Service, command: Command) -> None:
+    """The last ones in the service's order."""
+    service.add([an_event(id=f"{n:03}") for n in range(50)])
+
+    assert ids(command("tail", "-n", "3").lines) == ["047", "048", "049"]
+
+
+def test_no_events_are_no_lines(command: Command) -> None:
+    assert command("tail").raise_for_exit_code().stdout == b""
+
+
+def test_events_are_printed_as_they_came(service: Service, command: Command) -> None:
+    service.add(HOSTILE)
+
+    done = command("tail").raise_for_exit_code()
+
+    assert [json.loads(line) for line in done.stdout.split(b"\n")[:-1]] == HOSTILE
+
+
+def test_a_range_has_an_end(service: Service, command: Command) -> None:
+    service.add(history(100))
+    options = ("--start", "2024-05-06T00:00:00Z", "--end", "2024-05-06T02:24:00Z")
+
+    assert ids(command("tail", *options).lines) == [
+        "00000",
+        "00001",
+        "00002",
+        "00003",
+        "00004",
+        "00005",
+    ]
+    assert ids(command("tail", "-n", "2", *options).lines) == ["00004", "00005"]
+
+
+def test_a_failing_service_ends_it(service: Service, command: Command) -> None:
+    service.add_faults([Fault.parse("status:code=500@*")])
+
+    done = command("tail", TAP_AUDIT_EVENTS_MAX_RETRIES="0")
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-500: ")
+
+
+# With --follow
+
+
+def test_events_are_printed_as_they_appear(service: Service, command: Command) -> None:
+    """Also one that appears late, before all that were printed; each once."""
+    service.add([*history(50), now(100, "a"), now(50, "b")])
+    with command.started("tail", "--follow", "-n", "1", *FAST) as run:
+        assert read(run, 1) == ["b"]
+        service.add([now(20, "c"), now(10, "d")])
+        assert read(run, 2) == ["c", "d"]
+        service.add([now(70, "late")])
+        assert read(run, 1) == ["late"]
+        service.add([now(5, "e")])
+        assert read(run, 1) == ["e"]
+        log = ended(run)
+
+    assert log == "AE-STOPPED: Stopped by a signal, SIGINT.\n"
+
+
+def test_follow_can_begin_with_nothing(service: Service, command: Command) -> None:
+    """What is within the lookback already is not printed."""
+    service.add([now(60, "old")])
+    with command.started("tail", "-f", "-n", "0", *FAST) as run:
+        wait_for_a_look(service, run)
+        service.add([now(10, "new")])
+        assert read(run, 1) == ["new"]
+        ended(run, signal.SIGTERM)
+
+
+def wait_for_a_look(service: Service, run: PipedTap) -> None:
+    """Wait until it has read what is there: it looks for more then, and meets an error."""
+    service.add_faults([Fault.parse("status:code=503@2")])
+    assert b"Retry 1 of 8" in run.stderr.readline()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["status:code=429,retry-after=0@2-4", "status:code=500@2-4", "reset@2-4", "cut:bytes=100@3"],
+)
+def test_it_waits_while_the_service_fails(fault: str, service: Service, command: Command) -> None:
+    """And says so on stderr."""
+    service.add([now(100, "a")])
+    service.add_faults([Fault.parse(fault)])
+    settings = {"TAP_AUDIT_EVENTS_MAX_RETRIES": "0"}
+    with command.started("tail", "--follow", *FAST, **settings) as run:
+        assert read(run, 1) == ["a"]
+        service.add([now(20, "b")])
+        assert read(run, 1) == ["b"]
+        log = ended(run)
+
+    assert "Warning: AE-" in log
+    assert "Looking again in 0.1 s" in log
+
+
+@pytest.mark.parametrize("at", ["1", "2", "4"])
+def test_a_refusal_ends_it(at: str, service: Service, command: Command) -> None:
+    service.add([now(100, "a")])
+    service.add_faults([Fault.parse(f"status:code=403@{at}-")])
+
+    with command.started("tail", "--follow", *FAST) as run:
+        assert run.wait(60) == 1
+        assert run.stderr.read().startswith(b"AE-403: ")
+
+
+def test_follow_has_no_end(command: Command) -> None:
+    done = command("tail", "--follow", "--end", "2026-01-01T00:00:00Z")
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-SETTINGS: --follow has no end: ")
+
+
+# A closed pipe
+
+
+@pytest.mark.parametrize("arguments", [["-n", "100000"], ["--follow", *FAST]])
+def test_a_reader_that_has_enough_ends_it_quietly(
+    arguments: list[str], service: Service, command: Command
+) -> None:
+    service.add([*history(3000), now(50, "a")])
+    with command.started("tail", *arguments) as run:
+        run.stdout.readline()
+        run.stdout.close()
+        for n in range(100):
+            service.add([now(20, f"{n}")])
+        assert run.wait(60) == 0
+        assert run.stderr.read() == b""
+        run.stdout = open_nothing()
+
+
+def open_nothing() -> Any:
+    return open("/dev/null", "rb")  # noqa: PTH123 - closed with the run

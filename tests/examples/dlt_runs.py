@@ -1,0 +1,188 @@
+"""Runs of `examples/dlt_pipeline.py`, and the databases into which it loads."""
+
+import abc
+import gzip
+import json
+import re
+import subprocess
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tap_audit_events.sandbox import Service
+from tests.examples.environments import run_python
+from tests.integrations.pipeline import PROJECT
+from tests.loaders.postgres_server import USER, PostgresServer
+
+SCRIPT = PROJECT / "examples" / "dlt_pipeline.py"
+TABLE = "audit_events.audit_events"
+
+KILLED_AT = """
+import os, runpy, signal, sys
+from {module} import {owner}
+
+works = {owner}.{method}
+calls = 0
+
+def dies(*arguments, **options):
+    global calls
+    calls += 1
+    if calls == {call} and {afterwards}:
+        works(*arguments, **options)
+    if calls == {call}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return works(*arguments, **options)
+
+{owner}.{method} = dies
+sys.argv[:] = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """When a process is killed: at a call of a method of dlt, counted from 1, or after it."""
+
+    module: str
+    method: str
+    owner: str = "Pipeline"
+    call: int = 1
+    afterwards: bool = False
+
+    @property
+    def script(self) -> str:
+        return KILLED_AT.format(**vars(self))
+
+
+class Database(abc.ABC):
+    """A database of the test's own."""
+
+    destination: ClassVar[str]
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    @abc.abstractmethod
+    def credentials(self) -> str: ...
+
+    @abc.abstractmethod
+    def query(self, sql: str) -> list[Any]:
+        """The first column of each row, which is JSON."""
+
+    @abc.abstractmethod
+    def execute(self, sql: str) -> None: ...
+
+    def ids(self) -> list[str]:
+        return [str(each) for each in self.query(f"SELECT to_json(id) FROM {TABLE} ORDER BY id")]  # noqa: S608 - a constant
+
+
+class DuckDB(Database):
+    """A file. The environment of dlt reads it: another version of DuckDB may not."""
+
+    destination = "duckdb"
+
+    @property
+    def credentials(self) -> str:
+        return str(self.folder / "events.duckdb")
+
+    def query(self, sql: str) -> list[Any]:
+        return [json.loads(line) for line in self._run(sql).split("\n")[:-1]]
+
+    def execute(self, sql: str) -> None:
+        self._run(sql)
+
+    def _run(self, sql: str) -> str:
+        code = (
+            "import duckdb, sys\n"
+            "with duckdb.connect(sys.argv[1]) as connection:\n"
+            "    for row in connection.execute(sys.argv[2]).fetchall():\n"
+            "        print(row[0])"
+        )
+        done = run_python(
+            "dlt", ["-c", code, self.credentials, sql], folder=self.folder, environment={}
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+class Postgres(Database):
+    """A database of a server that all tests share."""
+
+    destination = "postgres"
+    server: ClassVar[PostgresServer]
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._name = f"dlt_{uuid.uuid4().hex}"
+        self.server.create_database(self._name)
+
+    @property
+    def credentials(self) -> str:
+        server = self.server
+        return f"postgresql://{USER}:{server.password}@127.0.0.1:{server.port}/{self._name}"
+
+    def query(self, sql: str) -> list[Any]:
+        return [json.loads(line) for line in self.server.query(self._name, sql)]
+
+    def execute(self, sql: str) -> None:
+        self.server.query(self._name, sql)
+
+
+@dataclass
+class Loads:
+    """Runs of the example, one after the other, from a service into a database."""
+
+    service: Service
+    base_url: str
+    database: Database
+    folder: Path
+    disposition: str = "append"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "TAP_AUDIT_EVENTS_BASE_URL": self.base_url,
+            "TAP_AUDIT_EVENTS_ORGANIZATION_ID": self.service.organization_id,
+            "TAP_AUDIT_EVENTS_ACCESS_TOKEN": self.service.access_token,
+            f"DESTINATION__{self.database.destination.upper()}__CREDENTIALS": (
+                self.database.credentials
+            ),
+            "DLT_DATA_DIR": str(self.folder / "dlt"),
+            "RUNTIME__DLTHUB_TELEMETRY": "false",
+            "RUNTIME__LOG_LEVEL": "INFO",
+        }
+
+    def run(
+        self, *options: str, kill: Kill | None = None, environment: dict[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run the example to its end, or to where it is killed; it shows no token."""
+        script = ["-c", kill.script, SCRIPT] if kill else [SCRIPT]
+        choices = ["--destination", self.database.destination]
+        choices += ["--write-disposition", self.disposition]
+        done = run_python(
+            "dlt",
+            [*script, *choices, *options],
+            folder=self.folder,
+            environment=self.environment if environment is None else environment,
+        )
+        assert self.service.access_token not in done.stdout + done.stderr
+        return done
+
+    def succeed(self, *options: str) -> int:
+        """Run the example, and return how many events it says that it has loaded."""
+        done = self.run(*options)
+        assert done.returncode == 0, done.stderr
+        found = re.fullmatch(r"(\d+) events loaded\n", done.stdout)
+        assert found, done.stdout
+        return int(found[1])
+
+    def files_with(self, text: str) -> list[Path]:
+        """The files below the folder that contain a text, also if they are compressed."""
+        paths = [path for path in self.folder.rglob("*") if path.is_file()]
+        return [path for path in paths if text.encode() in _content(path)]
+
+
+def _content(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

@@ -1,0 +1,38 @@
+"""The environments in which the examples run: requirements/NAME.txt, installed into .tools/NAME."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tests.integrations.pipeline import PROJECT
+
+TIMEOUT_SECONDS = 240
+
+
+def python_of(name: str) -> Path:
+    """The interpreter of an environment; fails if it is not installed."""
+    folder = PROJECT / ".tools" / name
+    assert (folder / ".installed").exists(), f"use `make .tools/{name}/.installed`"
+    return folder / "bin" / "python"
+
+
+def run_python(
+    name: str,
+    arguments: Sequence[str | Path],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+) -> "subprocess.CompletedProcess[str]":
+    """Run an interpreter to its end, in a folder, with that folder as the home."""
+    inherited = {key: value for key, value in os.environ.items() if "AUDIT_EVENTS" not in key}
+    return subprocess.run(
+        [python_of(name), *arguments],
+        cwd=folder,
+        env={**inherited, "HOME": str(folder), "PYTHONPATH": str(PROJECT), **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )

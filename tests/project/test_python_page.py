@@ -1,0 +1,167 @@
+"""`docs/python.md`: every example runs as it is written."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service, serve
+from tests.builders import an_event
+from tests.examples.environments import run_python
+from tests.integrations.pipeline import PROJECT
+from tests.project.pages import Section, sections
+
+SECTIONS = sections("python.md")
+COUNT = 1500
+UNTIL = datetime(2026, 1, 15, tzinfo=UTC)
+ELSEWHERE = {"pandas", "Polars"}
+"""Examples that need what only the environment of dlt has."""
+
+
+def snippet(section: Section) -> str:
+    return "\n".join(re.findall(r"```python\n(.*?)```", section.text, re.DOTALL))
+
+
+FIRST = snippet(SECTIONS["The first page"])
+LOG = FIRST[: FIRST.index("for page")]
+WITH_SNIPPETS = [title for title, section in SECTIONS.items() if snippet(section)]
+
+
+@dataclass
+class Desk:
+    """A folder in which examples run, next to a service."""
+
+    folder: Path
+    service: Service
+    variables: dict[str, str]
+
+    def run(self, title: str) -> str:
+        """What the example of a section prints."""
+        code = snippet(SECTIONS[title])
+        script = self.folder / "snippet.py"
+        script.write_text(code if title == "The first page" else LOG + code)
+        if title in ELSEWHERE:
+            done = run_python("dlt", [script], folder=self.folder, environment=self.variables)
+        else:
+            done = subprocess.run(
+                [sys.executable, "-W", "error", script],
+                cwd=self.folder,
+                env={"PYTHONPATH": str(PROJECT), "HOME": str(self.folder), **self.variables},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 0, done.stderr
+        assert self.service.access_token not in done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    service = Service()
+    service.add_generated(COUNT, 14, 1, UNTIL)
+    with serve(service) as server:
+        variables = {
+            "TAP_AUDIT_EVENTS_BASE_URL": server.base_url,
+            "TAP_AUDIT_EVENTS_ORGANIZATION_ID": service.organization_id,
+            "TAP_AUDIT_EVENTS_ACCESS_TOKEN": service.access_token,
+        }
+        yield Desk(tmp_path, service, variables)
+    assert service.violations == []
+
+
+def events_on(service: Service, day: str) -> int:
+    """How many events the service shows on a day, by its own rows."""
+    events = json.loads(
+        service.respond(
+            "GET",
+            f"/v1/organizations/{service.organization_id}/audit_events",
+            f"startTime={day}T00:00:00Z&endTime={day}T23:59:59Z&pageSize=1000".encode(),
+            {"Authorization": f"Bearer {service.access_token}"},
+        ).body
+    )["auditEvents"]
+    return sum(event["occurredAt"].startswith(day) for event in events)
+
+
+def test_the_first_page(desk: Desk) -> None:
+    lines = desk.run("The first page").splitlines()
+    assert len(lines) == 1000
+    assert all(line.startswith("2026-01-") for line in lines)
+
+
+def test_a_file_with_stored_state(desk: Desk) -> None:
+    """The second run adds what is new; what a crash left behind the state is cut off."""
+    title = "Into a file, with stored state"
+    assert desk.run(title) == f"{COUNT}\n"
+    desk.service.add([an_event("new", "2026-01-15T00:00:01Z")])
+    with (desk.folder / "events.jsonl").open("ab") as file:
+        file.write(b'{"id": "written before a cra')
+    assert desk.run(title) == "1\n"
+    assert desk.run(title) == "0\n"
+    lines = (desk.folder / "events.jsonl").read_bytes().split(b"\n")[:-1]
+    found = [json.loads(line)["id"] for line in lines]
+    assert len(found) == len(set(found)) == COUNT + 1
+
+
+@pytest.mark.integrations
+@pytest.mark.parametrize("title", sorted(ELSEWHERE))
+def test_data_frames(title: str, desk: Desk) -> None:
+    """The counts by action type are those of all events."""
+    printed = desk.run(title)
+    counts = re.findall(r"\b(\d+)(?: +│)?$", printed, re.MULTILINE)
+    assert "workspace_create" in printed or "action_type" in printed
+    assert counts
+    assert sum(map(int, counts)) <= COUNT
+
+
+def test_duckdb(desk: Desk) -> None:
+    assert desk.run("DuckDB") == f"({COUNT},)\n"
+
+
+def test_asyncio(desk: Desk) -> None:
+    assert desk.run("asyncio") == f"{COUNT}\n"
+
+
+def test_several_threads(desk: Desk) -> None:
+    expected = {day: events_on(desk.service, day) for day in ("2026-01-05", "2026-01-06")}
+    assert all(expected.values())
+    assert desk.run("Several threads") == f"{expected}\n"
+
+
+@pytest.mark.parametrize("title", ["In a notebook", "Ending early", "Logging"])
+def test_examples_that_print_nothing(title: str, desk: Desk) -> None:
+    assert desk.run(title) == ""
+
+
+@pytest.mark.parametrize(
+    ("fault", "printed"),
+    [
+        (Fault(kind="status", code=403), "do what it says, then run again: AE-403: "),
+        (
+            Fault(kind="status", code=429, retry_after="1200"),
+            "do what it says, then run again: AE-RETRY-AFTER",
+        ),
+        (Fault(kind="body", text=b"[]"), "the service does not follow its interface: AE-ENVELOPE"),
+        (None, ""),
+    ],
+)
+def test_errors(fault: Fault | None, printed: str, desk: Desk) -> None:
+    desk.service.add_faults([fault] if fault else [])
+    found = desk.run("Errors")
+    assert found.startswith(printed)
+    assert bool(found) == bool(printed)
+
+
+def test_every_example_is_tried() -> None:
+    """This file names the section of each."""
+    source = Path(__file__).read_text()
+    untried: list[Any] = [title for title in WITH_SNIPPETS if f'"{title}"' not in source]
+    assert untried == []

@@ -1,0 +1,152 @@
+"""A client that is closed: its requests end at once, whatever they wait for."""
+
+import logging
+import ssl
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tap_audit_events.service.rate_limiter import ClosedError
+from tests.service.scripted import (
+    ClientOfService,
+    Peer,
+    client_of,
+    head,
+    keeps_open,
+    scripted_service,
+)
+
+WAIT_SECONDS = 15
+TIMEOUT_SECONDS = 300
+
+
+class Reached:
+    """Scripts that hang at some point of a response, and say when they are there."""
+
+    def __init__(self) -> None:
+        self.event = threading.Event()
+
+    def _hang(self, peer: Peer) -> None:
+        self.event.set()
+        peer.hear()  # until the other side closes
+
+    def before_status(self, peer: Peer) -> None:
+        peer.hear()
+        self._hang(peer)
+
+    def in_headers(self, peer: Peer) -> None:
+        peer.hear()
+        peer.send(b"HTTP/1.1 200 OK\r\nContent-")
+        self._hang(peer)
+
+    def in_body(self, peer: Peer) -> None:
+        peer.hear()
+        peer.send(head("Content-Length: 100") + b"{")
+        self._hang(peer)
+
+    def in_last_body(self, peer: Peer) -> None:
+        """The client gives up the socket's own object before it reads the body."""
+        peer.hear()
+        peer.send(head("Content-Length: 100", "Connection: close") + b"{")
+        self._hang(peer)
+
+    def on_used_connection(self, peer: Peer) -> None:
+        """The second request of a connection, which a client repeats on a new one if it breaks."""
+        peer.hear()
+        peer.respond()
+        self.before_status(peer)
+
+
+def closed_while(client: ClientOfService, reached: threading.Event, requests: int = 1) -> list[str]:
+    """What ends the requests of a thread if the client is closed once the service has hung."""
+    ends: list[str] = []
+
+    def fetch() -> None:
+        for _ in range(requests):
+            try:
+                client.fetch()
+            except Exception as error:  # noqa: BLE001 - the test judges it
+                ends.append(type(error).__name__)
+
+    thread = threading.Thread(target=fetch, daemon=True)
+    thread.start()
+    assert reached.wait(WAIT_SECONDS)
+    client.limiter.close()
+    client.client._transport.close()
+    thread.join(WAIT_SECONDS)
+    assert not thread.is_alive()
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("script", "requests"),
+    [
+        (Reached.before_status, 1),
+        (Reached.in_headers, 1),
+        (Reached.in_body, 1),
+        (Reached.in_last_body, 1),
+        (Reached.on_used_connection, 2),
+    ],
+)
+def test_a_hung_request_ends_at_once(
+    script: Callable[[Reached, Peer], None], requests: int
+) -> None:
+    """Without a retry, and without a line in the log."""
+    reached = Reached()
+
+    def serve(peer: Peer) -> None:
+        script(reached, peer)
+
+    with scripted_service(serve, keeps_open) as service:
+        client = client_of(service, request_timeout_seconds=TIMEOUT_SECONDS, max_retries=8)
+        client.logger.setLevel(logging.DEBUG)  # also tells of a request that is sent again
+        assert closed_while(client, reached.event, requests) == [ClosedError.__name__]
+        assert client.logger.lines == []
+        assert service.connections == 1
+
+
+@pytest.mark.parametrize("script", [Reached.before_status, Reached.in_body])
+def test_a_hung_request_over_tls_ends_at_once(
+    script: Callable[[Reached, Peer], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A handshake or a connect that hangs ends with its own timeout."""
+    reached = Reached()
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    certificates = tmp_path / "ca.pem"
+    authority.cert_pem.write_to_path(certificates)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificates))
+    monkeypatch.setenv("NO_PROXY", "localhost")
+
+    def serve(peer: Peer) -> None:
+        script(reached, peer)
+
+    with scripted_service(serve, tls=context) as service:
+        client = client_of(service, request_timeout_seconds=TIMEOUT_SECONDS, max_retries=8)
+        assert closed_while(client, reached.event) == [ClosedError.__name__]
+
+
+def test_no_request_begins_after_the_close() -> None:
+    """Neither in a thread that has a connection nor in one that has none."""
+    with scripted_service(keeps_open) as service:
+        client = client_of(service)
+        client.fetch()
+        client.client._transport.close()
+        with pytest.raises(ClosedError):
+            client.fetch()
+        ends: list[BaseException] = []
+
+        def fetch() -> None:
+            with pytest.raises(ClosedError) as raised:
+                client.fetch()
+            ends.append(raised.value)
+
+        thread = threading.Thread(target=fetch)
+        thread.start()
+        thread.join(WAIT_SECONDS)
+        assert len(ends) == 1
+        assert len(service.heard) == 1
