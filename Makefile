@@ -254,8 +254,6 @@ MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clea
 	@UV_CONSTRAINT=requirements/target-jsonl.txt $(MELTANO_INSTALL) loader target-jsonl
 	@touch $@
 
-FORCE:
-
 # A Debian with Python, from its own packages: the base of the image in tests, where no image registry is.
 .tools/debian-root/.installed:
 	@echo "Setting up Debian in .tools/debian-root"
@@ -266,3 +264,5 @@ FORCE:
 	  --exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' .
 	@rm -rf $(@D)/root
 	@touch $@
+
+FORCE:

@@ -183,6 +183,16 @@ def test_the_user_is_not_root_and_writes_only_to_the_data_folder(
     assert [path for path in writable if not path.startswith(allowed)] == []
 
 
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_any_other_user_can_run_it(image: BuiltImage, program: str) -> None:
+    """As on OpenShift: a number without a name."""
+    run = ["run", "--user", "54321:0", image.container, *image.config["Entrypoint"]]
+    done = image.run([*image.buildah.command, *run, program, "--help"])
+    # On stdout of the source, everything is a message of the protocol.
+    assert b"usage: " in (done.stdout + done.stderr).lower()
+    assert done.returncode == 0
+
+
 def test_the_labels_name_the_connector_and_the_version_of_the_package(image: BuiltImage) -> None:
     with (PROJECT / "pyproject.toml").open("rb") as file:
         version = tomllib.load(file)["project"]["version"]
