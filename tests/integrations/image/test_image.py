@@ -225,6 +225,14 @@ def test_a_version_other_than_that_of_the_package_is_refused(
     assert "VERSION is '9.9.9'" in built.stderr
 
 
+def test_pip_uses_the_index_of_the_environment(buildah: Buildah, sources: Path) -> None:
+    """With an index that is empty, it finds nothing."""
+    index = "file:///no/such/index"
+    built = buildah.make_image(sources, "--no-cache", PIP_INDEX_URL=index, IMAGE="wrong")
+    assert built.returncode != 0
+    assert "No matching distribution found" in built.stderr
+
+
 def test_the_image_contains_the_pinned_versions_alone(image: BuiltImage) -> None:
     """Neither pip nor what builds the wheel."""
     pins = (PROJECT / "requirements" / "image.txt").read_text()
