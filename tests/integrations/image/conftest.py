@@ -1,4 +1,4 @@
-"""One image for the tests of it, built from a copy of the project that also contains secrets."""
+"""One image for each test process, built from a copy of the project that also contains secrets."""
 
 import os
 import shutil
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import certifi
 import pytest
 
 from tests.integrations.image.built_image import (
@@ -53,8 +54,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The certificates that pip trusts here, with a mark in them that OpenSSL ignores."""
-    trusted = os.environ.get("PIP_CERT") or ssl.get_default_verify_paths().cafile
-    assert trusted, "this machine has no file of certificates"
+    system = ssl.get_default_verify_paths().cafile
+    trusted = os.environ.get("PIP_CERT") or system or certifi.where()
     path = tmp_path_factory.mktemp("certificates") / "certificates.pem"
     path.write_text(f"{SECRET}\n{Path(trusted).read_text()}")
     return path
