@@ -15,6 +15,8 @@ LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newes
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
 CLIENTS := airbyte-clients dlt dagster loader-postgres-server
+# What the test of the image starts from. It needs buildah, debootstrap and root, and is skipped without them.
+IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADER := meltanolabs-target-postgres postgres-server
 
 # An installed uv is used if it runs; otherwise the pinned one, in its own folder.
@@ -36,7 +38,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders test-integrations soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations image soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -56,8 +58,11 @@ test-loaders: .venv/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run re
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
 
-test-integrations: .venv/.installed $(CLIENTS:%=.tools/%/.installed) ## Run real clients of other kinds: Airbyte's, dlt, Dagster
+test-integrations: .venv/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, and the image
 	@.venv/bin/python -m pytest -m integrations $(PYTEST_ARGS)
+
+image: ## Build the container image with podman, buildah or docker; IMAGE_ARGS='--build-arg BASE=python:3.12-slim'
+	@image/build $(IMAGE_ARGS)
 
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
@@ -119,6 +124,8 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/meltano-map-transform.txt requirements/meltano-map-transform.in >/dev/null
 	$(COMPILE) --output-file requirements/postgres-server.txt requirements/postgres-server.in >/dev/null
 	$(COMPILE) --output-file requirements/airbyte-clients.txt requirements/airbyte-clients.in >/dev/null
+	$(COMPILE) --output-file requirements/image-build.txt requirements/image-build.in >/dev/null
+	$(COMPILE) --output-file requirements/image.txt --extra arrow --extra duckdb pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/bench.txt --extra sandbox --group bench pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/bench-airbyte.txt requirements/bench-airbyte.in >/dev/null
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
@@ -245,6 +252,17 @@ MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clea
 	@UV_CONSTRAINT=requirements/dev.txt $(MELTANO_INSTALL) extractor tap-audit-events
 	@UV_CONSTRAINT=requirements/target-duckdb.txt $(MELTANO_INSTALL) loader target-duckdb
 	@UV_CONSTRAINT=requirements/target-jsonl.txt $(MELTANO_INSTALL) loader target-jsonl
+	@touch $@
+
+# A Debian with Python, from its own packages: the base of the image in tests, where no image registry is.
+.tools/debian-root/.installed:
+	@echo "Setting up Debian in .tools/debian-root"
+	@rm -rf $(@D) && mkdir -p $(@D)
+	@debootstrap --variant=minbase --include=python3,python3-venv trixie $(@D)/root >$(@D)/log 2>&1 || { \
+	  tail $(@D)/log >&2; echo "make: debootstrap failed, see above and $(@D)/log" >&2; exit 1; }
+	@tar --create --file $(@D)/root.tar --directory $(@D)/root \
+	  --exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' .
+	@rm -rf $(@D)/root
 	@touch $@
 
 FORCE:
