@@ -81,10 +81,12 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         not be changed even if they look like a part of the token.
         """
         if isinstance(message, StateMessage):
-            return self._encode({"type": message.type, "value": redacted_state(message.value)})
+            state = {"type": message.type, "value": message.value}  # `to_dict` would copy it
+            line = self._encode(state)
+            return self._encode(redacted_state(state)) if _contains_secret(line) else line
         value = message.to_dict()
         line = self._encode(value)
-        if message.type == SingerMessageType.RECORD or not contains_secret(line.decode()):
+        if message.type == SingerMessageType.RECORD or not _contains_secret(line):
             return line
         return self._encode(redact_json(value))
 
@@ -96,6 +98,7 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         """
         line = self.format_message(message) + b"\n"
         if line == self._last_state and not self._bytes_since_state:
+            self._state_written_at = self._clock()
             return  # it says nothing new
         self._write(line, flush=message.type != SingerMessageType.RECORD)
         if isinstance(message, StateMessage):
@@ -157,6 +160,14 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
         """Point stdout at the null device, so that closing it at exit cannot fail again."""
         with Path(os.devnull).open("wb") as nothing:
             os.dup2(nothing.fileno(), sys.stdout.fileno())
+
+
+def _contains_secret(line: bytes) -> bool:
+    """Whether a secret may be in a line of JSON: one search, however many texts the line has.
+
+    Each backslash of a text is two in the line; a text may hold the escapes of another language.
+    """
+    return contains_secret(line.decode().replace(r"\\", "\\"))
 
 
 def redacted_state(value: Any, *, is_watermark: bool = False) -> Any:
