@@ -37,12 +37,14 @@ class InFlight:
 
     Attributes:
         changed: guards it and its limiters, and is notified of every change.
+        paused: requests that wait for their own retry.
+        waiting: requests that wait because the service limits the rate of their token.
         is_closed: whether the run is over.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.count = 0
+        self.count = self.paused = self.waiting = 0
         self.changed = threading.Condition()
         self.is_closed = False
 
@@ -66,6 +68,7 @@ class RateLimiter:
         retries: how many of them were retries.
         request_seconds: time that permits were held, in total.
         retry_wait_seconds: waits before retries, in total.
+        waiting: requests that wait because of it.
     """
 
     def __init__(
@@ -74,7 +77,7 @@ class RateLimiter:
         clock: Callable[[], float] = time.monotonic,
         run: InFlight | None = None,
     ) -> None:
-        self.requests = self.retries = 0
+        self.requests = self.retries = self.waiting = 0
         self.request_seconds = self.retry_wait_seconds = 0.0
         self._rate = AdaptiveRate(concurrency)
         self._clock = clock
@@ -83,9 +86,9 @@ class RateLimiter:
 
     @property
     def is_held(self) -> bool:
-        """Whether the service wants no requests with this token at present."""
+        """Whether one more request with this token would have to wait, as others already do."""
         with self._changed:
-            return self._rate.held_until > self._clock()
+            return self.waiting > 0 or self._rate.held_until > self._clock()
 
     @contextmanager
     def permit(self) -> Iterator[Permit]:
@@ -120,10 +123,14 @@ class RateLimiter:
         with self._changed:
             self._count_retry(seconds)
             end = self._clock() + seconds
-            while (left := end - self._clock()) > 0:
+            self._run.paused += 1
+            try:
+                while (left := end - self._clock()) > 0:
+                    self._check_open()
+                    self._wait(left)
                 self._check_open()
-                self._wait(left)
-            self._check_open()
+            finally:
+                self._run.paused -= 1
 
     def count_resend(self) -> None:
         """Count a request that was sent once more within its permit, with another token."""
@@ -139,7 +146,8 @@ class RateLimiter:
         with self._changed:
             self._check_open()
             while (seconds := self._seconds_to_wait()) > 0:
-                self._wait(seconds)
+                with self._counted_as_waiting():
+                    self._wait(seconds)
                 self._check_open()
             permit = Permit(self._clock())
             self._run.count += 1
@@ -150,6 +158,18 @@ class RateLimiter:
     def _seconds_to_wait(self) -> float:
         is_full = self._run.count >= self._run.most
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
+
+    @contextmanager
+    def _counted_as_waiting(self) -> Iterator[None]:
+        """Count a wait, unless it is only for one of all requests of the run to end."""
+        counts = self._rate.seconds_to_wait(self._clock()) > 0
+        self.waiting += counts
+        self._run.waiting += counts
+        try:
+            yield
+        finally:
+            self.waiting -= counts
+            self._run.waiting -= counts
 
     def _release(self, permit: Permit) -> None:
         with self._changed:
