@@ -88,7 +88,8 @@ class FleetPlan(Generic[_Member]):
     read windows in parallel; the others get one each. So only one of them holds more than a page.
 
     Requests that wait, for their retry or for the service's rate limit, do not keep others from
-    being sent. The main thread alone calls `next_page`, which opens organizations.
+    being sent; if there are no others, one request waits. The main thread alone calls `next_page`,
+    which opens organizations.
 
     Args:
         groups: the organizations.
@@ -125,14 +126,15 @@ class FleetPlan(Generic[_Member]):
         spare = self._spare(most_in_flight)
         if spare <= 0:
             return None
+        is_idle = not any(member.plan.in_flight for member in self._open)
         for member in self._new:
-            if not member.is_held:
+            if is_idle or not member.is_held:
                 self._new.remove(member)
                 self._open.append(member)
                 return self._requested(member, 1)
         is_first = True
         for member in self._open:
-            if member.is_held:
+            if member.is_held and not is_idle:
                 continue
             load = member.plan.in_flight + member.plan.ready_pages
             found = self._requested(member, load + spare if is_first else 1)
@@ -193,14 +195,15 @@ class FleetPlan(Generic[_Member]):
 
     def _open_one(self) -> None:
         group = self._groups.popleft()
-        member = None if group.is_held else group.open_next()
+        is_held = group.is_held and bool(self._new or self._open)
+        member = None if is_held else group.open_next()
         if member is not None:
             self._opened.append(member)
             if member.has_requests:
                 self._new.append(member)
             else:
                 self._ended.append((member, member.error))
-        if member is not None or group.is_held:
+        if member is not None or is_held:
             self._groups.append(group)
 
     def _requested(self, member: _Member, most: int) -> MemberRequest[_Member] | None:

@@ -85,8 +85,14 @@ class Client:
                 if page.malformed is not None:
                     page.malformed.window = str(window)
             except RetryableError as error:
-                seconds = retries.seconds_before_next(error)
-                if error.code == "AE-429":
+                is_limited = error.code == "AE-429"
+                try:
+                    seconds = retries.seconds_before_next(error)
+                except RetryableError:
+                    if is_limited:  # the requests for other organizations have to wait
+                        self._limiter.hold(permit, error.retry_after_seconds or 0.0)
+                    raise
+                if is_limited:
                     self._limiter.rate_limited(permit, seconds)
                     return None
             else:

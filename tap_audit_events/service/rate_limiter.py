@@ -110,6 +110,11 @@ class RateLimiter:
         """
         with self._changed:
             self._count_retry(seconds)
+        self.hold(permit, seconds)
+
+    def hold(self, permit: Permit, seconds: float) -> None:
+        """As `rate_limited`, for a request that is not sent again."""
+        with self._changed:
             self._rate.rate_limited(self._clock(), started_at=permit.started_at, seconds=seconds)
 
     def pause(self, seconds: float) -> None:
