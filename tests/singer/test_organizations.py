@@ -69,7 +69,9 @@ def test_each_organization_is_read_whole_and_in_order(selected: bool, concurrenc
     with Fleet([a_service(n, count) for n, count in enumerate(counts)]).served() as fleet:
         maps = {} if selected else {"stream_maps": {"audit_events": {"actor": "__NULL__"}}}
         done = fleet.run(page_size=10, concurrency=concurrency, **maps).raise_for_exit_code()
-        again = fleet.run(state=done.state, page_size=10).raise_for_exit_code()
+        before = len(fleet.several.requests)
+        again = fleet.run(state=done.state, **maps).raise_for_exit_code()
+        assert len(fleet.several.requests) - before == len(counts)
     for number, count in enumerate(counts):
         ids = [key[1] for key in keys(done) if key[0] == an_id(number)]
         assert ids == [f"e{n:04}" for n in range(count)]
