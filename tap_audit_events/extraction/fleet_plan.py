@@ -126,16 +126,20 @@ class FleetPlan(Generic[_Member]):
         spare = self._spare(most_in_flight)
         if spare <= 0:
             return None
-        is_idle = not any(member.plan.in_flight for member in self._open)
-        for member in self._new:
-            if is_idle or not member.is_held:
-                self._new.remove(member)
-                self._open.append(member)
-                return self._requested(member, 1)
+        found = self._next_request(spare, lambda member: not member.is_held)
+        if found is None and not any(member.plan.in_flight for member in self._open):
+            found = self._next_request(spare, lambda _: True)
+        return found
+
+    def _next_request(
+        self, spare: int, may_send: Callable[[_Member], bool]
+    ) -> MemberRequest[_Member] | None:
+        for member in filter(may_send, self._new):
+            self._new.remove(member)
+            self._open.append(member)
+            return self._requested(member, 1)
         is_first = True
-        for member in self._open:
-            if member.is_held and not is_idle:
-                continue
+        for member in filter(may_send, self._open):
             load = member.plan.in_flight + member.plan.ready_pages
             found = self._requested(member, load + spare if is_first else 1)
             if found is not None:

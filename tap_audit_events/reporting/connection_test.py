@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import ServiceError
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OrganizationsError,
+    ServiceError,
+)
 from tap_audit_events.events.instants import Instant, brief, instant_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import Request
+from tap_audit_events.organization_run import OrganizationLogger
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import InFlight
@@ -31,6 +36,8 @@ _RESPONDED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
 class ConnectionTest:
     """Requests the oldest and the newest event of what a first run would read.
 
+    Several organizations are tested one after the other.
+
     Args:
         settings: what a run would read.
         runtime: what surrounds a run.
@@ -38,9 +45,11 @@ class ConnectionTest:
     """
 
     def __init__(self, settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
+        self._configured = settings
         self._settings = replace(settings, page_size=1)
         self._runtime = runtime
-        self._logger = logger
+        self._run_logger = logger
+        self._logger: Any = logger
         self._date: str | None = None
 
     def run(self) -> None:
@@ -48,8 +57,24 @@ class ConnectionTest:
 
         Raises:
             ServiceError: what does not work; what does was logged before.
+            OrganizationsError: what does not work for some of several organizations.
             StoppedError: a signal asked the test to stop.
         """
+        if not self._configured.is_fleet:
+            self._test()
+            return
+        errors: dict[str, AuditEventsError] = {}
+        for each in self._configured.each():
+            self._settings = replace(each, page_size=1)
+            self._logger = OrganizationLogger(self._run_logger, each.organization_id)
+            try:
+                self._test()
+            except ServiceError as error:
+                errors[each.organization_id] = error
+        if errors:
+            raise OrganizationsError(errors, len(self._configured.organizations))
+
+    def _test(self) -> None:
         settings = self._settings
         window = run_window(
             start_date=settings.start_date,

@@ -249,7 +249,7 @@ class _FleetRun(_Run):
 @cache
 def _catalog(*, is_single: bool) -> dict[str, Any]:
     """A catalog that selects both streams."""
-    config = {} if is_single else {"organizations": [{}]}
+    config: dict[str, Any] = {} if is_single else {"organizations": [{}]}
     tap = TapAuditEvents(config=config, validate_config=False)
     catalog: dict[str, Any] = json.loads(json.dumps(tap.catalog_dict))
     for stream in catalog["streams"]:
