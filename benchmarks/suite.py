@@ -83,7 +83,7 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
         Scenario(FLEET, Content(0, FAR_SECONDS, organizations=ORGANIZATIONS), ("tap-8",)),
         Scenario(
             LARGE_IN_FLEET,
-            content(100_000, FAR_SECONDS, organizations=ORGANIZATIONS),
+            content(100_000, FAR_SECONDS, shape="even", organizations=ORGANIZATIONS),
             ("tap-8",),
         ),
         Scenario("quiet", content(50_000), ("tap-4", "dlt", "airbyte", "usual")),

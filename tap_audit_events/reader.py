@@ -60,7 +60,8 @@ class Reader:
         self._logger = logger
         self._is_fleet = settings.is_fleet
         self._concurrency = 1 if one_page else settings.concurrency
-        self._in_flight = InFlight(self._concurrency)
+        wakeups = runtime.stop.wakeups
+        self._in_flight = InFlight(self._concurrency, lambda: wakeups.put(None))
         transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
         self.organizations = len(each)

@@ -12,7 +12,8 @@ from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import ReadPage, Request
 
 MOST_OPEN: Final = 4
-"""Organizations that are read at the same time at most, for each request in flight."""
+"""Organizations that are read at the same time at most, for each request in flight; in addition,
+those whose requests wait."""
 
 
 class Member(Protocol):
@@ -126,22 +127,25 @@ class FleetPlan(Generic[_Member]):
         spare = self._spare(most_in_flight)
         if spare <= 0:
             return None
-        found = self._next_request(spare, lambda member: not member.is_held)
+        found = self._next_request(most_in_flight, lambda member: not member.is_held)
         if found is None and not any(member.plan.in_flight for member in self._open):
-            found = self._next_request(spare, lambda _: True)
+            found = self._next_request(most_in_flight, lambda _: True)
         return found
 
     def _next_request(
-        self, spare: int, may_send: Callable[[_Member], bool]
+        self, most_in_flight: int, may_send: Callable[[_Member], bool]
     ) -> MemberRequest[_Member] | None:
         for member in filter(may_send, self._new):
             self._new.remove(member)
             self._open.append(member)
             return self._requested(member, 1)
+        of_all = sum(map(_load, self._open))
         is_first = True
         for member in filter(may_send, self._open):
-            load = member.plan.in_flight + member.plan.ready_pages
-            found = self._requested(member, load + spare if is_first else 1)
+            load = _load(member)
+            # More than one, so that it is read in windows: the rest can be read in parallel.
+            most = most_in_flight - (of_all - load) if is_first else min(2, most_in_flight)
+            found = self._requested(member, most) if is_first or not load else None
             if found is not None:
                 return found
             is_first = False
@@ -192,7 +196,7 @@ class FleetPlan(Generic[_Member]):
         """Open organizations ahead of the requests for them, one of each group in turn."""
         for _ in range(len(self._groups)):
             waiting = sum(not member.is_held for member in self._new)
-            most_open = MOST_OPEN * self._concurrency
+            most_open = MOST_OPEN * self._concurrency + self._waiting()
             if waiting >= self._concurrency or len(self._new) + len(self._open) >= most_open:
                 return
             self._open_one()
@@ -213,3 +217,8 @@ class FleetPlan(Generic[_Member]):
     def _requested(self, member: _Member, most: int) -> MemberRequest[_Member] | None:
         request = member.plan.next_request(most)
         return None if request is None else MemberRequest(member, request)
+
+
+def _load(member: Member) -> int:
+    """Its pages that are in flight or ready."""
+    return member.plan.in_flight + member.plan.ready_pages

@@ -34,6 +34,7 @@ class InFlight:
 
     Args:
         most: requests at most.
+        tell: is called when a request begins to wait, as others can be sent meanwhile.
 
     Attributes:
         changed: guards it and its limiters, and is notified of every change.
@@ -42,8 +43,9 @@ class InFlight:
         is_closed: whether the run is over.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, tell: Callable[[], object] = lambda: None) -> None:
         self.most = most
+        self.tell = tell
         self.count = self.paused = self.waiting = 0
         self.changed = threading.Condition()
         self.is_closed = False
@@ -129,6 +131,7 @@ class RateLimiter:
             self._count_retry(seconds)
             end = self._clock() + seconds
             self._run.paused += 1
+            self._run.tell()
             try:
                 while (left := end - self._clock()) > 0:
                     self._check_open()
@@ -170,6 +173,8 @@ class RateLimiter:
         counts = self._rate.seconds_to_wait(self._clock()) > 0
         self.waiting += counts
         self._run.waiting += counts
+        if counts:
+            self._run.tell()
         try:
             yield
         finally:
