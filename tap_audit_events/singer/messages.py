@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,8 @@ from tap_audit_events.errors.redaction import contains_secret, redact_json
 from tap_audit_events.events.exact_json import JsonText, encode
 
 _WATERMARK, _DIGESTS = "watermark", "ids"
+
+_ESCAPED: Final = re.compile(r"\\([\"\\])")
 
 _BUFFER_BYTES: Final = 1 << 16
 """Smaller than most pages, which are then written without a copy into the buffer."""
@@ -165,9 +168,9 @@ class MessageWriter(GenericSingerWriter[bytes, Message]):
 def _contains_secret(line: bytes) -> bool:
     """Whether a secret may be in a line of JSON: one search, however many texts the line has.
 
-    Each backslash of a text is two in the line; a text may hold the escapes of another language.
+    A text may hold escapes of its own, which must not be searched with those of the line on top.
     """
-    return contains_secret(line.decode().replace(r"\\", "\\"))
+    return contains_secret(_ESCAPED.sub(r"\1", line.decode()))
 
 
 def redacted_state(value: Any, *, is_watermark: bool = False) -> Any:
