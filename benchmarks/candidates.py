@@ -109,7 +109,8 @@ def _catalog() -> Any:
 
 def _config(job: Job, **more: object) -> list[str]:
     """The required settings of a tap, and `more`; only dlt and Airbyte need the range."""
-    settings = {key: job.settings[key] for key in ("base_url", "organization_id", "access_token")}
+    wanted = ("base_url", "organization_id", "organizations", "access_token")
+    settings = {key: job.settings[key] for key in wanted if key in job.settings}
     return ["--config", job.file("config.json", settings | more)]
 
 

@@ -11,6 +11,9 @@ RESULTS: Final = Path(__file__).with_name("results.json")
 
 DEFAULT_REPETITIONS: Final = 5
 
+FLEET: Final = "quiet organizations"
+LARGE_IN_FLEET: Final = "one large organization among quiet ones"
+
 
 class Content(msgspec.Struct, frozen=True):
     """What one sandbox serves, and how.
@@ -19,12 +22,15 @@ class Content(msgspec.Struct, frozen=True):
         latency_seconds: How long each response takes at least.
         gzip: Whether bodies are compressed.
         shape: How the events lie in time.
+        organizations: How many there are, all with one token: the first has the events, the others
+            have none. 0 for one that is configured alone.
     """
 
     events: int
     latency_seconds: float = 0.0
     gzip: bool = False
     shape: str = OFFICE_HOURS
+    organizations: int = 0
 
 
 class Scenario(msgspec.Struct, frozen=True):

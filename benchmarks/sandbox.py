@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import msgspec
 
@@ -42,7 +43,7 @@ class Sandbox:
         if process.stdin is None or process.stdout is None:
             raise ValueError("the process has no pipes")
         self._stdin, self._stdout = process.stdin, process.stdout
-        self.settings: dict[str, str] = self._read()
+        self.settings: dict[str, Any] = self._read()
 
     def traffic(self) -> Traffic:
         self._stdin.write("\n")
@@ -74,6 +75,7 @@ def _serve(content: Content, until: datetime, faults: Sequence[str]) -> None:
     """Print the settings of a client, then the traffic so far for each line of stdin."""
     # The measuring side must stay small: see `measuring.timed`.
     from tap_audit_events.sandbox import Service, generate, serve  # noqa: PLC0415
+    from tap_audit_events.sandbox.several import SeveralServices  # noqa: PLC0415
 
     service = Service(
         page_latency_seconds=content.latency_seconds, gzip=content.gzip, faults=faults
@@ -83,18 +85,25 @@ def _serve(content: Content, until: datetime, faults: Sequence[str]) -> None:
     else:
         templates = generate(TEMPLATES, DAYS, SEED, until)
         service.add(events(content.shape, content.events, until, templates))
+    quiet = [
+        Service(organization_id=str(UUID(int=n)), page_latency_seconds=content.latency_seconds)
+        for n in range(1, content.organizations)
+    ]
+    served = SeveralServices([service, *quiet]) if content.organizations else service
     gc.collect()
     gc.freeze()  # A collection would walk a million events in the middle of a measurement.
-    with serve(service) as server:
+    organizations = [{"organization_id": each.organization_id} for each in (service, *quiet)]
+    which: dict[str, Any] = {"organization_id": service.organization_id}
+    with serve(served) as server:
         _print(
             base_url=server.base_url,
-            organization_id=service.organization_id,
             access_token=service.access_token,
+            **({"organizations": organizations} if content.organizations else which),
         )
         for _ in sys.stdin:
             _print(
-                requests=len(service.requests),
-                violations=len(service.violations),
+                requests=len(served.requests),
+                violations=len(served.violations),
                 cpu_seconds=time.process_time(),
             )
 

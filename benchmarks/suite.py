@@ -15,7 +15,14 @@ from benchmarks import measuring
 from benchmarks.candidates import CANDIDATES, Candidate, Job
 from benchmarks.counting import Counted
 from benchmarks.measuring import FailedError
-from benchmarks.results import Check, Content, Sample, Scenario
+from benchmarks.results import (
+    FLEET,
+    LARGE_IN_FLEET,
+    Check,
+    Content,
+    Sample,
+    Scenario,
+)
 from benchmarks.sandbox import Sandbox, start_sandbox
 from benchmarks.shapes import DAYS
 
@@ -28,6 +35,7 @@ SLOW: Final = ("sdk-lane", *OTHERS, "usual", "usual-msgspec")
 
 EXPORTS: Final = ("export-parquet", "export-duckdb")
 DLT_LOAD: Final = "dlt-duckdb"
+ORGANIZATIONS: Final = 200
 
 SMALL_PAGE: Final = 100
 """Events per page where only the number of requests counts."""
@@ -74,6 +82,12 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
         small("ended a year ago", "ended a year ago"),
         small("ties", "ties"),
         Scenario("3 pages", Content(300, MID_SECONDS), ("tap-8",), page_size=SMALL_PAGE),
+        Scenario(FLEET, Content(0, FAR_SECONDS, organizations=ORGANIZATIONS), ("tap-8",)),
+        Scenario(
+            LARGE_IN_FLEET,
+            content(100_000, FAR_SECONDS, shape="even", organizations=ORGANIZATIONS),
+            ("tap-8",),
+        ),
         Scenario("quiet", content(50_000), ("tap-4", "dlt", "airbyte", "usual")),
     ]
 

@@ -7,7 +7,7 @@ from typing import Final
 from benchmarks.candidates import CANDIDATES
 from benchmarks.figures import START_UP, Figures, Runs, memory_runs, runs_of
 from benchmarks.loading import LOADER, MESSAGES
-from benchmarks.results import DEFAULT_REPETITIONS, Results
+from benchmarks.results import DEFAULT_REPETITIONS, FLEET, LARGE_IN_FLEET, Results
 from benchmarks.targets import OWN, Target, targets
 
 
@@ -167,6 +167,26 @@ def in_flight_table(figures: Figures) -> str:
     return _table(head, rows)
 
 
+def fleet_table(figures: Figures) -> str:
+    """Runs that read several organizations; one of them has all the events."""
+    rows = [
+        [
+            f"{content.organizations}",
+            f"{content.events:,}",
+            _with_spread(figures, scenario, name),
+            f"{figures.after_start_up(scenario, name):.2f}",
+            str(figures.requests(scenario, name)),
+            f"{figures.peak_mib(scenario, name):.0f}",
+        ]
+        for each in (FLEET, LARGE_IN_FLEET)
+        for scenario, name in runs_of(figures, each)
+        for content in [figures.scenario(scenario).content]
+    ]
+    head = "organizations, 100 ms per response, eight in flight"
+    head += "|events, all of one|run, s|after start-up, s|requests|peak MiB"
+    return _table(head, rows)
+
+
 def displaced_table(figures: Figures) -> str:
     """How the runs against a service that returns one event too late ended, by shape."""
     runs = figures.results.displaced
@@ -259,6 +279,7 @@ PARTS: Final[dict[str, Callable[[Figures], str]]] = {
     "far": partial(remote_table, scenario="far"),
     "far-gzip": partial(remote_table, scenario="far-gzip"),
     "in-flight": in_flight_table,
+    "fleet": fleet_table,
     "displaced": displaced_table,
     "memory": memory_table,
     "loads": loads_table,

@@ -8,6 +8,7 @@ from benchmarks.displaced import CANDIDATE
 from benchmarks.figures import START_UP, Figures
 from benchmarks.lines import CORE, WHOLE
 from benchmarks.loading import BATCHES, RECORDS
+from benchmarks.results import FLEET
 
 NOISE: Final = 1.05
 """What counts as no slower, and as about so many lines."""
@@ -69,6 +70,7 @@ def targets(figures: Figures) -> Iterator[Target]:
             yield Target(text, 1.3, ratio, at_least=False, earlier=earlier)
     yield from _in_flight(figures)
     yield from _requests(figures)
+    yield from _fleet(figures)
     yield from _displaced(figures)
     if figures.measured("near", "usual", "sdk-lane"):
         text = "events/s of the SDK lane, one field deselected, against the usual SDK tap"
@@ -138,6 +140,18 @@ def _requests(figures: Figures) -> Iterator[Target]:
             sent = figures.requests(name, "tap-8")
             text = f"requests, {shape}, n = {pages}, at most 1.25 n + 3"
             yield Target(text, 1.25 * pages + 3, sent, at_least=False, unit="requests")
+
+
+def _fleet(figures: Figures) -> Iterator[Target]:
+    if not figures.measured(FLEET, CANDIDATE):
+        return
+    content = figures.scenario(FLEET).content
+    of_fleet = f"{content.organizations} quiet organizations, 100 ms, eight in flight"
+    least = content.organizations * content.latency_seconds / 8
+    text = f"time after start-up against {least:g} s, {of_fleet}"
+    yield Target(text, 1.3, figures.after_start_up(FLEET, CANDIDATE) / least, at_least=False)
+    sent, most = figures.requests(FLEET, CANDIDATE), content.organizations
+    yield Target(f"requests, {of_fleet}", most, sent, at_least=False, unit="requests")
 
 
 def _displaced(figures: Figures) -> Iterator[Target]:

@@ -7,7 +7,7 @@ from logging import Logger, LoggerAdapter
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError
+from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.delivery import Delivery
@@ -15,6 +15,7 @@ from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.runtime import Runtime
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client, new_authenticator
 from tap_audit_events.service.rate_limiter import InFlight
 from tap_audit_events.service.transport import Transport
@@ -137,7 +138,7 @@ class TokenGroup:
         self._has_others = has_others
         self._one_page = one_page
         self.limiter = runtime.new_rate_limiter(in_flight)
-        self._authenticator: Any = None
+        self._authenticators: dict[str | None, AccessTokenAuthenticator] = {}
 
     @property
     def is_held(self) -> bool:
@@ -153,7 +154,6 @@ class TokenGroup:
         logger = self._logger
         if self._is_fleet:
             logger = organization_logger(logger, settings.organization_id)
-        self._authenticator = self._authenticator or new_authenticator(settings, logger)
         error: AuditEventsError | None = None
         try:
             watermark = self._watermark_of(settings, logger)
@@ -166,7 +166,7 @@ class TokenGroup:
             self._transport,
             limiter=self.limiter,
             logger=logger,
-            authenticator=self._authenticator,
+            authenticator=self._authenticator_of(settings),
         )
         run = OrganizationRun(
             settings,
@@ -180,13 +180,22 @@ class TokenGroup:
         run.error = error
         return run
 
+    def _authenticator_of(self, settings: Settings) -> AccessTokenAuthenticator:
+        """One for all organizations whose token comes from the same place."""
+        path = settings.access_token_file
+        if path not in self._authenticators:
+            self._authenticators[path] = new_authenticator(settings, self._logger)
+        return self._authenticators[path]
+
 
 def organization_logger(logger: Logger, organization_id: str) -> Logger:
     """A logger whose lines begin with the id of an organization."""
-    return cast("Logger", _OrganizationLogger(logger, organization_id))
+    return cast("Logger", OrganizationLogger(logger, organization_id))
 
 
-class _OrganizationLogger(_Adapter):
+class OrganizationLogger(_Adapter):
+    """Writes the id of an organization before each line."""
+
     def __init__(self, logger: Logger, organization_id: str) -> None:
         super().__init__(logger, {})
         self._organization_id = organization_id
@@ -195,21 +204,3 @@ class _OrganizationLogger(_Adapter):
         self, msg: object, kwargs: MutableMapping[str, Any]
     ) -> tuple[str, MutableMapping[str, Any]]:
         return f"{self._organization_id}: {msg}", kwargs
-
-
-def organizations_error(failed: Iterable[OrganizationRun], count: int) -> OrganizationsError:
-    """The error for organizations that failed.
-
-    Args:
-        failed: the organizations.
-        count: how many organizations there are.
-
-    Raises:
-        Exception: the first error that is a defect.
-    """
-    errors: dict[str, AuditEventsError] = {}
-    for run in failed:
-        if not isinstance(run.error, AuditEventsError):
-            raise run.error or AssertionError("the organization did not fail")
-        errors[run.settings.organization_id] = run.error
-    return OrganizationsError(errors, count)

@@ -52,8 +52,11 @@ class LineWriter:
         )
 
     def _says_nothing_new(self, line: bytes) -> bool:
-        """Whether a STATE is already the last line."""
-        return line == self._last_state and not self._bytes_since_state
+        """Whether a STATE is already the last line; it is not due again at once."""
+        if line != self._last_state or self._bytes_since_state:
+            return False
+        self._state_written_at = self._clock()
+        return True
 
     def _note_state(self, line: bytes) -> None:
         """Note that a STATE was written."""

@@ -8,17 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from logging import Logger
+from typing import Final
 
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OrganizationsError,
+    RetryableError,
+)
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest
+from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, WatermarkOf
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.rate_limiter import InFlight
 from tap_audit_events.service.transport import Transport
 
-MOST_THREADS = 64
-"""At most, if there are several tokens: threads that wait for one token must not hold up others."""
+MOST_THREADS: Final = 64
+"""At most, for several organizations: those that wait for one of them must not hold up others."""
+
+MOST_FAILURES: Final = 10
+"""So many organizations in a row may use up their retries before the rest is given up."""
 
 
 class Reader:
@@ -34,6 +43,8 @@ class Reader:
     Attributes:
         groups: the organizations by their tokens.
         organizations: how many there are.
+        opened: how many of them were begun.
+        errors: why some of several organizations were not read to their end, by their ids.
     """
 
     def __init__(
@@ -49,10 +60,14 @@ class Reader:
         self._logger = logger
         self._is_fleet = settings.is_fleet
         self._concurrency = 1 if one_page else settings.concurrency
-        self._in_flight = InFlight(self._concurrency)
+        wakeups = runtime.stop.wakeups
+        self._in_flight = InFlight(self._concurrency, lambda: wakeups.put(None))
         self._transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
         self.organizations = len(each)
+        self.opened = 0
+        self.errors: dict[str, Exception] = {}
+        self._failures: list[RetryableError] = []
         groups = list(_by_token(each))
         self.groups = [
             TokenGroup(
@@ -106,8 +121,10 @@ class Reader:
             StoppedError: a signal asked the run to stop.
         """
         runtime, concurrency = self._runtime, self._concurrency
-        plan: FleetPlan[OrganizationRun] = FleetPlan(self.groups, concurrency=concurrency)
-        threads = concurrency if len(self.groups) == 1 else min(2 * concurrency, MOST_THREADS)
+        plan: FleetPlan[OrganizationRun] = FleetPlan(
+            self.groups, concurrency=concurrency, waiting=self._waiting
+        )
+        threads = MOST_THREADS if self._is_fleet else concurrency
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:
@@ -116,6 +133,11 @@ class Reader:
                     if error is not None and not self._is_fleet:
                         raise error
                     run.stage, run.error = stage, error
+                    if stage is Stage.ENDED and error is not None:
+                        self.errors[run.settings.organization_id] = error
+                    self.opened += stage is Stage.OPENED
+                    if self._is_down(stage, error):
+                        plan.give_up(self._failures[-1])
                     if page is not None:
                         run.delivery.start(page)
                     del page  # so that the next page can take its place in memory
@@ -124,6 +146,35 @@ class Reader:
         finally:
             self._in_flight.close()
             self._transport.close()
+
+    def check_errors(self) -> None:
+        """Check that all organizations were read to their end.
+
+        Raises:
+            OrganizationsError: some were not.
+            Exception: the first error that is a defect.
+        """
+        errors: dict[str, AuditEventsError] = {}
+        for organization_id, error in self.errors.items():
+            if not isinstance(error, AuditEventsError):
+                raise error
+            errors[organization_id] = error
+        if errors:
+            not_begun = self.organizations - self.opened
+            raise OrganizationsError(errors, self.organizations, not_begun=not_begun)
+
+    def _is_down(self, stage: Stage, error: Exception | None) -> bool:
+        """Whether the service fails for all, so that the rest need not wait out their retries."""
+        if stage is Stage.PAGE or not isinstance(error, RetryableError | None):
+            self._failures.clear()
+        elif error is not None:
+            self._failures.append(error)
+        return len(self._failures) == MOST_FAILURES
+
+    def _waiting(self) -> int:
+        """Requests that wait, and leave it to others to be sent meanwhile."""
+        run = self._in_flight
+        return run.paused + (run.waiting if len(self.groups) > 1 else 0)
 
     def _tell_restarts(self, run: OrganizationRun) -> None:
         while run.plan.restarted:
@@ -140,8 +191,7 @@ def _fetch(request: MemberRequest[OrganizationRun]) -> Page:
 
 
 def _by_token(each: Iterable[Settings]) -> Iterable[list[Settings]]:
-    groups: dict[tuple[str, str | None], list[Settings]] = {}
+    groups: dict[str, list[Settings]] = {}
     for settings in each:
-        token = settings.access_token, settings.access_token_file
-        groups.setdefault(token, []).append(settings)
+        groups.setdefault(settings.access_token, []).append(settings)
     return groups.values()

@@ -15,7 +15,7 @@ from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import OrganizationRun, organizations_error
+from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.summary import Report
 from tap_audit_events.resume import resume
@@ -94,18 +94,15 @@ class Sync:
     def _write_pages(self, reader: Reader) -> None:
         now = self._runtime.now
         report = Report(reader, self._settings, logger=self._logger, now=now, keeps_bookmark=True)
-        failed: list[OrganizationRun] = []
         try:
             with closing(reader.pages(report.tick)) as runs:
                 for run in runs:
                     self._changed[run.settings.organization_id] = run
                     self._take(run, report)
-                    failed += [run] if run.error else []
             report.done(records=self._records, left_out=0)
         finally:
             report.close()
-        if failed:
-            raise organizations_error(failed, reader.organizations)
+        reader.check_errors()
 
     def _take(self, run: OrganizationRun, report: Report) -> None:
         """Take what is new of the organization: that it is opened, a page, or that it has ended."""

@@ -18,12 +18,10 @@ from tap_audit_events.config.settings import (
     token_warnings,
 )
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import Instant, parse_instant
 from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates, check_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import OrganizationRun, organizations_error
 from tap_audit_events.reader import Reader
 from tap_audit_events.resume import resume
 from tap_audit_events.runtime import Runtime
@@ -190,7 +188,6 @@ def checked_settings(config: Mapping[str, Any]) -> Settings:
     """
     register_secrets(config)
     settings = read_settings(config)
-    register_secret(settings.access_token)
     for warning in token_warnings(settings):
         _logger.warning("%s", warning)
     return settings
@@ -216,12 +213,10 @@ def _pages(
 
     reader = Reader(settings, watermark_of, runtime=runtime, logger=_logger)
     changed: dict[str, Watermark | dict[str, Any]] = {}
-    failed: list[OrganizationRun] = []
     with closing(reader.pages()) as runs:
         for run in runs:
             delivery, organization_id = run.delivery, run.settings.organization_id
             if run.stage is Stage.ENDED:
-                failed += [run] if run.error else []
                 changed[organization_id] = _state_of(settings, organization_id, delivery.watermark)
             texts, instants = delivery.texts(), delivery.instants()
             delivery.all_written()
@@ -235,8 +230,7 @@ def _pages(
                     shape=run.settings.record_shape,
                     state=_state_maker(settings, states, changed.copy()),
                 )
-    if failed:
-        raise organizations_error(failed, reader.organizations)
+    reader.check_errors()
 
 
 def _state_maker(

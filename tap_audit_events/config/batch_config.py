@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,12 +38,12 @@ class BatchConfig:
     batch_size: int
 
 
-def read_batch_config(value: Any, *, access_token: str = "") -> BatchConfig | None:
+def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig | None:
     """Check ``batch_config``; None if it is unset or null.
 
     Args:
         value: the setting.
-        access_token: must not be a part of the files' names.
+        tokens: must not be a part of the files' names.
 
     Raises:
         SettingsError: one line for each thing to fix.
@@ -75,7 +75,8 @@ def read_batch_config(value: Any, *, access_token: str = "") -> BatchConfig | No
         parameters=storage.get("params") or {},
         batch_size=read(given, "batch_size", _batch_size),
     )
-    if access_token and access_token.lower() in f"{config.root} {config.prefix}".lower():
+    names = f"{config.root} {config.prefix}".lower()
+    if any(token.lower() in names for token in tokens):
         problems.append("batch_config.storage contains the access token: remove it there")
     if problems:
         raise SettingsError(problems)

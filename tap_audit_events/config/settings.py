@@ -27,8 +27,8 @@ from tap_audit_events.events.record_shape import RecordShape
 class Settings:
     """The settings of one run, each checked (interface.md, sections 4.1, 5 and 8).
 
-    If `organizations` is set, `organization_id` is empty, and `each` gives the settings of each
-    organization.
+    If `organizations` is set, `organization_id` is empty, `access_token` may be, and `each` gives
+    the settings of each organization.
     """
 
     base_url: str
@@ -60,6 +60,13 @@ class Settings:
                 self.organization_id if self.names_organization or self.is_fleet else None
             ),
         )
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Every token of the run."""
+        own = (each.access_token for each in self.organizations)
+        shared = [self.access_token] if self.access_token else []
+        return tuple(dict.fromkeys([*shared, *own]))
 
     @property
     def is_fleet(self) -> bool:
@@ -113,11 +120,9 @@ class _MissingError(ValueError):
 
 def register_secrets(config: Mapping[str, Any]) -> None:
     """Mask the access token, and every text that could be one in any setting, from now on."""
-    token = str(config.get("access_token") or "").strip()
-    for secret in (token, token.strip("\"'"), *_tokens_of_organizations(config)):
-        register_secret(secret)
-    for text in possible_tokens(config):
-        register_possible_secret(text)
+    tokens = [str(each or "").strip() for each in _tokens(config)]
+    register_secret(*tokens, *(token.strip("\"'") for token in tokens))
+    register_possible_secret(*possible_tokens(config))
 
 
 def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> Settings:
@@ -151,10 +156,13 @@ def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> 
             problems.append(f"access_token_file {error}")
     if "organizations" in given and not problems:
         problems += _read_organizations(given, values)
-    problems = problems or list(_contradictions(values))
     if problems:
         raise SettingsError(problems)
-    return Settings(**values)
+    settings = Settings(**values)
+    register_secret(*settings.tokens)  # also those from files
+    if problems := list(_contradictions(settings)):
+        raise SettingsError(problems)
+    return settings
 
 
 def shape_to_discover(config: Mapping[str, Any]) -> RecordShape:
@@ -197,11 +205,13 @@ def _warnings_of(token: str, path: str | None) -> Iterator[str]:
         )
 
 
-def _tokens_of_organizations(config: Mapping[str, Any]) -> Iterator[str]:
+def _tokens(config: Mapping[str, Any]) -> Iterator[Any]:
+    """The tokens in a configuration, which need not be valid."""
+    yield config.get("access_token")
     items = config.get("organizations")
     for item in items if isinstance(items, list) else []:
         if isinstance(item, dict):
-            yield str(item.get("access_token") or "").strip()
+            yield item.get("access_token")
 
 
 def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
@@ -211,7 +221,7 @@ def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> lis
     try:
         values["organizations"] = read_organizations(
             given["organizations"],
-            token=values.get("access_token"),
+            token=values.get("access_token") or None,
             token_file=values.get("access_token_file"),
         )
     except ProblemsError as error:
@@ -223,7 +233,7 @@ def _default(name: str, given: Mapping[str, Any]) -> Any:
     """The value of a setting that is unset; `_MissingError` if it is required."""
     is_token = name == "access_token"
     if "organizations" in given and name in {"organization_id", "access_token"}:
-        return None if is_token else ""
+        return ""
     if name in _REQUIRED or (is_token and "access_token_file" not in given):
         raise _MissingError(f"is missing: set it to {validators.EXPECTED[name]}")
     if name == "action_types":
@@ -238,16 +248,12 @@ def _elsewhere(name: str) -> str:
     return f"{instead} (in the environment: {ENVIRONMENT_PREFIX}{name.upper()})"
 
 
-def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
+def _contradictions(settings: Settings) -> Iterator[str]:
     """What is wrong with settings that are valid each by itself."""
-    start, end = values["start_date"], values["end_date"]
+    start, end = settings.start_date, settings.end_date
     if start is not None and end is not None and end < start:
         yield "end_date is before start_date: it must be the same or later"
-    tokens = {values["access_token"], *(each.access_token for each in values["organizations"])}
     for name in _SENT_ELSEWHERE:
-        if any(_contains_token(values[name], token or "") for token in tokens):
+        text = str(getattr(settings, name)).lower()
+        if any(PAT_MARK in token and token.lower() in text for token in settings.tokens):
             yield f"{name} contains the access token: remove it there"
-
-
-def _contains_token(value: Any, token: str) -> bool:
-    return PAT_MARK in token and token.lower() in str(value).lower()

@@ -112,11 +112,15 @@ class OrganizationsError(AuditEventsError):
     Args:
         errors: the error of each, by organization id.
         count: how many organizations there are.
+        not_begun: how many were not begun, as the service failed for one after the other.
     """
 
-    def __init__(self, errors: Mapping[str, AuditEventsError], count: int) -> None:
-        super().__init__("AE-ORGANIZATIONS", f": {len(errors)} of {count}")
+    def __init__(
+        self, errors: Mapping[str, AuditEventsError], count: int, *, not_begun: int = 0
+    ) -> None:
+        super().__init__("AE-ORGANIZATIONS", f": {len(errors) + not_begun} of {count}")
         self.errors = errors
+        self.not_begun = not_begun
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -126,7 +130,14 @@ class OrganizationsError(AuditEventsError):
             for organization_id, error in self.errors.items()
             for line in error.lines
         )
-        return (*super().lines, *each)
+        if not self.not_begun:
+            return (*super().lines, *each)
+        last = list(self.errors.values())[-1]
+        rest = (
+            f"{last.code}: {self.not_begun} more organizations were not begun: the service failed"
+            " for one after the other. The next run reads them"
+        )
+        return (*super().lines, *each, rest)
 
 
 class ServiceError(AuditEventsError):

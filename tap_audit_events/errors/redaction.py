@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -13,47 +15,111 @@ MIN_SECRET_LENGTH: Final = 4
 
 
 class _Secret(NamedTuple):
+    """A secret; `parts` are patterns, one for each of its characters, or run of backslashes."""
+
     text: str
-    pattern: re.Pattern[str]
+    parts: tuple[str, ...]
     is_certain: bool
 
 
-_secrets: list[_Secret] = []
-"""The longest first, so that a secret that begins with another one is masked as a whole."""
+class _Alike:
+    """Secrets that begin alike: none of them is in a text that lacks this beginning.
 
+    Tokens of a service have a prefix in common. So most texts are searched once, however many
+    tokens there are, and few patterns are ever compiled, which takes much longer than a search.
 
-def register_secret(text: str) -> None:
-    """Mask a text from now on, in everything that the tap writes except records."""
-    _register(text, is_certain=True)
-
-
-def register_possible_secret(text: str) -> None:
-    """Mask a text that may be a secret from now on, in logs and on stderr.
-
-    STATE and SCHEMA keep it: there it may be the name of an action type or a field.
+    Args:
+        secrets: all of them begin with the same parts.
+        length: how many parts, at least.
     """
-    _register(text, is_certain=False)
+
+    def __init__(self, secrets: Sequence[_Secret], length: int) -> None:
+        self._secrets = secrets
+        self._length = length if len(secrets) > 1 else len(secrets[0].parts)
+
+    def found_in(self, text: str) -> Iterator[_Secret]:
+        """Those of the secrets that are in a text."""
+        if not _compiled(self._secrets[0].parts[: self._length]).search(text):
+            return
+        if len(self._secrets) == 1:
+            yield self._secrets[0]
+            return
+        for each in self._longer:
+            yield from each.found_in(text)
+
+    @cached_property
+    def _longer(self) -> list[_Alike]:
+        return _alike(self._secrets, self._length + 1)
+
+
+class _Registered:
+    """The secrets that are registered at a time."""
+
+    def __init__(self, by_parts: Mapping[tuple[str, ...], _Secret]) -> None:
+        self.by_parts = by_parts
+
+    @cached_property
+    def groups(self) -> list[_Alike]:
+        """The secrets, grouped by how they begin."""
+        return _alike(self.by_parts.values(), MIN_SECRET_LENGTH)
+
+
+class _Secrets:
+    """The secrets so far; one may be added while another thread searches."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all secrets."""
+        self._registered = _Registered({})
+
+    def add(self, added: Iterable[_Secret]) -> None:
+        """Add secrets; one that is known may become certain."""
+        by_parts = dict(self._registered.by_parts)
+        for each in added:
+            known = by_parts.get(each.parts)
+            if known is None or each.is_certain > known.is_certain:
+                by_parts[each.parts] = each
+        if by_parts != self._registered.by_parts:
+            self._registered = _Registered(by_parts)
+
+    def found_in(self, text: str) -> list[_Secret]:
+        """Those that are in a text: the longest first, to be masked as a whole."""
+        found = (each for group in self._registered.groups for each in group.found_in(text))
+        return sorted(found, key=lambda each: len(each.text), reverse=True)
+
+
+_secrets = _Secrets()
+
+
+def register_secret(*texts: str) -> None:
+    """Mask texts from now on, in everything that the tap writes except records."""
+    _register(texts, is_certain=True)
+
+
+def register_possible_secret(*texts: str) -> None:
+    """Mask texts that may be secrets from now on, in logs and on stderr.
+
+    STATE and SCHEMA keep them: there they may be names of action types or fields.
+    """
+    _register(texts, is_certain=False)
 
 
 def contains_secret(text: str) -> bool:
     """Whether a registered secret is in a text, in any form. Possible secrets do not count."""
-    return any(each.is_certain and each.pattern.search(text) for each in tuple(_secrets))
+    return any(each.is_certain for each in _secrets.found_in(text))
 
 
 def redact(text: str) -> str:
     """Replace each secret and each possible secret in a text with a mask."""
-    for each in tuple(_secrets):  # another thread may register one meanwhile
-        text = each.pattern.sub(MASK, text)
-    return text
+    return _masked(text, _secrets.found_in(text))
 
 
 def redact_json(value: Any) -> Any:
     """Replace each secret in the strings and names of a JSON value. Possible secrets stay."""
     if isinstance(value, str):
-        for each in tuple(_secrets):
-            if each.is_certain:
-                value = each.pattern.sub(MASK, value)
-        return value
+        return _masked(value, (each for each in _secrets.found_in(value) if each.is_certain))
     if isinstance(value, dict):
         return {redact_json(name): redact_json(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -61,26 +127,43 @@ def redact_json(value: Any) -> Any:
     return value
 
 
-def _register(text: str, *, is_certain: bool) -> None:
-    if len(text) < MIN_SECRET_LENGTH:
-        return
-    others = [each for each in _secrets if each.text != text]
-    if len(others) < len(_secrets):
-        (known,) = (each for each in _secrets if each.text == text)
-        added = known._replace(is_certain=known.is_certain or is_certain)
-    else:
-        added = _Secret(text, _pattern(text), is_certain)
-    _secrets[:] = sorted([*others, added], key=lambda each: len(each.text), reverse=True)
+def _register(texts: Iterable[str], *, is_certain: bool) -> None:
+    _secrets.add(
+        _Secret(text, _parts(text), is_certain) for text in texts if len(text) >= MIN_SECRET_LENGTH
+    )
+
+
+def _masked(text: str, secrets: Iterable[_Secret]) -> str:
+    for each in secrets:
+        text = _compiled(each.parts).sub(MASK, text)
+    return text
+
+
+def _alike(secrets: Iterable[_Secret], length: int) -> list[_Alike]:
+    """Groups of secrets that have so many parts in common."""
+    groups: dict[tuple[str, ...], list[_Secret]] = {}
+    for each in secrets:
+        groups.setdefault(each.parts[:length], []).append(each)
+    return [_Alike(group, length) for group in groups.values()]
 
 
 _NUL: Final = r"(?:\x00|\\\\?(?:x00|u0000|0)|%(?:25)?00|&#[xX]?0+;|\ufffd)"
 """What UTF-16 and UTF-32 leave between two letters if they are read as UTF-8."""
 
 
-def _pattern(secret: str) -> re.Pattern[str]:
-    parts = re.findall(r"\\+|[^\\]", secret)
-    forms = [_backslashes(len(part)) if part[0] == "\\" else _character(part) for part in parts]
-    return re.compile(f"{_NUL}{{0,3}}".join(f"(?:{'|'.join(each)})" for each in forms))
+def _parts(secret: str) -> tuple[str, ...]:
+    return tuple(map(_part, re.findall(r"\\+|[^\\]", secret)))
+
+
+@cache
+def _part(part: str) -> str:
+    forms = _backslashes(len(part)) if part[0] == "\\" else _character(part)
+    return f"(?:{'|'.join(forms)})"
+
+
+@cache
+def _compiled(parts: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile(f"{_NUL}{{0,3}}".join(parts))
 
 
 def _backslashes(count: int) -> list[str]:

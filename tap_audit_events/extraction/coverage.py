@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant, text_of
 
@@ -112,9 +113,14 @@ class Coverage:
             coverage._late_events = int(value["late_events"])
             coverage._first = _instant(value["first_event_at"])
             coverage._last = _instant(value["last_event_at"])
-            coverage._sum = int(value["digest"], 16)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"its coverage is not as this tap writes it: {error}") from None
+            coverage._sum = int(value["digest"], 16) % _MODULUS
+            _check_digest(value["previous_digest"])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            reason = f"{type(error).__name__}: {sanitize(str(error), 60)}"
+            raise ValueError(f"its coverage is not as this tap writes it: {reason}") from None
+        changed = [name for name, each in coverage.to_json().items() if value[name] != each]
+        if changed:
+            raise ValueError(f"its coverage is not as this tap writes it: {', '.join(changed)}")
         return coverage
 
     def has_types(self, action_types: Iterable[str]) -> bool:
@@ -136,6 +142,11 @@ def start_of_chain(
 ) -> Coverage:
     """A chain without a record yet: it starts at the bookmark, or at the start of the range."""
     return Coverage(max(bookmark or EARLIEST, range_start or EARLIEST), action_types)
+
+
+def _check_digest(digest: str | None) -> None:
+    if digest is not None:
+        int(digest, 16)
 
 
 def _instant(text: str | None) -> Instant | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -12,7 +12,8 @@ from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import ReadPage, Request
 
 MOST_OPEN: Final = 4
-"""Organizations that are read at the same time at most, for each request in flight."""
+"""Organizations that are read at the same time at most, for each request in flight; in addition,
+those whose requests wait."""
 
 
 class Member(Protocol):
@@ -87,20 +88,30 @@ class FleetPlan(Generic[_Member]):
     it. The oldest of those that have more gets all the requests that are left, so that its plan can
     read windows in parallel; the others get one each. So only one of them holds more than a page.
 
-    The main thread alone calls `next_page`, which opens organizations.
+    Requests that wait, for their retry or for the service's rate limit, do not keep others from
+    being sent; if there are no others, one request waits. The main thread alone calls `next_page`,
+    which opens organizations.
 
     Args:
         groups: the organizations.
         concurrency: requests in flight at most.
+        waiting: how many requests wait, for their retry or for the service's rate limit.
     """
 
-    def __init__(self, groups: Iterable[Group[_Member]], *, concurrency: int) -> None:
+    def __init__(
+        self,
+        groups: Iterable[Group[_Member]],
+        *,
+        concurrency: int,
+        waiting: Callable[[], int] = lambda: 0,
+    ) -> None:
         self._groups = deque(groups)
+        self._waiting = waiting
         self._concurrency = concurrency
         self._new: list[_Member] = []
         self._open: list[_Member] = []
         self._opened: list[_Member] = []
-        self._ended: list[_Member] = []
+        self._ended: list[tuple[_Member, Exception | None]] = []
 
     @property
     def is_done(self) -> bool:
@@ -113,25 +124,38 @@ class FleetPlan(Generic[_Member]):
         Args:
             most_in_flight: as of `Plan.next_request`, for all organizations together.
         """
-        active = [member for member in self._open if not member.is_held]
-        in_flight = sum(member.plan.in_flight for member in active)
-        ready = sum(member.plan.ready_pages for member in active)
-        spare = min(most_in_flight - ready, self._concurrency) - in_flight
+        spare = self._spare(most_in_flight)
         if spare <= 0:
             return None
-        for member in self._new:
-            if not member.is_held:
-                self._new.remove(member)
-                self._open.append(member)
-                return self._requested(member, 1)
+        found = self._next_request(most_in_flight, lambda member: not member.is_held)
+        if found is None and not any(member.plan.in_flight for member in self._open):
+            found = self._next_request(most_in_flight, lambda _: True)
+        return found
+
+    def _next_request(
+        self, most_in_flight: int, may_send: Callable[[_Member], bool]
+    ) -> MemberRequest[_Member] | None:
+        for member in filter(may_send, self._new):
+            self._new.remove(member)
+            self._open.append(member)
+            return self._requested(member, 1)
+        of_all = sum(map(_load, self._open))
         is_first = True
-        for member in active:
-            load = member.plan.in_flight + member.plan.ready_pages
-            found = self._requested(member, load + spare if is_first else 1)
+        for member in filter(may_send, self._open):
+            load = _load(member)
+            # More than one, so that it is read in windows: the rest can be read in parallel.
+            most = most_in_flight - (of_all - load) if is_first else min(2, most_in_flight)
+            found = self._requested(member, most) if is_first or not load else None
             if found is not None:
                 return found
             is_first = False
         return None
+
+    def _spare(self, most_in_flight: int) -> int:
+        """Requests that can be sent now."""
+        in_flight = sum(member.plan.in_flight for member in self._open)
+        ready = sum(member.plan.ready_pages for member in self._open)
+        return min(most_in_flight - ready, self._concurrency) - max(0, in_flight - self._waiting())
 
     def accept(self, request: MemberRequest[_Member], page: Page) -> None:
         """Take in the page that was requested."""
@@ -147,8 +171,8 @@ class FleetPlan(Generic[_Member]):
         if self._opened:
             return News(self._opened.pop(0), Stage.OPENED)
         if self._ended:
-            member = self._ended.pop(0)
-            return News(member, Stage.ENDED, error=member.error)
+            member, error = self._ended.pop(0)
+            return News(member, Stage.ENDED, error=error)
         for member in self._open:
             try:
                 page = member.plan.next_page()
@@ -162,24 +186,39 @@ class FleetPlan(Generic[_Member]):
                 return News(member, Stage.ENDED)
         return None
 
+    def give_up(self, error: Exception) -> None:
+        """End the organizations that are read; those that are not opened stay so."""
+        self._groups.clear()
+        self._ended += [(member, error) for member in (*self._open, *self._new)]
+        self._open, self._new = [], []
+
     def _open_more(self) -> None:
         """Open organizations ahead of the requests for them, one of each group in turn."""
         for _ in range(len(self._groups)):
             waiting = sum(not member.is_held for member in self._new)
-            most_open = MOST_OPEN * self._concurrency
+            most_open = MOST_OPEN * self._concurrency + self._waiting()
             if waiting >= self._concurrency or len(self._new) + len(self._open) >= most_open:
                 return
             self._open_one()
 
     def _open_one(self) -> None:
         group = self._groups.popleft()
-        member = None if group.is_held else group.open_next()
+        is_held = group.is_held and bool(self._new or self._open)
+        member = None if is_held else group.open_next()
         if member is not None:
             self._opened.append(member)
-            (self._new if member.has_requests else self._ended).append(member)
-        if member is not None or group.is_held:
+            if member.has_requests:
+                self._new.append(member)
+            else:
+                self._ended.append((member, member.error))
+        if member is not None or is_held:
             self._groups.append(group)
 
     def _requested(self, member: _Member, most: int) -> MemberRequest[_Member] | None:
         request = member.plan.next_request(most)
         return None if request is None else MemberRequest(member, request)
+
+
+def _load(member: Member) -> int:
+    """Its pages that are in flight or ready."""
+    return member.plan.in_flight + member.plan.ready_pages

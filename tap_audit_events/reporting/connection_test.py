@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
@@ -36,6 +36,8 @@ _RESPONDED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
 class ConnectionTest:
     """Requests the oldest and the newest event of what a first run would read.
 
+    Several organizations are tested one after the other.
+
     Args:
         settings: what a run would read.
         runtime: what surrounds a run.
@@ -43,9 +45,11 @@ class ConnectionTest:
     """
 
     def __init__(self, settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
+        self._configured = settings
         self._settings = replace(settings, page_size=1)
         self._runtime = runtime
-        self._logger = logger
+        self._run_logger = logger
+        self._logger: Any = logger
         self._date: str | None = None
 
     def run(self) -> None:
@@ -53,24 +57,24 @@ class ConnectionTest:
 
         Raises:
             ServiceError: what does not work; what does was logged before.
-            OrganizationsError: what does not work of some organizations.
+            OrganizationsError: what does not work for some of several organizations.
             StoppedError: a signal asked the test to stop.
         """
-        if not self._settings.is_fleet:
-            self._run_one()
+        if not self._configured.is_fleet:
+            self._test()
             return
         errors: dict[str, AuditEventsError] = {}
-        each = list(self._settings.each())
-        for settings in each:
-            logger = organization_logger(self._logger, settings.organization_id)
+        for each in self._configured.each():
+            self._settings = replace(each, page_size=1)
+            self._logger = organization_logger(self._run_logger, each.organization_id)
             try:
-                ConnectionTest(settings, self._runtime, logger).run()
+                self._test()
             except ServiceError as error:
-                errors[settings.organization_id] = error
+                errors[each.organization_id] = error
         if errors:
-            raise OrganizationsError(errors, len(each))
+            raise OrganizationsError(errors, len(self._configured.organizations))
 
-    def _run_one(self) -> None:
+    def _test(self) -> None:
         settings = self._settings
         window = run_window(
             start_date=settings.start_date,

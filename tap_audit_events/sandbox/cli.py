@@ -10,7 +10,12 @@ from typing import Any
 
 import click
 
-from tap_audit_events.sandbox.cli_options import FAULTS_HELP, create_service, service_options
+from tap_audit_events.sandbox.cli_options import (
+    FAULTS_HELP,
+    create_service,
+    environment_of,
+    service_options,
+)
 from tap_audit_events.sandbox.server import serve
 
 NOT_EXECUTABLE = 126
@@ -23,7 +28,7 @@ def main() -> None:
     """Serve generated audit events on this machine, as the real service would.
 
     The sandbox implements the audit events export interface: the same operation, rules and
-    errors. It has one organization and accepts one access token.
+    errors. It has one organization, or as many as you like, and accepts one access token.
     """
 
 
@@ -35,7 +40,8 @@ def main() -> None:
 def serve_command(port: int, **options: Any) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
-    Prints the base URL, the organization ID and the access token for clients, one per line.
+    Prints the base URL, the organization ID and the access token for clients, one per line; with
+    --organizations, the list of organizations instead of the ID.
 
     Example: audit-events-sandbox serve --events 50000 --live 5 --fault status:code=503@*/20
     """
@@ -45,9 +51,8 @@ def serve_command(port: int, **options: Any) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
     try:
         with serve(service, port) as server:
-            click.echo(f"base_url: {server.base_url}")
-            click.echo(f"organization_id: {service.organization_id}")
-            click.echo(f"access_token: {service.access_token}")
+            for name, value in environment_of(service, server.base_url).items():
+                click.echo(f"{name.removeprefix('TAP_AUDIT_EVENTS_').lower()}: {value}")
             click.echo(f"events: {options['events']}")
             signal.sigwait(stopping)
     except OSError as error:
@@ -61,18 +66,14 @@ def run(command: tuple[str, ...], **options: Any) -> None:
     """Run COMMAND while the sandbox serves, and return its exit code.
 
     COMMAND finds the sandbox in the environment variables TAP_AUDIT_EVENTS_BASE_URL,
-    TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN. If signal n ends COMMAND,
-    the exit code is 128 + n.
+    TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN; with --organizations,
+    TAP_AUDIT_EVENTS_ORGANIZATIONS. If signal n ends COMMAND, the exit code is 128 + n.
 
     Example: audit-events-sandbox run --events 500 -- tap-audit-events --config=ENV
     """
     service = create_service(**options)
     with serve(service) as server:
-        variables = {
-            "TAP_AUDIT_EVENTS_BASE_URL": server.base_url,
-            "TAP_AUDIT_EVENTS_ORGANIZATION_ID": service.organization_id,
-            "TAP_AUDIT_EVENTS_ACCESS_TOKEN": service.access_token,
-        }
+        variables = environment_of(service, server.base_url)
         try:
             code = _run_command(command, variables)
         except OSError as error:

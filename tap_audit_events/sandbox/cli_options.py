@@ -1,16 +1,19 @@
 """The options that both commands of the sandbox share, and the service they describe."""
 
+import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import click
 
-from tap_audit_events.sandbox.events import MAXIMUM_DAYS, generate
+from tap_audit_events.sandbox.events import MAXIMUM_DAYS, ORGANIZATION_ID, generate
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.instants import instant_of
-from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, Service
+from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, RateLimit, Service
+from tap_audit_events.sandbox.several import SeveralServices
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -87,7 +90,10 @@ def _faults(_: click.Context, __: click.Parameter, specs: tuple[str, ...]) -> li
 
 _OPTIONS: Final = (
     click.option("--events", default=10_000, show_default=True, type=click.IntRange(min=0),
-                 help="Number of events."),
+                 help="Number of events, of each organization."),
+    click.option("--organizations", metavar="COUNT", type=click.IntRange(min=1),
+                 help="Serve several organizations, each with events of its own. Faults apply to"
+                      " the first of them alone."),
     click.option("--days", default=30.0, show_default=True, type=_DAYS,
                  help="Number of days over which the events are spread."),
     click.option("--seed", default=1, show_default=True,
@@ -119,7 +125,43 @@ def service_options(command: _Command) -> _Command:
     return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
 
 
-def create_service(
+def create_service(*, organizations: int | None, **options: Any) -> Service | SeveralServices:
+    """The service the options describe, with its events in it.
+
+    Several organizations have one service each; they share the rate limit, as they have one token.
+    """
+    if organizations is None:
+        return _create_one(ORGANIZATION_ID, **options)
+    seed, limit = options.pop("seed"), options.pop("rate_limit")
+    shared = None if limit is None else RateLimit(limit)
+    services = []
+    for number in range(organizations):
+        services.append(
+            _create_one(_organization_id(number), seed=seed + number, rate_limit=shared, **options)
+        )
+        options["faults"] = []
+    return SeveralServices(services)
+
+
+def environment_of(service: Service | SeveralServices, base_url: str) -> dict[str, str]:
+    """The settings with which a client reads the service, as environment variables."""
+    variables = {"BASE_URL": base_url}
+    if isinstance(service, SeveralServices):
+        items = [{"organization_id": each.organization_id} for each in service.services.values()]
+        variables["ORGANIZATIONS"] = json.dumps(items, separators=(",", ":"))
+    else:
+        variables["ORGANIZATION_ID"] = service.organization_id
+    variables["ACCESS_TOKEN"] = service.access_token
+    return {f"TAP_AUDIT_EVENTS_{name}": value for name, value in variables.items()}
+
+
+def _organization_id(number: int) -> str:
+    """The id of an organization, which counts up from that of a sandbox with only one."""
+    return str(UUID(int=UUID(ORGANIZATION_ID).int + number))
+
+
+def _create_one(
+    organization_id: str,
     *,
     events: int,
     days: float,
@@ -128,17 +170,17 @@ def create_service(
     live: float,
     late: int,
     page_latency: float,
-    rate_limit: float | None,
+    rate_limit: float | RateLimit | None,
     cursor_lifetime: int | None,
     keep_alive: float,
     gzip: bool,
     faults: list[Fault],
 ) -> Service:
-    """The service the options describe, with its events in it."""
     if late > events:
         raise click.UsageError(f"--late {late} is more than --events {events}")
     newest_before = until or datetime.now(UTC)
     service = Service(
+        organization_id=organization_id,
         faults=faults,
         rate_limit=rate_limit,
         page_latency_seconds=page_latency,
@@ -152,5 +194,6 @@ def create_service(
     service.add_generated(events - late, days, seed, newest_before)
     late_before = newest_before - timedelta(seconds=1)
     late_days = LATE_WITHIN / timedelta(days=1)
-    service.add_late(generate(late, late_days, f"late {seed}", late_before))
+    late_events = generate(late, late_days, f"late {seed}", late_before, organization_id)
+    service.add_late(late_events)
     return service

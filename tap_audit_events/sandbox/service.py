@@ -41,7 +41,7 @@ class Service:
         organization_id: str = ORGANIZATION_ID,
         access_token: str = ACCESS_TOKEN,
         faults: Iterable[Fault | str] = (),
-        rate_limit: float | None = None,
+        rate_limit: "float | RateLimit | None" = None,
         page_latency_seconds: float = 0.0,
         cursor_lifetime_requests: int | None = None,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
@@ -57,7 +57,8 @@ class Service:
             organization_id: The organization the token's owner administers.
             access_token: The only token that is accepted.
             faults: What goes wrong and when, also in the text form of `Fault.parse`.
-            rate_limit: Requests per second, beyond which the response is 429 with `Retry-After`.
+            rate_limit: Requests per second, beyond which the response is 429 with `Retry-After`;
+                or the limit that several services with the same token share.
             page_latency_seconds: How long each response takes at least.
             cursor_lifetime_requests: After how many further requests a cursor has expired.
             keep_alive_seconds: After how many idle seconds the server closes a connection.
@@ -76,7 +77,7 @@ class Service:
         self._clock = clock
         self._latency_seconds = page_latency_seconds
         self._gzip = gzip
-        self._rate_limit = RateLimit(rate_limit) if rate_limit is not None else None
+        self._rate_limit = RateLimit(rate_limit) if isinstance(rate_limit, float) else rate_limit
         self._live = LiveEvents(live_events_per_second, live_from, organization_id, seed, clock())
         self._store = Store()
         self._pages = Pages(self._store, Cursors(cursor_lifetime_requests))

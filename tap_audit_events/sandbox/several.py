@@ -26,6 +26,11 @@ class SeveralServices:
         self._first = next(iter(self.services.values()))
 
     @property
+    def access_token(self) -> str:
+        """The token of the first service."""
+        return self._first.access_token
+
+    @property
     def keep_alive_seconds(self) -> float:
         """After how many idle seconds the server closes a connection."""
         return self._first.keep_alive_seconds

@@ -87,8 +87,14 @@ class Client:
             except RetryableError as error:
                 if self._transport.is_closed:
                     raise ClosedError from None
-                seconds = retries.seconds_before_next(error)
-                if error.code == "AE-429":
+                is_limited = error.code == "AE-429"
+                try:
+                    seconds = retries.seconds_before_next(error)
+                except RetryableError:
+                    if is_limited:  # the requests for other organizations have to wait
+                        self._limiter.hold(permit, error.retry_after_seconds or 0.0)
+                    raise
+                if is_limited:
                     self._limiter.rate_limited(permit, seconds)
                     return None
             else:

@@ -34,15 +34,19 @@ class InFlight:
 
     Args:
         most: requests at most.
+        tell: is called when a request begins to wait, as others can be sent meanwhile.
 
     Attributes:
         changed: guards it and its limiters, and is notified of every change.
+        paused: requests that wait for their own retry.
+        waiting: requests that wait because the service limits the rate of their token.
         is_closed: whether the run is over.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, tell: Callable[[], object] = lambda: None) -> None:
         self.most = most
-        self.count = 0
+        self.tell = tell
+        self.count = self.paused = self.waiting = 0
         self.changed = threading.Condition()
         self.is_closed = False
 
@@ -66,6 +70,7 @@ class RateLimiter:
         retries: how many of them were retries.
         request_seconds: time that permits were held, in total.
         retry_wait_seconds: waits before retries, in total.
+        waiting: requests that wait because of it.
     """
 
     def __init__(
@@ -74,7 +79,7 @@ class RateLimiter:
         clock: Callable[[], float] = time.monotonic,
         run: InFlight | None = None,
     ) -> None:
-        self.requests = self.retries = 0
+        self.requests = self.retries = self.waiting = 0
         self.request_seconds = self.retry_wait_seconds = 0.0
         self._rate = AdaptiveRate(concurrency)
         self._clock = clock
@@ -83,9 +88,9 @@ class RateLimiter:
 
     @property
     def is_held(self) -> bool:
-        """Whether the service wants no requests with this token at present."""
+        """Whether one more request with this token would have to wait, as others already do."""
         with self._changed:
-            return self._rate.held_until > self._clock()
+            return self.waiting > 0 or self._rate.held_until > self._clock()
 
     @contextmanager
     def permit(self) -> Iterator[Permit]:
@@ -107,6 +112,11 @@ class RateLimiter:
         """
         with self._changed:
             self._count_retry(seconds)
+        self.hold(permit, seconds)
+
+    def hold(self, permit: Permit, seconds: float) -> None:
+        """As `rate_limited`, for a request that is not sent again."""
+        with self._changed:
             self._rate.rate_limited(self._clock(), started_at=permit.started_at, seconds=seconds)
 
     def pause(self, seconds: float) -> None:
@@ -120,10 +130,15 @@ class RateLimiter:
         with self._changed:
             self._count_retry(seconds)
             end = self._clock() + seconds
-            while (left := end - self._clock()) > 0:
+            self._run.paused += 1
+            self._run.tell()
+            try:
+                while (left := end - self._clock()) > 0:
+                    self._check_open()
+                    self._wait(left)
                 self._check_open()
-                self._wait(left)
-            self._check_open()
+            finally:
+                self._run.paused -= 1
 
     def count_resend(self) -> None:
         """Count a request that was sent once more within its permit, with another token."""
@@ -139,7 +154,8 @@ class RateLimiter:
         with self._changed:
             self._check_open()
             while (seconds := self._seconds_to_wait()) > 0:
-                self._wait(seconds)
+                with self._counted_as_waiting():
+                    self._wait(seconds)
                 self._check_open()
             permit = Permit(self._clock())
             self._run.count += 1
@@ -150,6 +166,20 @@ class RateLimiter:
     def _seconds_to_wait(self) -> float:
         is_full = self._run.count >= self._run.most
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
+
+    @contextmanager
+    def _counted_as_waiting(self) -> Iterator[None]:
+        """Count a wait, unless it is only for one of all requests of the run to end."""
+        counts = self._rate.seconds_to_wait(self._clock()) > 0
+        self.waiting += counts
+        self._run.waiting += counts
+        if counts:
+            self._run.tell()
+        try:
+            yield
+        finally:
+            self.waiting -= counts
+            self._run.waiting -= counts
 
     def _release(self, permit: Permit) -> None:
         with self._changed:

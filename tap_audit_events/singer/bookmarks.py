@@ -79,9 +79,9 @@ class Bookmarks:
     def _move_into_partition(self, organization_ids: Collection[str]) -> None:
         """Take over the bookmark of runs that read one organization."""
         bookmark = {name: each for name, each in self._state.items() if name in _BOOKMARK}
-        if not has_time(bookmark):
-            return
         owner = organization_of(bookmark)
+        if not has_time(bookmark) and owner is None:
+            return
         if owner is None and len(organization_ids) == 1:
             (owner,) = organization_ids
         if owner is None:

@@ -84,13 +84,14 @@ class CoverageStream(ExactStream):
 
 
 def coverage_entry(run: OrganizationRun) -> dict[str, Any]:
-    """What an organization's bookmark keeps of its chain, empty if nothing is counted.
+    """What an organization's bookmark keeps of its chain.
 
-    It is a list, because tools that merge states replace a list as a whole.
+    It is a list, because tools that merge states replace a list as a whole. The list is empty if
+    events were delivered that nobody counted: the chain then starts again.
     """
     coverage = run.delivery.coverage
     if coverage is None:
-        return {}
+        return {_COVERAGE: []} if run.delivery.delivered else {}
     scope = {ORGANIZATION_KEY: run.settings.organization_id}
     return {_COVERAGE: [coverage.to_json() | scope]}
 

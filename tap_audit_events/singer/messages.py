@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
@@ -15,6 +16,8 @@ from tap_audit_events.events.exact_json import JsonText, encode
 from tap_audit_events.output import LineWriter
 
 _WATERMARK, _DIGESTS = "watermark", "ids"
+
+_ESCAPED: Final = re.compile(r"\\([\"\\])")
 
 
 class RecordOutput(Protocol):
@@ -55,10 +58,12 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
         not be changed even if they look like a part of the token.
         """
         if isinstance(message, StateMessage):
-            return self._encode({"type": message.type, "value": redacted_state(message.value)})
+            state = {"type": message.type, "value": message.value}  # `to_dict` would copy it
+            line = self._encode(state)
+            return self._encode(redacted_state(state)) if _contains_secret(line) else line
         value = message.to_dict()
         line = self._encode(value)
-        if message.type == SingerMessageType.RECORD or not contains_secret(line.decode()):
+        if message.type == SingerMessageType.RECORD or not _contains_secret(line):
             return line
         return self._encode(redact_json(value))
 
@@ -96,6 +101,14 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
 
     def close(self) -> None:
         """Nothing: stdout stays open."""
+
+
+def _contains_secret(line: bytes) -> bool:
+    """Whether a secret may be in a line of JSON: one search, however many texts the line has.
+
+    A text may hold escapes of its own, which must not be searched with those of the line on top.
+    """
+    return contains_secret(_ESCAPED.sub(r"\1", line.decode()))
 
 
 def redacted_state(value: Any, *, is_watermark: bool = False) -> Any:

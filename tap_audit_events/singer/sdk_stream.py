@@ -84,6 +84,11 @@ class ExactStream(Stream):
         return False
 
     @property
+    def partitions(self) -> None:
+        """None: the SDK would read all organizations once for each partition in the state."""
+        return
+
+    @property
     def is_verbatim(self) -> bool:
         """Whether the SDK would write each record just as it came."""
         (stream_map, *more) = self.stream_maps

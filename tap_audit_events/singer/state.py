@@ -92,6 +92,9 @@ def from_bookmark(
 
 def organization_of(bookmark: Mapping[str, Any]) -> str | None:
     """The organization that a bookmark names, None if it names none."""
+    match bookmark.get("coverage"):
+        case [{"organization_id": str(owner)}] if not has_time(bookmark):
+            return owner
     return _entry(bookmark).get("organization_id")
 
 

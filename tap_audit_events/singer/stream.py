@@ -26,7 +26,7 @@ from tap_audit_events.events.stream_names import (
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import OrganizationRun, organizations_error
+from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.start_warnings import (
     raw_event_warnings,
@@ -142,7 +142,6 @@ class AuditEventsStream(ExactStream):
             one_page=self.ABORT_AT_RECORD_COUNT is not None,
         )
         report = self._report = self._new_report(reader)
-        failed: list[OrganizationRun] = []
         with closing(reader.pages(report.tick)) as pages:
             for run in pages:
                 if run.window is not None:
@@ -154,25 +153,32 @@ class AuditEventsStream(ExactStream):
                     run.delivery.finish()
                 elif run.stage is Stage.OPENED:
                     report.opened(run)
-                    if self._coverage.selected:
-                        self._coverage.begin(run, self._bookmarks.of(run.settings.organization_id))
+                    self._begin_coverage(run)
                 else:
                     report.ended(run)
-                    failed += [run] if run.error else []
                     if not run.error:
                         self._coverage.write(run, self.complete)
+                    self._keep_bookmarks()  # so that nothing else of it is held until then
                 if self._is_worth_a_state(run) and self._output.state_is_due:
                     self._write_checkpoint()
         self._keep_bookmarks()
         report.done(records=self.records_written, left_out=self.events_left_out)
-        if failed:
-            raise organizations_error(failed, reader.organizations)
+        reader.check_errors()
 
     @staticmethod
     def _is_worth_a_state(run: OrganizationRun) -> bool:
-        """Whether it has delivered something; the end of a run is followed by STATE anyway."""
-        has_ended = run.stage is Stage.ENDED and run.settings.names_organization
-        return run.stage is Stage.PAGE or (has_ended and run.delivery.delivered > 0)
+        """Whether there is news for a STATE; one follows the end of all organizations anyway."""
+        if not run.settings.names_organization:
+            return run.stage is Stage.PAGE
+        has_record = run.stage is Stage.ENDED and run.delivery.coverage is not None
+        return run.delivery.delivered > 0 or has_record
+
+    def _begin_coverage(self, run: OrganizationRun) -> None:
+        """Count what a run delivers, if anybody wants to know; a whole table is a chain alone."""
+        if self._coverage.selected:
+            is_whole = self.replication_method == REPLICATION_FULL_TABLE
+            organization_id = run.settings.organization_id
+            self._coverage.begin(run, {} if is_whole else self._bookmarks.of(organization_id))
 
     def _new_report(self, reader: Reader) -> Report:
         return Report(

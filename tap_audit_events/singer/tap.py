@@ -44,7 +44,6 @@ from tap_audit_events.errors.exceptions import (
     sanitize,
 )
 from tap_audit_events.errors.redacted_output import redact_logs
-from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.command_line import with_one_line_errors
@@ -141,8 +140,7 @@ class TapAuditEvents(Tap):
         ):
             self.logger.warning("%s", warning)
         self.settings = read_settings(self.config)
-        read_batch_config(self.config.get("batch_config"), access_token=self.settings.access_token)
-        register_secret(self.settings.access_token)
+        read_batch_config(self.config.get("batch_config"), tokens=self.settings.tokens)
         for warning in token_warnings(self.settings):
             self.logger.warning("%s", warning)
         if problems := stream_map_problems(self.config.get("stream_maps")):

@@ -38,7 +38,7 @@ TOKEN = "acme_pat_9+/=&<\"X\\y'%Zz"
 @pytest.fixture(autouse=True)
 def fresh_redaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each test has its own secrets, log handling and stderr."""
-    monkeypatch.setattr(redaction, "_secrets", [])
+    monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
     monkeypatch.setattr(logging.Handler, "handle", logging.Handler.handle)
     monkeypatch.setattr(sys, "stderr", io.StringIO())
 

@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.sandbox import Fault, Service, serve
+from tap_audit_events.sandbox.several import SeveralServices
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.integrations.pipeline import PROJECT
 from tests.reporting.test_log_lines import STRANGE, TEN_EVENTS, metrics
-from tests.running import Run
+from tests.running import Run, run
 from tests.singer.test_incremental import events, state_of
 
 PAGE = (PROJECT / "docs" / "operations.md").read_text()
@@ -157,6 +158,26 @@ def test_the_alert_for_nothing_new_reads_a_real_log(
     assert alert("silent", sync().log, tmp_path).startswith("nothing new for ")
     assert alert("silent", a_log((5, 60.25)), tmp_path) == ""
     assert alert("silent", a_log((0, 9000.5)), tmp_path) != ""
+
+
+def test_the_alert_for_organizations_names_those_that_failed(tmp_path: Path) -> None:
+    """With their codes; retries of other runs before it do not ring."""
+    services = [Service(organization_id=f"{n:08x}-0000-4000-8000-000000000000") for n in range(3)]
+    services[1].add_faults(["status:code=403@*"])
+    items = [{"organization_id": each.organization_id} for each in services]
+    with serve(SeveralServices(services)) as server:
+        settings = {
+            "base_url": server.base_url,
+            "access_token": services[0].access_token,
+            "organizations": items,
+        }
+        failed = run(settings)
+        sound = run(settings | {"organizations": items[:1]})
+    assert unexplained(sound, "run") == []
+    assert alert("organizations", failed.log, tmp_path) == (
+        f"AE-403: {services[1].organization_id}\n"
+    )
+    assert alert("organizations", sound.log, tmp_path) == ""
 
 
 def test_a_run_that_failed_at_its_start_is_not_good_news(

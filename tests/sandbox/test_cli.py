@@ -186,3 +186,46 @@ def test_bad_options_are_refused(option: str) -> None:
     done = run("print('has run')", option)
     assert (done.returncode, done.stdout) == (2, "")
     assert option.partition("=")[0] in done.stderr
+
+
+REQUEST_EACH = """
+import json, os, requests
+base_url, organizations, token = (
+    os.environ["TAP_AUDIT_EVENTS_" + name]
+    for name in ("BASE_URL", "ORGANIZATIONS", "ACCESS_TOKEN")
+)
+found = []
+for each in json.loads(organizations):
+    response = requests.get(
+        f"{base_url}/v1/organizations/{each['organization_id']}/audit_events",
+        headers={"Authorization": f"Bearer {token}"},
+    )
+    events = response.json().get("auditEvents", [])
+    scopes = {event["scope"]["organizationId"] for event in events}
+    found.append([response.status_code, len(events), scopes <= {each["organization_id"]}])
+print(json.dumps([found, "TAP_AUDIT_EVENTS_ORGANIZATION_ID" in os.environ]))
+"""
+
+
+def test_several_organizations_have_events_of_their_own() -> None:
+    """Faults meet the first one alone."""
+    done = run(REQUEST_EACH, "--organizations=3", "--fault=status:code=403@1")
+    found, has_single = json.loads(done.stdout)
+    assert found == [[403, 0, True], [200, 5, True], [200, 5, True]]
+    assert not has_single
+
+
+def test_several_organizations_share_the_rate_limit() -> None:
+    """They have one token, whose owner the service limits."""
+    done = run(REQUEST_EACH, "--organizations=3", "--rate-limit=0.01")
+    found, _ = json.loads(done.stdout)
+    assert [status for status, _, _ in found] == [200, 429, 429]
+
+
+def test_serve_prints_the_list_of_organizations() -> None:
+    """As JSON, as the environment variable has it."""
+    with started("serve", "--events=1", "--organizations=2") as process:
+        assert process.stdout is not None
+        lines = dict(process.stdout.readline().strip().split(": ", 1) for _ in range(4))
+        assert lines.keys() == {"base_url", "organizations", "access_token", "events"}
+        assert len(json.loads(lines["organizations"])) == 2

@@ -16,7 +16,7 @@ BASE_URL = "https://api.example.com/prefix"
 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_secrets", [])
+    monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
+from tap_audit_events.service.rate_limiter import ClosedError, InFlight, RateLimiter
 
 LONG = 3600.0
 
@@ -276,3 +276,80 @@ def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime
     assert limiter.retry_wait_seconds == 14.0
     assert (limiter.requests, limiter.retries) == (4, 3)
     assert simulated_time.now == 17.5
+
+
+# Several tokens
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> InFlight:
+    """What the limiters of several tokens share."""
+    shared = InFlight(8)
+    monkeypatch.setattr(shared.changed, "wait", simulated_time.wait)
+    return shared
+
+
+def test_limiters_of_several_tokens_share_what_may_be_in_flight() -> None:
+    """Whichever of them gives the permits."""
+    in_flight = InFlight(2)
+    one, other = RateLimiter(8, run=in_flight), RateLimiter(8, run=in_flight)
+
+    def send() -> None:
+        with one.permit():
+            pass
+
+    with one.permit(), other.permit():
+        assert in_flight.count == in_flight.most
+        waiting = start_threads(1, send)
+        assert one.requests == 1
+    join(waiting)
+    assert one.requests == 2
+
+
+def test_a_429_of_one_token_holds_no_other(shared: InFlight, simulated_time: SimulatedTime) -> None:
+    """The permit of the other comes at once."""
+    one, other = (RateLimiter(8, simulated_time, shared) for _ in range(2))
+    with one.permit() as permit:
+        one.rate_limited(permit, 30.0)
+    assert one.is_held
+    assert not other.is_held
+    with other.permit():
+        assert simulated_time.now == 0.0
+    with one.permit():
+        assert simulated_time.now == 30.0
+
+
+def test_a_last_429_holds_without_counting_a_retry(
+    shared: InFlight, simulated_time: SimulatedTime
+) -> None:
+    """The request is not sent again; others of the token wait."""
+    limiter = RateLimiter(8, simulated_time, shared)
+    with limiter.permit() as permit:
+        limiter.hold(permit, 5.0)
+    assert limiter.retries == 0
+    assert limiter.is_held
+
+
+def test_waits_are_counted_and_told(
+    monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime
+) -> None:
+    """Those for a retry, and those for the rate of a token: others can be sent meanwhile."""
+    told: list[tuple[int, int]] = []
+    seen: list[tuple[int, int, bool]] = []
+    of_run = InFlight(8, lambda: told.append((of_run.paused, of_run.waiting)))
+    limiter = RateLimiter(8, simulated_time, of_run)
+
+    def wait(seconds: float | None = None) -> bool:
+        held_before = limiter.waiting > 0
+        seen.append((of_run.paused, of_run.waiting, held_before))
+        return simulated_time.wait(seconds)
+
+    monkeypatch.setattr(of_run.changed, "wait", wait)
+    limiter.pause(3.0)
+    with limiter.permit() as permit:
+        limiter.rate_limited(permit, 4.0)
+    with limiter.permit():
+        pass
+    assert told == [(1, 0), (0, 1)]
+    assert seen == [(1, 0, False), (0, 1, True)]
+    assert (of_run.paused, of_run.waiting, limiter.waiting) == (0, 0, 0)

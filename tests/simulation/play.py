@@ -192,13 +192,16 @@ class _Run:
             },
             state=json.loads(json.dumps(self._given.value)),
             message_writer=Writer(self._pipe, lambda: self._world.seconds, self._meet),
-            runtime=Runtime(
-                stop=self._stop,
-                now=self._now,
-                new_session=lambda: new_session(self._network),
-                new_rate_limiter=self._new_rate_limiter,
-                new_workers=self._new_workers,
-            ),
+            runtime=self._runtime(),
+        )
+
+    def _runtime(self) -> Runtime:
+        return Runtime(
+            stop=self._stop,
+            now=self._now,
+            new_session=lambda: new_session(self._network),
+            new_rate_limiter=self._new_rate_limiter,
+            new_workers=self._new_workers,
         )
 
     def _now(self) -> datetime:

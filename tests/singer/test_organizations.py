@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tap_audit_events.reader import MOST_FAILURES
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.several import SeveralServices
 from tests.builders import an_event
@@ -69,7 +71,9 @@ def test_each_organization_is_read_whole_and_in_order(selected: bool, concurrenc
     with Fleet([a_service(n, count) for n, count in enumerate(counts)]).served() as fleet:
         maps = {} if selected else {"stream_maps": {"audit_events": {"actor": "__NULL__"}}}
         done = fleet.run(page_size=10, concurrency=concurrency, **maps).raise_for_exit_code()
-        again = fleet.run(state=done.state, page_size=10).raise_for_exit_code()
+        before = len(fleet.several.requests)
+        again = fleet.run(state=done.state, **maps).raise_for_exit_code()
+        assert len(fleet.several.requests) - before == len(counts)
     for number, count in enumerate(counts):
         ids = [key[1] for key in keys(done) if key[0] == an_id(number)]
         assert ids == [f"e{n:04}" for n in range(count)]
@@ -210,6 +214,157 @@ def test_a_token_that_is_limited_does_not_hold_up_others() -> None:
         last_of_others = max(each.requests[-1].seconds for each in fast)
     assert len(done.records) == 60
     assert last_of_others < first_retry
+
+
+def test_a_token_that_is_limited_leaves_the_threads_to_others() -> None:
+    """However many tokens are limited: the ones that are not never wait."""
+    slow = [a_service(n, 5, access_token=f"acme_pat_limited-{n}") for n in range(6)]
+    fast = [a_service(n, 5) for n in range(6, 12)]
+    for each in slow:
+        each.add_faults([Fault(kind="status", code=429, retry_after="3", when="1")])
+    with Fleet([*slow, *fast]).served() as fleet:
+        items = [
+            {"organization_id": e.organization_id, "access_token": e.access_token}
+            for e in fleet.services
+        ]
+        done = fleet.run(organizations=items, concurrency=1).raise_for_exit_code()
+        first_retry = min(each.requests[1].seconds for each in slow)
+        last_of_others = max(each.requests[-1].seconds for each in fast)
+    assert len(done.records) == 60
+    assert last_of_others < first_retry
+
+
+def test_organizations_that_wait_for_retries_hold_up_no_others() -> None:
+    """More of them than requests may be in flight."""
+    failing = [a_service(n, 5) for n in range(4)]
+    others = [a_service(n, 5) for n in range(4, 20)]
+    for each in failing:
+        each.add_faults([Fault(kind="status", code=503, retry_after="3", when="1")])
+    with Fleet([*failing, *others]).served() as fleet:
+        done = fleet.run(concurrency=2).raise_for_exit_code()
+        first_retry = min(each.requests[1].seconds for each in failing)
+        last_of_others = max(each.requests[-1].seconds for each in others)
+    assert len(done.records) == 100
+    assert last_of_others < first_retry
+
+
+def test_the_same_token_from_two_places_is_one_token(tmp_path: Path) -> None:
+    """Its organizations share a rate limiter, and wait together."""
+    path = tmp_path / "token"
+    path.write_text(SHARED)
+    path.chmod(0o600)
+    services = [a_service(n, 1) for n in range(2)]
+    services[0].add_faults([Fault(kind="status", code=429, retry_after="1", when="1")])
+    with Fleet(services).served() as fleet:
+        items = [
+            {"organization_id": an_id(0)},
+            {"organization_id": an_id(1), "access_token_file": str(path)},
+        ]
+        done = fleet.run(organizations=items, concurrency=1).raise_for_exit_code()
+        refused_at = services[0].requests[0].seconds
+        assert services[1].requests[0].seconds >= refused_at + 1
+    assert len(done.records) == 2
+
+
+def test_a_service_that_is_down_ends_the_run_soon() -> None:
+    """After some organizations have used up their retries, the others do not wait for theirs."""
+    services = [a_service(n, 1) for n in range(60)]
+    for each in services:
+        each.add_faults(["status:code=503@*"])
+    with Fleet(services).served() as fleet:
+        done = fleet.run(concurrency=2, max_retries=0)
+        requested = sum(bool(each.requests) for each in services)
+    assert done.exit_code == 1
+    assert MOST_FAILURES <= requested <= MOST_FAILURES + 4 * 2
+    assert done.errors[0].startswith("AE-ORGANIZATIONS: ")
+    assert "60 of 60" in done.errors[0]
+    not_begun = 60 - (len(done.errors) - 2)
+    assert done.errors[-1].startswith(f"AE-500: {not_begun} more organizations were not begun")
+    assert requested <= len(done.errors) - 2 <= requested + 8
+
+
+def test_some_that_fail_do_not_end_the_others() -> None:
+    """A page in between shows that the service is up."""
+    services = [a_service(n, 1) for n in range(40)]
+    for each in services[::2]:
+        each.add_faults(["status:code=503@*"])
+    with Fleet(services).served() as fleet:
+        done = fleet.run(concurrency=1, max_retries=0)
+    assert len(done.records) == 20
+    assert len(done.errors) == 21
+
+
+def test_a_state_names_no_token() -> None:
+    """Nor does any other output, whichever the token is and wherever it stands."""
+    tokens = [f"acme_pat_{n}-of-its-own" for n in range(3)]
+    services = [a_service(n, 3, access_token=token) for n, token in enumerate(tokens)]
+    services[2].add_faults(["status:code=403,msg=acme_pat_0-of-its-own@*"])
+    with Fleet(services).served() as fleet:
+        items = [
+            {"organization_id": each.organization_id, "access_token": each.access_token}
+            for each in services
+        ]
+        state = {"bookmarks": {"another": {"note": tokens[1], tokens[2]: 1}}}
+        maps = {"audit_events": {"note": f"'{tokens[1]}'"}}
+        settings = {"access_token": None, "organizations": items}
+        runs = [
+            fleet.run(state=state, **settings),
+            fleet.run(stream_maps=maps, **settings),
+            fleet.run("--about", **settings),
+            fleet.run("--discover", **settings),
+            fleet.run("--test", **settings),
+            fleet.run(base_url=f"{fleet.base_url}/{tokens[0]}", **settings),
+        ]
+    for done in runs:
+        done.check_discreet(tokens)
+    assert runs[0].exit_code == 1
+    assert len(runs[0].records) == 6
+    assert "<access_token>" in json.dumps(runs[0].state)
+    assert "<access_token>" in runs[0].errors[-1]
+    assert runs[5].errors == ["AE-SETTINGS: base_url contains the access token: remove it there"]
+
+
+def test_tokens_in_files_are_masked_too(tmp_path: Path) -> None:
+    """Each from the moment it is read."""
+    services = []
+    for number in range(2):
+        path = tmp_path / f"{number}"
+        path.write_text(f"acme_pat_in-file-{number}\n")
+        path.chmod(0o600)
+        services.append(a_service(number, 1, access_token=f"acme_pat_in-file-{number}"))
+    services[0].add_faults(["status:code=403,msg=acme_pat_in-file-1@*"])
+    with Fleet(services).served() as fleet:
+        items = [
+            {"organization_id": an_id(n), "access_token_file": str(tmp_path / f"{n}")}
+            for n in range(2)
+        ]
+        done = fleet.run(organizations=items, access_token=None)
+    done.check_discreet(["acme_pat_in-file-0", "acme_pat_in-file-1"])
+    assert "<access_token>" in done.errors[-1]
+
+
+def test_a_list_that_is_no_json_shows_no_token() -> None:
+    """As when a quotation mark is missing in the environment."""
+    environment = {
+        "TAP_AUDIT_EVENTS_BASE_URL": "https://api.example.com",
+        "TAP_AUDIT_EVENTS_ORGANIZATIONS": '[{"access_token": "acme_pat_in-broken-json]',
+    }
+    done = run(None, "--config=ENV", environment=environment)
+    done.check_discreet(["acme_pat_in-broken-json"])
+    assert done.errors[0].startswith("AE-SETTINGS: organizations must be a list of objects")
+
+
+def test_the_connection_to_each_is_tested() -> None:
+    """With ``--test``: each line names the organization, and the last ones what fails."""
+    services = [a_service(n, 2) for n in range(3)]
+    services[1].add_faults(["status:code=403@*"])
+    with Fleet(services).served() as fleet:
+        done = fleet.run("--test")
+    assert done.exit_code == 1
+    for number in (0, 2):
+        assert f"{an_id(number)}: Audit events of {an_id(number)} can be read" in done.log
+    assert f"{an_id(1)}: The service accepts the access token" in done.log
+    assert done.errors[-1].startswith(f"AE-403: {an_id(1)}: ")
 
 
 BAD = [

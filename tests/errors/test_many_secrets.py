@@ -1,0 +1,65 @@
+"""A thousand access tokens: each is masked, and a text without one costs one search."""
+
+import pytest
+
+from tap_audit_events.errors import redaction
+from tap_audit_events.errors.redaction import (
+    MASK,
+    contains_secret,
+    redact,
+    register_possible_secret,
+    register_secret,
+)
+from tests.errors.test_forms_of_secrets import FORMS
+from tests.errors.test_masking import fresh_redaction  # noqa: F401 - a fixture
+
+TOKENS = [f"acme_pat_{n * 7919 % 1000:03}{n:05}x{'0aB-'[n % 4]}" for n in range(1000)]
+LINE = "Retry 1 of 8 in 3.2 s: AE-500: status 500, at 100%25 of https://example.com/a%20b?c=\\u0041"
+
+
+@pytest.fixture
+def compiled() -> object:
+    """How many patterns are compiled from now on."""
+    redaction._compiled.cache_clear()
+    return lambda: redaction._compiled.cache_info().misses
+
+
+def test_a_text_without_a_token_costs_one_search(compiled: object) -> None:
+    """To compile a pattern takes many times as long as to search for it."""
+    register_secret(*TOKENS)
+    register_possible_secret(*TOKENS)
+    assert redact(LINE) == LINE
+    assert not contains_secret(LINE)
+    assert compiled() == 1  # type: ignore[operator]
+
+
+def test_a_text_with_a_token_costs_few(compiled: object) -> None:
+    """Those of the secrets that begin like it."""
+    register_secret(*TOKENS)
+    assert redact(f"<{TOKENS[77]}>") == f"<{MASK}>"
+    assert compiled() < 60  # type: ignore[operator]
+
+
+def test_each_of_them_is_masked_in_every_form() -> None:
+    """Whichever it is."""
+    register_secret(*TOKENS)
+    for number, token in enumerate(TOKENS[::25]):
+        shown = FORMS[number % len(FORMS)](token)
+        assert redact(f"<{shown}>") == f"<{MASK}>"
+
+
+def test_tokens_that_begin_like_others_are_masked_whole() -> None:
+    """Also if one is the beginning of another, or differs by the case of a letter only."""
+    register_secret("acme_pat_1", "acme_pat_12", "acme_pat_123", "ACME_PAT_123", "acme_pat_2\\")
+    for text in ("acme_pat_1", "acme_pat_12", "acme_pat_123", "Acme_Pat_123", "acme_pat_2\\\\"):
+        assert redact(f"<{text}>") == f"<{MASK}>"
+    assert redact("acme_pat_3 acme_pat") == "acme_pat_3 acme_pat"
+
+
+def test_a_secret_that_was_possible_may_become_certain() -> None:
+    """Also after a search."""
+    register_possible_secret(TOKENS[0])
+    assert redact(TOKENS[0]) == MASK
+    assert not contains_secret(TOKENS[0])
+    register_secret(TOKENS[0])
+    assert contains_secret(TOKENS[0])

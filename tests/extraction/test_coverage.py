@@ -1,0 +1,128 @@
+"""What a coverage record says of the events: whatever their order, and wherever a run ended."""
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.events.instants import Instant, parse_instant
+from tap_audit_events.extraction.coverage import Coverage, digest_number, start_of_chain
+
+START = parse_instant("2024-05-06T08:00:00Z")
+END = parse_instant("2024-05-06T10:00:00Z")
+Event = tuple[str, Instant, bytes]
+
+
+def an_event(number: int, minute: int) -> Event:
+    instant = parse_instant(f"2024-05-06T{7 + minute // 60:02}:{minute % 60:02}:00Z")
+    return f"e{number}", instant, b'{"id":"e%d","minute":%d}' % (number, minute)
+
+
+EVENTS = st.lists(st.integers(0, 170), max_size=20).map(
+    lambda minutes: [an_event(number, minute) for number, minute in enumerate(minutes)]
+)
+
+
+def add(coverage: Coverage, events: Sequence[Event]) -> None:
+    ids, instants, texts = zip(*events, strict=True) if events else ((), (), ())
+    coverage.add(ids, instants, texts)
+
+
+def record_of(coverage: Coverage) -> dict[str, Any]:
+    return coverage.record("organization", END, END)
+
+
+def counted(*parts: Sequence[Event]) -> Coverage:
+    coverage = Coverage(START, ["a"], previous_digest="ab" * 32)
+    for part in parts:
+        add(coverage, part)
+    return coverage
+
+
+@given(events=EVENTS, data=st.data())
+def test_the_order_does_not_matter(events: list[Event], data: st.DataObject) -> None:
+    """Nor how the events are spread over pages."""
+    other = data.draw(st.permutations(events))
+    cut = data.draw(st.integers(0, len(events)))
+    assert record_of(counted(events)) == record_of(counted(other[:cut], other[cut:]))
+
+
+@given(events=EVENTS, cuts=st.lists(st.integers(0, 20), max_size=4))
+def test_a_run_may_end_anywhere(events: list[Event], cuts: list[int]) -> None:
+    """The next one counts on from the STATE of the last."""
+    coverage = counted()
+    ends = [0, *sorted(cuts), len(events)]
+    for first, end in pairwise(ends):
+        coverage = Coverage.from_json(json.loads(json.dumps(coverage.to_json())))
+        add(coverage, events[first:end])
+    assert record_of(coverage) == record_of(counted(events))
+
+
+@given(events=EVENTS)
+def test_a_record_says_what_was_counted(events: list[Event]) -> None:
+    """Late is what lies before the record; the digest is a sum."""
+    record = record_of(counted(events))
+    instants = sorted(instant for _, instant, _ in events)
+    assert record["events"] == len(events)
+    assert record["late_events"] == sum(instant < START for instant in instants)
+    assert [record["first_event_at"], record["last_event_at"]] == (
+        [f"{instants[0]}Z", f"{instants[-1]}Z"] if instants else [None, None]
+    )
+    total = sum(digest_number(event_id, text) for event_id, _, text in events)
+    assert record["digest"] == f"{total % 2**256:064x}"
+    assert record["previous_digest"] == "ab" * 32
+
+
+@given(events=EVENTS.filter(bool), data=st.data())
+def test_any_change_changes_the_digest(events: list[Event], data: st.DataObject) -> None:
+    """An event that is missing, added twice or has another byte."""
+    digest = counted(events).digest
+    place = data.draw(st.integers(0, len(events) - 1))
+    event_id, instant, text = events[place]
+    assert counted(events[:place], events[place + 1 :]).digest != digest
+    assert counted(events, [events[place]]).digest != digest
+    changed = (event_id, instant, text.replace(b"}", b" }"))
+    assert counted([*events[:place], changed], events[place + 1 :]).digest != digest
+
+
+def test_the_next_record_begins_where_this_one_ends() -> None:
+    """With its digest, and without its events."""
+    coverage = counted([an_event(1, 70)])
+    after = record_of(coverage.following(END))
+    assert after["covered_from"] == f"{END}Z"
+    assert after["previous_digest"] == coverage.digest
+    assert (after["events"], after["action_types"]) == (0, ["a"])
+
+
+@pytest.mark.parametrize(
+    ("bookmark", "start", "expected"),
+    [(None, None, None), (None, START, START), (END, START, END), (START, END, END)],
+)
+def test_a_chain_starts_at_the_bookmark_or_the_start(
+    bookmark: Instant | None, start: Instant | None, expected: Instant | None
+) -> None:
+    """Whichever is later: what lies before it is in no record."""
+    covered_from = start_of_chain(bookmark, start, []).covered_from
+    assert covered_from == (expected or parse_instant("0001-01-01T00:00:00Z"))
+
+
+GOOD = counted([an_event(1, 70)]).to_json()
+
+
+@pytest.mark.parametrize("name", list(GOOD))
+@pytest.mark.parametrize("value", [..., [], {}, "x", -1.5])
+def test_what_it_did_not_write_is_refused(name: str, value: object) -> None:
+    """With one kind of error, which names nothing secret."""
+    broken = dict(GOOD)
+    if value is ...:
+        del broken[name]
+    else:
+        broken[name] = value
+    if name == "action_types" and value == []:
+        return
+    with pytest.raises(ValueError, match="its coverage is not as this tap writes it"):
+        Coverage.from_json(broken)

@@ -1,0 +1,55 @@
+"""Ten thousand organizations: memory, requests and STATE stay within what the documents say."""
+
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.sandbox import Service, serve
+from tap_audit_events.sandbox.several import SeveralServices
+from tests.builders import an_event
+from tests.integrations.test_memory import measured
+from tests.running import run
+
+pytestmark = pytest.mark.long
+
+ORGANIZATIONS = 10_000
+
+MOST_MEMORY_MB = 200
+"""What a run for so many may take: docs/organizations.md."""
+
+MOST_BYTES_OF_STATE = 600
+"""For each organization, with an event or two within the lookback."""
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("tokens", [1, 200])
+def test_ten_thousand_organizations_stay_within_their_bounds(tokens: int, tmp_path: Path) -> None:
+    """A first run, and one that finds nothing new, which costs a request each and two STATEs."""
+    services = [
+        Service(
+            organization_id=f"{n:08x}-0000-4000-8000-000000000000",
+            access_token=f"acme_pat_token-number-{n % tokens}",
+        )
+        for n in range(ORGANIZATIONS)
+    ]
+    for each in services:
+        each.add([an_event()])
+    with serve(SeveralServices(services)) as server:
+        items = [
+            {"organization_id": each.organization_id, "access_token": each.access_token}
+            for each in services
+        ]
+        settings = {"base_url": server.base_url, "organizations": items, "concurrency": 8}
+        first = run(settings, under=measured(tmp_path / "first")).raise_for_exit_code()
+        again = run(
+            settings, state=first.state, under=measured(tmp_path / "again")
+        ).raise_for_exit_code()
+    assert len(first.records) == ORGANIZATIONS
+    assert again.records == []
+    assert sum(len(each.requests) for each in services) == 2 * ORGANIZATIONS
+    assert len(again.states) <= 2
+    assert len(again.log.splitlines()) < 12
+    last = again.stdout.splitlines()[-1]
+    assert len(last) < MOST_BYTES_OF_STATE * ORGANIZATIONS
+    for name in ("first", "again"):
+        assert float((tmp_path / name).read_text()) < MOST_MEMORY_MB

@@ -1,0 +1,79 @@
+"""`docs/organizations.md` is true: its configuration is valid, and its example works."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tap_audit_events.config.environment import read_environment
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.settings import read_settings
+from tests.integrations.pipeline import PROJECT
+from tests.loaders.loader import environment_of
+from tests.project.pages import Section, sections, shell
+
+PAGE = sections("organizations.md")
+SETTINGS = PAGE["Settings"]
+(EXAMPLE,) = [part for title, part in PAGE.items() if title.startswith("Example")]
+
+
+def with_tokens(config: dict[str, object], folder: Path) -> dict[str, object]:
+    """The configuration with token files that exist."""
+    token = folder / "token"
+    token.write_text("acme_pat_token")
+    text = json.dumps(config)
+    for path in ("audit-events-token-of-a-subsidiary", "audit-events-token"):
+        text = text.replace(f"/run/secrets/{path}", str(token))
+    found: dict[str, object] = json.loads(text)
+    return found
+
+
+def test_its_configuration_is_valid(tmp_path: Path) -> None:
+    """As a file, and as Meltano has it."""
+    config = json.loads(SETTINGS.files["config.json"])
+    assert len(read_settings(with_tokens(config, tmp_path)).organizations) == 3
+    (text,) = yaml_of(SETTINGS)
+    (plugin,) = yaml.safe_load(text)["plugins"]["extractors"]
+    assert len(read_settings(with_tokens(plugin["config"], tmp_path)).organizations) == 2
+
+
+def yaml_of(section: Section) -> list[str]:
+    return [part.split("```")[0] for part in section.text.split("```yaml\n")[1:]]
+
+
+def test_its_variable_is_valid(tmp_path: Path) -> None:
+    """The environment has a list in JSON."""
+    (command,) = SETTINGS.commands
+    done = shell(f"{command}; env", tmp_path, {"PATH": os.environ["PATH"]})
+    variables = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    given = read_environment(variables, SETTINGS_SCHEMA["properties"])
+    more = {"base_url": "https://api.example.com", "access_token": "acme_pat_token"}
+    assert len(read_settings(given | more).organizations) == 2
+
+
+@pytest.mark.loaders
+def test_its_example_loads_fifty_organizations(tmp_path: Path) -> None:
+    """One fails in the first run, and comes in the second."""
+    EXAMPLE.write_files(tmp_path)
+    (tmp_path / "bin").mkdir()
+    for name, module in (("audit-events-sandbox", "sandbox.cli"), ("tap-audit-events", "__main__")):
+        script = f'#!/bin/sh\nexec "{sys.executable}" -m tap_audit_events.{module} "$@"\n'
+        (tmp_path / "bin" / name).write_text(script)
+        (tmp_path / "bin" / name).chmod(0o755)
+    programs = f"{tmp_path / 'bin'}:{environment_of('target-jsonl')}:{os.environ['PATH']}"
+    environment = {"PATH": programs, "HOME": str(tmp_path), "PYTHONPATH": str(PROJECT)}
+    (command,) = EXAMPLE.commands
+    done = shell(command, tmp_path, environment)
+    *lines, count = done.stdout.strip().splitlines()
+    assert int(count) == 2000, done.stdout + done.stderr
+    assert "AE-ORGANIZATIONS: " in lines[0]
+    assert "1 of 50" in lines[0]
+    assert "AE-403: 6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47: " in lines[1]
+    texts = [path.read_text().splitlines() for path in tmp_path.glob("audit_events*.jsonl")]
+    records = [json.loads(line) for text in texts for line in text]
+    keys = {(each["organization_id"], each["id"]) for each in records}
+    assert len(keys) == 2000
+    assert len({key[0] for key in keys}) == 50

@@ -1,0 +1,250 @@
+"""Mistakes that a tap could make with several organizations: each breaks one promise."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from singer_sdk import Stream
+
+from tap_audit_events import reader
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.events.instants import instant_of
+from tap_audit_events.extraction.coverage import Coverage
+from tap_audit_events.extraction.fleet_plan import FleetPlan, News, Stage
+from tap_audit_events.organization_run import OrganizationRun
+from tap_audit_events.reader import Reader
+from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.singer import bookmarks, coverage_stream, state, stream
+from tap_audit_events.singer.bookmarks import Bookmarks
+from tap_audit_events.singer.coverage_stream import CoverageStream
+from tap_audit_events.singer.sdk_stream import ExactStream
+from tap_audit_events.singer.state import has_time
+from tap_audit_events.singer.stream import AuditEventsStream
+from tests.simulation.mutations import Mutation, Patch
+
+FIRST = "00000000-0000-4000-8000-000000000000"
+
+# Bookmarks
+
+
+def the_bookmark_of_another(patch: Patch) -> None:
+    """An organization starts where another one was read to."""
+
+    def of(self: Bookmarks, organization_id: str) -> dict[str, Any]:
+        others = [each for each in self._partitions.values() if has_time(each)]
+        own = real(self, organization_id)
+        if others and not has_time(own):
+            entry = others[0]["watermark"][0] | {"organization_id": organization_id}
+            return others[0] | {"watermark": [entry]}
+        return own
+
+    real = Bookmarks.of
+    patch.setattr(Bookmarks, "of", of)
+
+
+def a_failure_counts_as_read(patch: Patch) -> None:
+    """The bookmark of an organization that failed moves to the end of its range."""
+
+    def keep_bookmarks(self: AuditEventsStream) -> None:
+        for run in self._changed.values():
+            if run.error is not None and run.window is not None:
+                run.delivery.watermark.bookmark = run.window.end
+        real(self)
+
+    real = AuditEventsStream._keep_bookmarks
+    patch.setattr(AuditEventsStream, "_keep_bookmarks", keep_bookmarks)
+
+
+def a_failure_is_not_told(patch: Patch) -> None:
+    """A run whose organizations failed ends as if all were read."""
+    patch.setattr(Reader, "check_errors", lambda _: None)
+
+
+def a_failure_ends_all(patch: Patch) -> None:
+    """The others are not read on."""
+
+    def next_page(self: Any) -> News[OrganizationRun] | None:
+        news: News[OrganizationRun] | None = real(self)
+        if news is not None and news.stage is Stage.ENDED and news.error is not None:
+            self.give_up(news.error)
+        return news
+
+    real = FleetPlan.next_page
+    patch.setattr(FleetPlan, "next_page", next_page)
+
+
+def bookmarks_of_others_are_dropped(patch: Patch) -> None:
+    """An organization that is removed loses its bookmark."""
+
+    def start(
+        self: Bookmarks, stream_state: dict[str, Any], ids: Collection[str], *, is_fleet: bool
+    ) -> None:
+        stream_state["partitions"] = [
+            each
+            for each in stream_state.get("partitions", ())
+            if each["context"]["organization_id"] in ids
+        ]
+        real(self, stream_state, ids, is_fleet=is_fleet)
+
+    real = Bookmarks.__init__
+    patch.setattr(Bookmarks, "__init__", start)
+
+
+def the_bookmark_of_a_single_run_is_not_found(patch: Patch) -> None:
+    """What was read before there were several organizations is read again."""
+    patch.setattr(Bookmarks, "_move_into_partition", lambda *_: None)
+
+
+def the_bookmark_in_a_partition_is_not_found(patch: Patch) -> None:
+    """What a run for several organizations has read is read again by one for one of them."""
+
+    def of(self: Bookmarks, organization_id: str) -> dict[str, Any]:
+        return real(self, organization_id) if self._is_fleet else self._state
+
+    real = Bookmarks.of
+    patch.setattr(Bookmarks, "of", of)
+
+
+def a_state_without_what_ended(patch: Patch) -> None:
+    """The bookmark of an organization that has ended is not kept for STATE."""
+
+    def keep(self: Bookmarks, organization_id: str, bookmark: dict[str, Any]) -> None:
+        if len(self._partitions) < 2:
+            real(self, organization_id, bookmark)
+
+    real = Bookmarks.keep
+    patch.setattr(Bookmarks, "keep", keep)
+
+
+def all_are_read_for_each_bookmark(patch: Patch) -> None:
+    """The SDK reads the stream once for each partition of the state."""
+    patch.setattr(ExactStream, "partitions", Stream.partitions)
+
+
+# Records and requests
+
+
+def records_name_another_organization(patch: Patch) -> None:
+    """All records carry the same organization."""
+
+    def shape(self: Settings) -> Any:
+        made = real_shape(self)
+        return replace(made, organization_id=made.organization_id and FIRST)
+
+    real_shape = Settings.record_shape.fget  # type: ignore[attr-defined]
+    patch.setattr(Settings, "record_shape", property(shape))
+
+
+def one_token_serves_all(patch: Patch) -> None:
+    """Organizations are requested with the token of another."""
+
+    def by_token(each: Iterable[Settings]) -> list[list[Settings]]:
+        return [list(each)]
+
+    patch.setattr(reader, "_by_token", by_token)
+
+
+def a_limited_token_is_not_held(patch: Patch) -> None:
+    """An organization's last 429 does not slow the others of its token."""
+    patch.setattr(RateLimiter, "hold", lambda *_: None)
+
+
+# Coverage
+
+
+def a_record_before_its_events(patch: Patch) -> None:
+    """A run that dies leaves a false record."""
+
+    def begin(self: CoverageStream, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
+        real(self, run, bookmark)
+        self.write(run, lambda: None)
+
+    real = CoverageStream.begin
+    patch.setattr(CoverageStream, "begin", begin)
+
+
+def counts_are_lost_with_the_run(patch: Patch) -> None:
+    """What a run counted before it was killed is not in STATE."""
+
+    def to_json(self: Coverage) -> dict[str, Any]:
+        empty = Coverage(
+            self.covered_from, self._action_types, previous_digest=self._previous_digest
+        )
+        return real(empty)
+
+    real = Coverage.to_json
+    patch.setattr(Coverage, "to_json", to_json)
+
+
+def uncounted_runs_stay_in_the_chain(patch: Patch) -> None:
+    """A record covers what a run without the coverage stream delivered, which nobody counted."""
+
+    def entry(run: OrganizationRun) -> dict[str, Any]:
+        return real(run) if run.delivery.coverage is not None else {}
+
+    real = coverage_stream.coverage_entry
+    patch.setattr(stream, "coverage_entry", entry)
+
+
+def a_chain_without_events_is_not_taken_over(patch: Patch) -> None:
+    """The chain of an organization without events starts again with several organizations."""
+
+    def organization_of(bookmark: Mapping[str, Any]) -> str | None:
+        return real(bookmark) if has_time(bookmark) else None
+
+    real = state.organization_of
+    patch.setattr(bookmarks, "organization_of", organization_of)
+
+
+def the_chain_starts_again(patch: Patch) -> None:
+    """Each record begins at the bookmark instead of where the last one ends."""
+    patch.setattr("tap_audit_events.singer.coverage_stream._read", lambda *_: None)
+
+
+def the_chain_has_no_links(patch: Patch) -> None:
+    """No record names the digest of the one before."""
+
+    def following(self: Coverage, covered_until: Any) -> Coverage:
+        return Coverage(covered_until, self._action_types)
+
+    patch.setattr(Coverage, "following", following)
+
+
+def the_range_ends_later_than_it_was_read(patch: Patch) -> None:
+    """A record covers the seconds until it is written."""
+
+    def write(self: CoverageStream, run: OrganizationRun, complete: Any) -> None:
+        if run.window is not None:
+            now = instant_of(self._now())
+            run.window = replace(run.window, end=max(now, run.window.end))
+        real(self, run, complete)
+
+    real = CoverageStream.write
+    patch.setattr(CoverageStream, "write", write)
+
+
+IMPORTANT: list[Mutation] = [
+    the_bookmark_of_another,
+    a_failure_counts_as_read,
+    a_record_before_its_events,
+    counts_are_lost_with_the_run,
+    bookmarks_of_others_are_dropped,
+]
+"""Those that every run of the tests plays."""
+
+OTHERS: list[Mutation] = [
+    a_failure_is_not_told,
+    a_failure_ends_all,
+    the_bookmark_of_a_single_run_is_not_found,
+    the_bookmark_in_a_partition_is_not_found,
+    a_state_without_what_ended,
+    all_are_read_for_each_bookmark,
+    records_name_another_organization,
+    one_token_serves_all,
+    a_limited_token_is_not_held,
+    uncounted_runs_stay_in_the_chain,
+    a_chain_without_events_is_not_taken_over,
+    the_chain_starts_again,
+    the_chain_has_no_links,
+    the_range_ends_later_than_it_was_read,
+]

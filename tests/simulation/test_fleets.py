@@ -1,0 +1,74 @@
+"""Several organizations through random histories; and proof that a mistake would be noticed."""
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from tests.simulation.fleet_mutations import IMPORTANT, OTHERS
+from tests.simulation.fleets import FAULTS, draw_fleet
+from tests.simulation.histories import ENDS
+from tests.simulation.mutations import Mutation
+from tests.simulation.play_fleet import play_fleet
+
+HISTORIES = 60
+THREADED_HISTORIES = 15
+GROUP = 400
+LONG_GROUPS = 6
+HISTORIES_FOR_A_MUTATION = 800
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def play_many(histories: int, first: int = 0, *, uses_threads: bool = False) -> None:
+    for seed in range(first, first + histories):
+        play_fleet(seed, uses_threads=uses_threads)
+
+
+def test_each_organization_arrives_once_whatever_happens_to_others() -> None:
+    """Failures, kills, tokens, organizations that come and go, coverage records: all hold."""
+    play_many(HISTORIES)
+
+
+def test_with_real_threads_too() -> None:
+    """The order of responses is the processor's, and no thread outlives its run."""
+    play_many(THREADED_HISTORIES, uses_threads=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("uses_threads", [False, True])
+@pytest.mark.parametrize("group", range(LONG_GROUPS))
+def test_more_histories(group: int, uses_threads: bool) -> None:
+    """The same for more seeds."""
+    play_many(GROUP, first=HISTORIES + group * GROUP, uses_threads=uses_threads)
+
+
+@pytest.mark.parametrize(
+    "mutate", [*IMPORTANT, *(pytest.param(each, marks=pytest.mark.long) for each in OTHERS)]
+)
+def test_a_broken_promise_is_noticed(mutate: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulation fails for a tap that breaks a promise, and names the seed."""
+    mutate(monkeypatch)
+    with pytest.raises(AssertionError, match=r"^seed \d+: "):
+        play_many(HISTORIES_FOR_A_MUTATION)
+
+
+def test_histories_vary_what_they_should() -> None:
+    """Each kind of trouble is drawn, or the histories would prove nothing about it."""
+    fleets = [draw_fleet(seed) for seed in range(HISTORIES)]
+    runs = [run for fleet in fleets for run in fleet.runs]
+    kinds = {trouble.kind for run in runs for trouble in run.troubles.values()}
+    assert kinds == set(FAULTS)
+    assert {run.planned.end for run in runs} == {None, *ENDS}
+    for name in ("is_single", "has_coverage"):
+        assert {getattr(run, name) for run in runs} == {True, False}, name
+    for name in ("stream_maps", "batch_config"):
+        assert {name in run.planned.settings for run in runs} == {True, False}, name
+    assert {len(set(fleet.tokens.values())) for fleet in fleets} == {1, 2, 3}
+    pairs = [(run, fleet) for fleet in fleets for run in fleet.runs]
+    assert {len(run.organizations) < len(fleet.histories) for run, fleet in pairs} == {True, False}

@@ -1,0 +1,75 @@
+"""The bookmarks of several organizations in a Singer state."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.singer.bookmarks import Bookmarks
+
+IDS = [f"{n:08x}-0000-4000-8000-00000000000{n:x}" for n in range(10, 15)]
+
+
+def a_bookmark(organization_id: str, second: int) -> dict[str, Any]:
+    return {
+        "replication_key": "occurredAt",
+        "replication_key_value": f"2024-05-06T07:08:{second:02}Z",
+        "watermark": [{"organization_id": organization_id, "action_types": [], "n": second}],
+    }
+
+
+def without_context(bookmark: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in bookmark.items() if name != "context"}
+
+
+RUNS = st.lists(
+    st.tuples(st.booleans(), st.dictionaries(st.sampled_from(IDS), st.integers(0, 59), max_size=4))
+)
+
+
+@given(runs=RUNS)
+def test_each_organization_keeps_its_own(runs: list[tuple[bool, dict[str, int]]]) -> None:
+    """Through runs for several, and through runs for one that has its bookmark in a partition."""
+    state: dict[str, Any] = {}
+    expected: dict[str, dict[str, Any]] = {}
+    for is_single, drawn in runs:
+        state = json.loads(json.dumps(state))
+        known = sorted(drawn.keys() & expected.keys())[:1]
+        run = {name: drawn[name] for name in known} if is_single else drawn
+        if is_single and not run:
+            continue
+        bookmarks = Bookmarks(state, list(run), is_fleet=not is_single)
+        for name, second in run.items():
+            assert without_context(bookmarks.of(name)) == expected.get(name, {})
+            bookmarks.keep(name.upper() if second % 2 else name, a_bookmark(name, second))
+            expected[name] = a_bookmark(name, second)
+    found = Bookmarks(json.loads(json.dumps(state)), IDS, is_fleet=True)
+    for name in IDS:
+        assert without_context(found.of(name.upper())) == expected.get(name, {})
+
+
+def test_the_bookmark_of_one_moves_into_its_partition() -> None:
+    """Nothing of it stays at the top, and what is not a bookmark does."""
+    state = a_bookmark(IDS[0], 1) | {"other": 1}
+    bookmarks = Bookmarks(state, IDS[1:], is_fleet=True)
+    assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
+    assert state.keys() == {"other", "partitions"}
+
+
+def test_a_chain_without_events_moves_too() -> None:
+    """An organization without events has only that."""
+    state: dict[str, Any] = {"coverage": [{"organization_id": IDS[0], "events": 0}]}
+    bookmarks = Bookmarks(state, IDS, is_fleet=True)
+    assert bookmarks.of(IDS[0])["coverage"] == [{"organization_id": IDS[0], "events": 0}]
+    assert "coverage" not in state
+
+
+def test_a_bookmark_without_an_owner_belongs_to_the_only_one() -> None:
+    """To nobody if there are several."""
+    plain = {"replication_key_value": "2024-05-06T07:08:09Z"}
+    assert Bookmarks(dict(plain), IDS[:1], is_fleet=True).of(IDS[0]).items() >= plain.items()
+    with pytest.raises(SettingsError):
+        Bookmarks(dict(plain), IDS[:2], is_fleet=True)
