@@ -111,7 +111,7 @@ def test_runs_by_both_lanes_are_alike(service: Service, settings: dict[str, Any]
 
 def lane_of(settings: dict[str, Any], catalog: dict[str, Any] | None = None) -> bool:
     tap = TapAuditEvents(config=settings, catalog=catalog)
-    (stream,) = tap.streams.values()
+    stream, _ = tap.streams.values()
     assert isinstance(stream, AuditEventsStream)
     return stream.is_verbatim
 
@@ -176,7 +176,7 @@ def test_an_error_of_the_sdk_is_not_blamed_on_stream_maps(
     ):
         writer = WriterIntoMemory()
         tap = TapAuditEvents(config=config, message_writer=writer)
-        (stream,) = tap.streams.values()
+        stream, _ = tap.streams.values()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(stream.stream_maps[0]), "transform", fail)
             with pytest.raises(expected, match="a defect"):
