@@ -77,7 +77,9 @@ class Service:
         self._clock = clock
         self._latency_seconds = page_latency_seconds
         self._gzip = gzip
-        self._rate_limit = RateLimit(rate_limit) if isinstance(rate_limit, float | int) else rate_limit
+        if isinstance(rate_limit, float | int):
+            rate_limit = RateLimit(rate_limit)
+        self._rate_limit = rate_limit
         self._live = LiveEvents(live_events_per_second, live_from, organization_id, seed, clock())
         self._store = Store()
         self._pages = Pages(self._store, Cursors(cursor_lifetime_requests))
