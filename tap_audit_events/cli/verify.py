@@ -134,12 +134,15 @@ class Verification:
             StoppedError: a signal asked the run to stop.
         """
         reporter = Reporter(within.end, quiet=self._common.quiet)
-        with closing(reporter), output_errors(Path(tempfile.gettempdir())):
+        disk = Path(tempfile.gettempdir())
+        with closing(reporter):
             for batch in loaded.rows(within):
                 self._common.stop.check()
-                self._comparison.add_rows(list(self._of_settings(batch)))
+                with output_errors(disk):
+                    self._comparison.add_rows(list(self._of_settings(batch)))
                 reporter.rows(self._comparison.rows)
-            self._comparison.all_rows_added()
+            with output_errors(disk):
+                self._comparison.all_rows_added()
 
     def read_service(self, wide: Range) -> None:
         """Read the range from the service, and compare.

@@ -13,7 +13,6 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 try:
     import duckdb
-    import pyarrow as pa  # noqa: F401 - duckdb passes rows on in its form
 except ImportError:
     raise SettingsError(
         ["duckdb is not installed: install the package with it, tap-audit-events[duckdb]"],
@@ -62,8 +61,8 @@ class DuckDBFile:
         """The rows of a query, some at a time."""
         with self._errors():
             result = self._connection.execute(sql, list(parameters))
-            for batch in result.fetch_record_batch(BATCH_ROWS):
-                yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+            while batch := result.fetchmany(BATCH_ROWS):
+                yield batch
 
     def time_as_text(self, column: str, columns: Columns) -> str:
         """An expression for a time as text in UTC."""
