@@ -12,7 +12,6 @@ from tests.forking import COMMAND
 from tests.loaders.pipeline import PROJECT
 from tests.running import forms_of
 
-
 PEAK = ".peak"
 MEASURED = f"""
 import os, subprocess, sys
