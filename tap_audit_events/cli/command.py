@@ -45,7 +45,7 @@ def main() -> int:
 @click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name=PACKAGE, prog_name="audit-events")
 def audit_events() -> None:
-    """Export, count, watch and verify the audit events of an organization."""
+    """Export, count, watch, verify and draw the audit events of an organization."""
 
 
 @audit_events.command(
@@ -206,3 +206,29 @@ def verify(
 
     wanted = Wanted(against, table, repair, repair_format, list_file, format_)
     run_verify(wanted, common)
+
+
+@audit_events.command(
+    epilog="""Example:
+
+    audit-events report --from warehouse.duckdb --year 2026 --to calendar.html
+
+Each day has a cell: its color says how many events the table audit_events has, and time that no
+record of audit_events_coverage covers is hatched. With several organizations, time is covered if it
+is covered for each of them. Needs the extra [report], and [postgres] for PostgreSQL."""
+)
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="PLACE",
+    help="The .duckdb file or postgresql:// URL with the loaded tables.",
+)
+@click.option("--year", required=True, type=click.IntRange(1, 9998), help="The year, in UTC.")
+@click.option("--to", required=True, metavar="FILE", help="The picture: .svg or .html.")
+@click.option("--schema", metavar="NAME", help="The schema of both tables.")
+def report(source: str, year: int, to: str, schema: str | None) -> None:
+    """Draw a calendar of what was loaded and covered."""
+    from tap_audit_events.cli.report import run_report, utc_now
+
+    run_report(source, year, to, schema, utc_now())

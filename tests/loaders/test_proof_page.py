@@ -121,9 +121,8 @@ def test_forks_and_new_chains(trial: Trial) -> None:
     load_until(trial, "2026-01-02T12:00:00Z", first)
     load_until(trial, "2026-01-05T00:00:00Z")
 
-    assert [row[3] for row in documented(trial, "chain")] == [
-        *("fork", "fork"), "new chain",
-    ]  # fmt: skip
+    problems = [row[3] for row in documented(trial, "chain")]
+    assert problems == ["fork", "fork", "fork", "new chain"]
 
 
 def test_the_digests_are_those_of_the_table(trial: Trial) -> None:
