@@ -21,6 +21,8 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 from tests.cli.command import Command, Done
 from tests.cli.exported import FORMATS, HOSTILE, history
+from tests.project.pages import sections
+from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
 
 EVENTS = history(200)
 LAST_DAY = EVENTS[-1]["occurredAt"][:10]
@@ -242,6 +244,58 @@ def test_several_organizations_are_compared_by_organization_and_id() -> None:
 
     assert [(position, each.organization_id) for position, each in found] == [(1, "b")]
     assert [(each.organization_id, each.id) for each in comparison.too_many()] == [("b", "2")]
+
+
+def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None:
+    """Each with its own events of the same ids; rows of other organizations are left out."""
+    fleet = Fleet([a_service(number, 10) for number in range(3)])
+    with fleet.served():
+        settings = {
+            "base_url": fleet.base_url,
+            "access_token": SHARED,
+            "organizations": json.dumps([{"organization_id": an_id(n)} for n in (0, 1)]),
+        }
+        command = Command(tmp_path, settings)
+        command("export", "--to", "a.duckdb").raise_for_exit_code()
+        verify(command, "a.duckdb")
+        with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+            connection.execute(
+                f"DELETE FROM audit_events WHERE id = 'e0003' AND organization_id = '{an_id(1)}'"  # noqa: S608
+            )
+            connection.execute(
+                f"INSERT INTO audit_events BY NAME SELECT '{an_id(2)}' AS organization_id, 'x' AS id,"  # noqa: S608
+                " now() AS occurred_at, '2024-05-06T08:00:00Z' AS occurred_at_text"
+            )
+            connection.execute(
+                "CREATE TABLE alone AS SELECT id, occurred_at_text FROM audit_events"
+            )
+
+        verify(command, "a.duckdb", "--repair", "r", "--list", "l", exit_code=1)
+        alone = command("verify", "--against", "a.duckdb", "--table", "alone")
+
+    listed = list(csv.DictReader((tmp_path / "l").read_text().splitlines()))
+    assert [(each["kind"], each["organization_id"], each["id"]) for each in listed] == [
+        ("missing", an_id(1), "e0003")
+    ]
+    schema, record = map(json.loads, (tmp_path / "r").read_text().splitlines())
+    assert schema["key_properties"] == ["organization_id", "id"]
+    assert (record["record"]["organization_id"], record["record"]["id"]) == (an_id(1), "e0003")
+    assert "it has no column organization_id" in alone.error
+
+
+def test_every_option_of_the_page_exists(command: Command) -> None:
+    """Of the commands in `docs/proof.md`."""
+    commands = [
+        each.split()[1:]
+        for section in sections("proof.md").values()
+        for each in section.commands
+        if each.startswith("audit-events ")
+    ]
+
+    assert {name for name, *_ in commands} == {"verify", "report"}
+    for name, *arguments in commands:
+        shown = command(name, "--help").raise_for_exit_code().stdout.decode()
+        assert all(each in shown for each in arguments if each.startswith("--"))
 
 
 def test_after_an_error_nothing_is_judged(service: Service, command: Command) -> None:

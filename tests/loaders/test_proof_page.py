@@ -136,7 +136,7 @@ def test_the_digests_are_those_of_the_table(trial: Trial) -> None:
     url = f"postgresql://postgres:{server.password}@127.0.0.1:{server.port}/{loader.database}"
 
     def check() -> tuple[int, str]:
-        command = [python_of_proof(), trial.folder / "check_digests.py", url]
+        command: list[str | Path] = [python_of_proof(), trial.folder / "check_digests.py", url]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout or done.stderr
 
