@@ -263,8 +263,8 @@ def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None
                 f"DELETE FROM audit_events WHERE id = 'e0003' AND organization_id = '{an_id(1)}'"  # noqa: S608
             )
             connection.execute(
-                f"INSERT INTO audit_events BY NAME SELECT '{an_id(2)}' AS organization_id, 'x' AS id,"  # noqa: S608
-                " now() AS occurred_at, '2024-05-06T08:00:00Z' AS occurred_at_text"
+                f"INSERT INTO audit_events BY NAME SELECT '{an_id(2)}' AS organization_id,"
+                " 'x' AS id, now() AS occurred_at, '2024-05-06T08:00:00Z' AS occurred_at_text"
             )
             connection.execute(
                 "CREATE TABLE alone AS SELECT id, occurred_at_text FROM audit_events"

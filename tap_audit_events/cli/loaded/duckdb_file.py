@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,11 @@ except ImportError:
         "AE-EXTRA",
     ) from None
 
-_SETTINGS: Final = {"memory_limit": "256MB", "threads": "1", "preserve_insertion_order": "false"}
+_SETTINGS: Final[dict[str, str]] = {
+    "memory_limit": "256MB",
+    "threads": "1",
+    "preserve_insertion_order": "false",
+}
 
 
 class DuckDBFile:
@@ -39,7 +44,8 @@ class DuckDBFile:
         if not path.is_file():
             raise unreadable(self.name, "it does not exist")
         with self._errors():
-            self._connection = duckdb.connect(str(path), read_only=True, config=dict(_SETTINGS))
+            settings = {**_SETTINGS, "temp_directory": tempfile.gettempdir()}
+            self._connection = duckdb.connect(str(path), read_only=True, config=settings)
 
     def close(self) -> None:
         """Close the file."""
