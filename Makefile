@@ -14,7 +14,7 @@ REPETITIONS ?= 5
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
-CLIENTS := airbyte-clients dlt dagster loader-postgres-server
+CLIENTS := airbyte-clients dlt dagster proof loader-postgres-server
 # What the test of the image starts from. It needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADER := meltanolabs-target-postgres postgres-server
@@ -52,7 +52,7 @@ test: .venv/.installed .meltano/.installed ## Run the test suite, except the tes
 test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "long and not loaders and not integrations" $(PYTEST_ARGS)
 
-test-loaders: .venv/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
+test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
 	@rm -rf .tools/loader-findings
 	@LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders $(PYTEST_ARGS)
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
@@ -131,6 +131,7 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/dlt.txt --extra arrow pyproject.toml requirements/dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/dagster.txt --extra arrow pyproject.toml requirements/dagster.in >/dev/null
+	$(COMPILE) --output-file requirements/proof.txt --extra sandbox --extra postgres --extra report pyproject.toml requirements/proof.in >/dev/null
 	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
 	$(COMPILE) --output-file requirements/mutate.txt --extra sandbox --group test pyproject.toml requirements/mutate.in >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
@@ -167,7 +168,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 
 # Each environment is created again for another Python, and updated if its pins change.
 .venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
-.tools/bench-dlt/pyvenv.cfg .tools/dlt/pyvenv.cfg .tools/dagster/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/mutate/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+.tools/bench-dlt/pyvenv.cfg .tools/dlt/pyvenv.cfg .tools/dagster/pyvenv.cfg .tools/proof/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/mutate/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
 
@@ -236,6 +237,12 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 .tools/dagster/.installed: .tools/dagster/pyvenv.cfg requirements/dagster.txt
 	@echo "Setting up Dagster in .tools/dagster"
 	@$(SYNC) --python .tools/dagster/bin/python requirements/dagster.txt
+	@touch $@
+
+# What `audit-events verify` and `audit-events report` need, and a client of a browser.
+.tools/proof/.installed: .tools/proof/pyvenv.cfg requirements/proof.txt
+	@echo "Setting up verify and report in .tools/proof"
+	@$(SYNC) --python .tools/proof/bin/python requirements/proof.txt
 	@touch $@
 
 .tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt

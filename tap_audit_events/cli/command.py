@@ -45,7 +45,7 @@ def main() -> int:
 @click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name=PACKAGE, prog_name="audit-events")
 def audit_events() -> None:
-    """Export, count and watch the audit events of an organization."""
+    """Export, count, watch, verify and draw the audit events of an organization."""
 
 
 @audit_events.command(
@@ -143,3 +143,92 @@ def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
     from tap_audit_events.cli.tail import run_tail
 
     run_tail(lines, common, interval if follow else None)
+
+
+@audit_events.command(
+    epilog="""Example, on the first day of a month:
+
+    audit-events verify --start 2026-10-01T00:00:00Z --end 2026-10-31T23:59:59.999999999Z --against
+    postgresql://reader@db/warehouse --repair missing.singer
+
+The range is read again from the service, and compared by id and occurredAt, at the precision of the
+table. The exit code is 0 if both are equal, and 1 if they are not.
+
+\b
+What was loaded is one of these:
+  .jsonl, .jsonl.gz  JSON Lines, as target-jsonl and export write them
+  .parquet           a Parquet file
+  a folder           all such files in it and in its subfolders
+  .duckdb            a DuckDB file (extra [duckdb])
+  postgresql://…     a PostgreSQL database (extra [postgres]); the password is better in PGPASSWORD
+
+With several organizations, events are compared by organization and id. Events that differ are
+listed, up to 20 of each kind on the terminal; --list writes all of them."""
+)
+@click.option("--against", required=True, metavar="PLACE", help="What was loaded; see below.")
+@click.option(
+    "--table",
+    metavar="NAME",
+    help="The table of a database, such as raw.audit_events.  [default: audit_events]",
+)
+@click.option("--repair", metavar="FILE", help="Write the missing events to a file.")
+@click.option(
+    "--repair-format",
+    default="singer",
+    show_default=True,
+    type=click.Choice(["jsonl", "singer"]),
+    help="Singer messages for a loader, or JSON Lines.",
+)
+@click.option(
+    "--list", "list_file", metavar="FILE", help="Write all ids that differ to a CSV file."
+)
+@click.option(
+    "--format",
+    "format_",
+    default="table",
+    show_default=True,
+    type=click.Choice(["table", "csv", "json"]),
+    help="How to print the counts.",
+)
+@common_options
+def verify(
+    *,
+    against: str,
+    table: str | None,
+    repair: str | None,
+    repair_format: str,
+    list_file: str | None,
+    format_: str,
+    common: Common,
+) -> None:
+    """Compare what was loaded with what the service shows."""
+    from tap_audit_events.cli.verify import Wanted, run_verify
+
+    wanted = Wanted(against, table, repair, repair_format, list_file, format_)
+    run_verify(wanted, common)
+
+
+@audit_events.command(
+    epilog="""Example:
+
+    audit-events report --from warehouse.duckdb --year 2026 --to calendar.html
+
+Each day has a cell: its color says how many events the table audit_events has, and time that no
+record of audit_events_coverage covers is hatched. With several organizations, time is covered if it
+is covered for each of them. Needs the extra [report], and [postgres] for PostgreSQL."""
+)
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="PLACE",
+    help="The .duckdb file or postgresql:// URL with the loaded tables.",
+)
+@click.option("--year", required=True, type=click.IntRange(1, 9998), help="The year, in UTC.")
+@click.option("--to", required=True, metavar="FILE", help="The picture: .svg or .html.")
+@click.option("--schema", metavar="NAME", help="The schema of both tables.")
+def report(source: str, year: int, to: str, schema: str | None) -> None:
+    """Draw a calendar of what was loaded and covered."""
+    from tap_audit_events.cli.report import run_report, utc_now
+
+    run_report(source, year, to, schema, utc_now())

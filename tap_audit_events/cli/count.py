@@ -168,11 +168,14 @@ def _by_events(row: tuple[tuple[str | None, ...], int]) -> Any:
 
 
 def _as_table(columns: list[str], rows: list[dict[str, Any]]) -> str:
+    numbers = {"events"} | {
+        name for row in rows for name, value in row.items() if isinstance(value, int)
+    }
     lines = [[_shown(row[name]) for name in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *lines, strict=True)]
     aligned = [
         "  ".join(
-            text.rjust(width) if name == "events" else text.ljust(width)
+            text.rjust(width) if name in numbers else text.ljust(width)
             for name, text, width in zip(columns, line, widths, strict=True)
         )
         for line in [columns, *lines]

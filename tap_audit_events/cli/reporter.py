@@ -49,6 +49,11 @@ class Reporter:
             text = self._progress.bar_text(delivered=self.events, reached=reached)
             self._bar.draw(self._progress.share(reached) or 0.0, text)
 
+    def rows(self, count: int) -> None:
+        """Show how many rows were read of what was loaded; nobody knows how many there are."""
+        if self._bar is not None and self._progress.is_due(BAR_SECONDS):
+            self._bar.draw(0.0, f"{count:,} loaded rows")
+
     def close(self) -> None:
         """Remove the bar."""
         if self._bar is not None:

@@ -317,11 +317,28 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " starts them more often than one takes.",
         "Wait until it has ended, or end it.",
     ),
+    "AE-DIFFERENT": ErrorEntry(
+        Category.OUTPUT,
+        "The loaded events are not those that the service shows",
+        "audit-events verify has found events that are missing, rows that the service does not show"
+        " or that are there twice, or events with another time.",
+        "Load the file of --repair, and look at the rows that are too many: docs/proof.md says"
+        " where each difference comes from.",
+    ),
+    "AE-LOADED": ErrorEntry(
+        Category.OUTPUT,
+        "The loaded events cannot be read",
+        "The file, folder, database or table does not exist or may not be read, it has other"
+        " columns than loaders create, or another program has the DuckDB file open. The line says"
+        " which.",
+        "Check --against or --from, and --table.",
+    ),
     "AE-EXTRA": ErrorEntry(
         Category.SETTINGS,
         "A library that this needs is not installed",
-        "Arrow and Parquet need pyarrow, DuckDB files need duckdb; the tap itself needs neither, so"
-        " they are extras of the package.",
+        "Arrow and Parquet need pyarrow, DuckDB files need duckdb, PostgreSQL needs psycopg,"
+        " pictures need matplotlib; the tap itself needs none of them, so they are extras of the"
+        " package.",
         "Install the package with the extra that the line names.",
     ),
     "AE-STOPPED": ErrorEntry(

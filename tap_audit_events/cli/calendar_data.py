@@ -1,0 +1,85 @@
+"""The days of a year: how many events each has, and which of its time is not covered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+Span = tuple[datetime, datetime]
+"""From a moment until another one, exclusive; without a zone, in UTC."""
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """What is known about a year.
+
+    Attributes:
+        year: the year.
+        events: how many events each day has, by its date.
+        gaps: the time that is not covered, in order.
+        until: nothing is said of the time from then on.
+        organizations: how many organizations there are.
+    """
+
+    year: int
+    events: Mapping[date, int]
+    gaps: tuple[Span, ...]
+    until: datetime
+    organizations: int
+
+    def gaps_of(self, day: date) -> list[tuple[float, float]]:
+        """The parts of a day that are not covered, each from 0 to 1."""
+        start = datetime.combine(day, datetime.min.time())
+        found = _overlaps(self.gaps, (start, start + DAY))
+        return [((low - start) / DAY, (high - start) / DAY) for low, high in found]
+
+
+def find_gaps(covered: Mapping[str, Iterable[Span]], asked: Span) -> tuple[Span, ...]:
+    """The time in a span that is not covered for each organization.
+
+    Args:
+        covered: what is covered of each organization; without any, all time is missing.
+        asked: the span.
+    """
+    if not covered:
+        return (asked,) if asked[0] < asked[1] else ()
+    gaps = [gap for spans in covered.values() for gap in _gaps_of_one(spans, asked)]
+    return tuple(_merged(gaps))
+
+
+def year_span(year: int, now: datetime) -> Span:
+    """A year until now, at most."""
+    start, end = datetime(year, 1, 1), datetime(year + 1, 1, 1)  # noqa: DTZ001 - in UTC
+    return start, max(start, min(end, in_utc(now)))
+
+
+def in_utc(moment: datetime) -> datetime:
+    """A moment in UTC without its zone."""
+    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+
+
+def _gaps_of_one(spans: Iterable[Span], asked: Span) -> list[Span]:
+    gaps, reached = [], asked[0]
+    for start, end in sorted(_overlaps(spans, asked)):
+        if start > reached:
+            gaps.append((reached, start))
+        reached = max(reached, end)
+    return [*gaps, (reached, asked[1])] if reached < asked[1] else gaps
+
+
+def _overlaps(spans: Iterable[Span], asked: Span) -> list[Span]:
+    cut = ((max(start, asked[0]), min(end, asked[1])) for start, end in spans)
+    return [(start, end) for start, end in cut if start < end]
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        else:
+            merged.append((start, end))
+    return merged

@@ -1,0 +1,1 @@
+"""What was loaded: files and tables, read for comparison and for the report."""

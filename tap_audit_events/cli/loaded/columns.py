@@ -1,0 +1,89 @@
+"""Which columns of a table hold an event's id, time and organization, and how exact its time is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tap_audit_events.cli.loaded.row import NANOSECONDS, unreadable
+from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.events.stream_names import ORGANIZATION_KEY
+
+TIMES: Final = ("occurred_at_text", "occurredat", "occurred_at")
+"""Names of the column of the time, without capital letters: the most exact first."""
+
+_MICROSECOND: Final = 1_000
+_UNITS: Final = {"s": NANOSECONDS, "ms": 1_000_000, "us": _MICROSECOND, "ns": 1}
+_DAY: Final = 86_400 * NANOSECONDS
+_DIGITS: Final = re.compile(r"\(([0-9])\)")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table.
+
+    Attributes:
+        id: name of the column of the id.
+        time: name of the column of the time.
+        time_type: its type, in lower case.
+        organization: name of the column of the organization, None if there is none.
+    """
+
+    id: str
+    time: str
+    time_type: str
+    organization: str | None
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the time is stored as a time, not as text."""
+        return self.time_type.startswith(("timestamp", "datetime", "date"))
+
+    @property
+    def has_zone(self) -> bool:
+        """Whether the time is stored with a time zone."""
+        return "with time zone" in self.time_type or "tz" in self.time_type.split("[")[0]
+
+    @property
+    def unit_nanoseconds(self) -> int:
+        """The smallest difference between two times, 0 if every digit is stored."""
+        if not self.is_time:
+            return 0
+        if self.time_type.startswith("date") and "time" not in self.time_type:
+            return _DAY
+        if digits := _DIGITS.search(self.time_type):
+            return int(NANOSECONDS / 10 ** int(digits[1]))
+        for name, unit in _UNITS.items():
+            if re.search(rf"(_|\[){name}\b", self.time_type):
+                return unit
+        return _MICROSECOND
+
+
+def find_columns(types: Mapping[str, str], place: str) -> Columns:
+    """The columns of a table with these types.
+
+    Args:
+        types: the type of each column, by its name.
+        place: what to call the table in messages.
+
+    Raises:
+        OutputError: it has no column for the id or the time.
+    """
+    by_lower_name = {name.lower(): name for name in types}
+    time = next((by_lower_name[name] for name in TIMES if name in by_lower_name), None)
+    if time is None or "id" not in by_lower_name:
+        names = sanitize(", ".join(types))
+        raise unreadable(place, f"it has no columns id and occurredAt, but {names}")
+    return Columns(
+        id=by_lower_name["id"],
+        time=time,
+        time_type=types[time].lower(),
+        organization=by_lower_name.get(ORGANIZATION_KEY),
+    )
+
+
+def quoted(name: str) -> str:
+    """A name for SQL; a dot separates a schema and a table."""
+    return ".".join(f'"{part}"' for part in name.replace('"', '""').split("."))

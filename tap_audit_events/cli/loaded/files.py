@@ -1,0 +1,148 @@
+"""Events in files: JSON Lines, also compressed, Parquet, and folders of them."""
+
+# ruff: noqa: PLC0415 - a format's libraries are imported if it is used
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Final, cast
+
+import msgspec
+
+from tap_audit_events.cli.loaded.columns import Columns, find_columns
+from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
+from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.events.stream_names import COVERAGE_STREAM
+
+SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".parquet")
+
+
+class _Scope(msgspec.Struct, gc=False, rename="camel"):
+    organization_id: str | None = None
+
+
+class _Line(msgspec.Struct, gc=False):
+    id: str
+    occurredAt: str  # noqa: N815 - the name of the field
+    organization_id: str | None = None
+    scope: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_scope = msgspec.json.Decoder(_Scope).decode
+
+
+class LoadedFiles:
+    """A file, or all files of a folder and its subfolders.
+
+    Args:
+        path: the file or folder. In a folder, hidden files and those of the stream of coverage
+            records are left out.
+
+    Raises:
+        OutputError: there is no such file, or the folder has none.
+    """
+
+    has_organizations = True
+
+    def __init__(self, path: Path) -> None:
+        self.name = sanitize(str(path))
+        self._files = [path] if path.is_file() else sorted(_files_in(path))
+        if not path.exists():
+            raise unreadable(self.name, "it does not exist")
+        if not self._files:
+            raise unreadable(self.name, f"it has no files that end with {', '.join(SUFFIXES)}")
+        if any(map(_is_table, self._files)):
+            import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
+
+    @property
+    def unit_nanoseconds(self) -> int:
+        """That of the least exact file."""
+        return max(
+            _columns(file).unit_nanoseconds if _is_table(file) else 0 for file in self._files
+        )
+
+    def rows(self, within: Range) -> Iterator[Sequence[Row]]:
+        del within
+        for file in self._files:
+            try:
+                yield from _table_rows(file) if _is_table(file) else _line_rows(file)
+            except (OSError, EOFError) as error:
+                reason = getattr(error, "strerror", None) or str(error)
+                raise unreadable(sanitize(str(file)), sanitize(reason)) from None
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        if (
+            path.name.endswith(SUFFIXES)
+            and not any(part.startswith(".") for part in parts)
+            and not path.name.startswith(COVERAGE_STREAM)
+        ):
+            yield path
+
+
+def _is_table(file: Path) -> bool:
+    return file.name.endswith(".parquet")
+
+
+# JSON Lines
+
+
+def _line_rows(file: Path) -> Iterator[Sequence[Row]]:
+    is_compressed = file.name.endswith(".gz")
+    with cast("IO[bytes]", gzip.open(file) if is_compressed else file.open("rb")) as lines:
+        numbered = enumerate(lines, start=1)
+        while batch := list(islice(numbered, BATCH_ROWS)):
+            yield [_row(file, number, line) for number, line in batch if line.strip()]
+
+
+def _row(file: Path, number: int, line: bytes) -> Row:
+    try:
+        event = _decode_line(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        name = sanitize(str(file))
+        raise unreadable(name, f"line {number} is not an event: {sanitize(str(error))}") from None
+    return Row(event.organization_id or _organization_of(event.scope), event.id, event.occurredAt)
+
+
+def _organization_of(scope: msgspec.Raw) -> str | None:
+    try:
+        return _decode_scope(scope).organization_id
+    except msgspec.DecodeError:
+        return None
+
+
+# Parquet
+
+
+def _columns(file: Path) -> Columns:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(file)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(sanitize(str(file)), sanitize(str(error))) from None
+    types = {field.name: str(field.type) for field in schema}
+    return find_columns(types, sanitize(str(file)))
+
+
+def _table_rows(file: Path) -> Iterator[Sequence[Row]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = _columns(file)
+    names = [columns.id, columns.time, *filter(None, [columns.organization])]
+    with pq.ParquetFile(file) as source:
+        for batch in source.iter_batches(BATCH_ROWS, columns=names):
+            ids = batch.column(columns.id).cast(pa.string()).to_pylist()
+            times = batch.column(columns.time).cast(pa.string()).to_pylist()
+            organizations: Sequence[str | None] = [None] * len(ids)
+            if columns.organization is not None:
+                organizations = batch.column(columns.organization).to_pylist()
+            yield list(map(Row, organizations, ids, times))

@@ -1,0 +1,135 @@
+"""What is read of an event that was loaded: its organization, its id and its time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, NamedTuple, Protocol
+
+from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.events.instants import (
+    LATEST,
+    Instant,
+    later,
+    next_whole_second,
+    parse_instant,
+    utc_instants,
+    whole_second,
+)
+
+BATCH_ROWS: Final = 10_000
+NANOSECONDS: Final = 1_000_000_000
+
+_HOURS_ONLY: Final = re.compile(r"[+-][0-9]{2}$")
+_HAS_OFFSET: Final = re.compile(r"[Zz]$|[+-][0-9]{2}:[0-9]{2}$")
+
+
+class Row(NamedTuple):
+    """An event that was loaded.
+
+    Attributes:
+        organization_id: its organization, None if the table does not say.
+        id: its id.
+        time: its time as text, as it was stored.
+    """
+
+    organization_id: str | None
+    id: str
+    time: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The range that is compared.
+
+    Attributes:
+        start: first instant.
+        end: last instant.
+    """
+
+    start: Instant
+    end: Instant
+
+    def holds(self, instant: Instant) -> bool:
+        """Whether an event of that time belongs to it."""
+        return self.start <= instant <= self.end
+
+    def widened(self, unit_nanoseconds: int) -> Range:
+        """The range and the times around it that a table might round into it."""
+        if not unit_nanoseconds:
+            return self
+        seconds = -(-unit_nanoseconds // NANOSECONDS)
+        return Range(
+            later(whole_second(self.start), seconds=-seconds),
+            min(later(next_whole_second(self.end), seconds=seconds), LATEST),
+        )
+
+
+class Loaded(Protocol):
+    """A place into which events were loaded.
+
+    Attributes:
+        name: what it is called in messages; contains no password.
+        has_organizations: whether it says to which organization an event belongs.
+        unit_nanoseconds: the smallest difference between two times that it can store, 0 if it
+            stores every digit.
+    """
+
+    name: str
+
+    @property
+    def has_organizations(self) -> bool: ...
+    @property
+    def unit_nanoseconds(self) -> int: ...
+
+    def rows(self, within: Range) -> Iterator[Sequence[Row]]:
+        """All rows of a range, perhaps with others, a few thousand at a time.
+
+        Raises:
+            OutputError: they cannot be read (code ``AE-LOADED``).
+        """
+
+
+OpenLoaded = AbstractContextManager[Loaded]
+
+
+def instants_of(texts: Sequence[str | None]) -> list[Instant | None]:
+    """The instants of times as loaders write them; None for what is not a time.
+
+    A time without an offset is in UTC. The date and the time may be separated by a space.
+    """
+    present = [text for text in texts if text is not None]
+    if len(present) == len(texts) and (quick := utc_instants(present)) is not None:
+        return list(quick)
+    return [_instant(text) for text in texts]
+
+
+def nanoseconds(instant: Instant) -> int:
+    """The whole nanoseconds since the year 1 began."""
+    whole = datetime.fromisoformat(instant[:19])
+    seconds = whole.toordinal() * 86_400 + whole.hour * 3600 + whole.minute * 60 + whole.second
+    return seconds * NANOSECONDS + int(instant[20:29].ljust(9, "0"))
+
+
+def unreadable(name: str, reason: Any) -> OutputError:
+    """The error for loaded events that cannot be read."""
+    return OutputError(f"{name}: {reason}", "AE-LOADED")
+
+
+def _instant(text: str | None) -> Instant | None:
+    if text is None:
+        return None
+    form = text.strip().replace(" ", "T", 1)
+    if len(form) == len("2026-01-31"):
+        form += "T00:00:00"
+    if _HOURS_ONLY.search(form, len("2026-01-31")):
+        form += ":00"
+    if not _HAS_OFFSET.search(form, len("2026-01-31")):
+        form += "Z"
+    try:
+        return parse_instant(form)
+    except ValueError:
+        return None

@@ -1,0 +1,143 @@
+"""Writes missing events into a file that a loader, or anything else, can load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Final, TypeAlias
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.outputs.durable import (
+    keep_mode,
+    output_errors,
+    rename_all,
+    sync,
+    temporary,
+)
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.events.exact_json import encode
+from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.events.schema import schema_of
+from tap_audit_events.events.stream_names import (
+    ORGANIZATION_KEY,
+    PRIMARY_KEY,
+    REPLICATION_KEY,
+    STREAM,
+)
+
+Lines: TypeAlias = Callable[[EventPage, Sequence[int]], Sequence[bytes]]
+"""The lines for some events of a page."""
+
+
+class WholeFile:
+    """A file that takes its place when it is complete.
+
+    Args:
+        path: its place.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.resolve()
+        self._new_path = temporary(self._path)
+        with output_errors(self._path):
+            self._file: IO[bytes] = self._new_path.open("wb")
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        with output_errors(self._path):
+            self._file.write(b"".join(line + b"\n" for line in lines))
+
+    def commit(self) -> None:
+        """Put the file in its place."""
+        with output_errors(self._path):
+            keep_mode(self._path, self._new_path)
+            sync(self._file)
+            self._file.close()
+            rename_all([(self._new_path, self._path)])
+
+    def close(self) -> None:
+        """Remove the file, if it is not in its place."""
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            self._new_path.unlink(missing_ok=True)
+
+
+class SingerLines:
+    """SCHEMA and RECORD messages as the tap writes them; no STATE, so bookmarks stay.
+
+    Args:
+        settings: say the shape of the records.
+        now: the time, for ``time_extracted``.
+    """
+
+    def __init__(
+        self, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._shapes: Mapping[str, RecordShape] = {
+            each.organization_id: each.record_shape for each in settings.each()
+        }
+        self._is_fleet = settings.is_fleet
+        self._shape = next(iter(self._shapes.values()))
+        self._now = now
+
+    @property
+    def head(self) -> bytes:
+        """The SCHEMA message."""
+        key = [ORGANIZATION_KEY, PRIMARY_KEY] if self._is_fleet else [PRIMARY_KEY]
+        return encode(
+            {
+                "type": "SCHEMA",
+                "stream": STREAM,
+                "schema": schema_of(self._shape),
+                "key_properties": key,
+                "bookmark_properties": [REPLICATION_KEY],
+            }
+        )
+
+    def __call__(self, page: EventPage, positions: Sequence[int]) -> Sequence[bytes]:
+        shape = self._shapes[page.organization_id]
+        begin = b'{"type":"RECORD","stream":%b,"record":' % encode(STREAM)
+        end = b',"time_extracted":%b}' % encode(self._now())
+        return [begin + bytes(shape.apply(page.raw[each])) + end for each in positions]
+
+
+def own_bytes(page: EventPage, positions: Sequence[int]) -> Sequence[bytes]:
+    """The events as the service sent them."""
+    return [page.raw[each] for each in positions]
+
+
+class Repair:
+    """The file of missing events.
+
+    Args:
+        path: where it is written.
+        format_: key of `FORMATS`.
+        settings: of the events.
+    """
+
+    def __init__(self, path: Path, format_: str, settings: Settings) -> None:
+        self._file = WholeFile(path)
+        self._lines: Lines = own_bytes
+        if format_ == "singer":
+            singer = SingerLines(settings)
+            self._lines = singer
+            self._file.write([singer.head])
+
+    def write(self, page: EventPage, positions: Sequence[int]) -> None:
+        """Write the events at some positions of a page."""
+        if positions:
+            self._file.write(self._lines(page, positions))
+
+    def commit(self) -> None:
+        """Put the file in its place."""
+        self._file.commit()
+
+    def close(self) -> None:
+        """Remove the file, if it is not in its place."""
+        self._file.close()
+
+
+FORMATS: Final = ("jsonl", "singer")
+"""JSON Lines or Singer messages."""

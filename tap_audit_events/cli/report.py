@@ -1,0 +1,124 @@
+"""The subcommand `report`: a calendar of a year, from the loaded tables."""
+
+# ruff: noqa: S608 - names are quoted, the year is a number
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, in_utc, year_span
+from tap_audit_events.cli.loaded.columns import find_columns, quoted
+from tap_audit_events.cli.loaded.row import instants_of
+from tap_audit_events.cli.loaded.sources import open_database
+from tap_audit_events.cli.outputs.durable import unusable
+from tap_audit_events.cli.repair import WholeFile
+from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
+
+if TYPE_CHECKING:
+    from tap_audit_events.cli.loaded.duckdb_file import DuckDBFile
+    from tap_audit_events.cli.loaded.postgres import PostgresDatabase
+
+    Database = DuckDBFile | PostgresDatabase
+
+
+def run_report(source: str, year: int, to: str, schema: str | None, now: datetime) -> None:
+    """Draw the calendar of a year.
+
+    Args:
+        source: the database.
+        year: the year.
+        to: the picture, whose suffix says the format.
+        schema: the schema of the tables, None for the usual one.
+        now: the time, after which nothing is missing yet.
+
+    Raises:
+        OutputError: the tables cannot be read, or the picture cannot be written.
+        SettingsError: a library is not installed, or the format is not known.
+    """
+    from tap_audit_events.cli.calendar_picture import html_page, svg_picture  # noqa: PLC0415 - an extra
+
+    draw = {".svg": svg_picture, ".html": html_page}.get(Path(to).suffix)
+    if draw is None:
+        raise unusable(f"--to {sanitize(to)} has no known format: let it end with .svg or .html")
+    with open_database(source, "--from") as database:
+        calendar = read_calendar(database, year, schema, now)
+    file = WholeFile(Path(to))
+    try:
+        file.write([draw(calendar).encode()])
+        file.commit()
+    finally:
+        file.close()
+    click.echo(f"Written to {to}: {summary(calendar)}", err=True)
+
+
+def summary(calendar: Calendar) -> str:
+    """The calendar in one sentence."""
+    gaps = len(calendar.gaps)
+    missing = f"{gaps} gaps" if gaps != 1 else "1 gap"
+    return f"{sum(calendar.events.values()):,} events in {calendar.year}, {missing}"
+
+
+def read_calendar(database: Database, year: int, schema: str | None, now: datetime) -> Calendar:
+    """The calendar of a year, from the tables of both streams.
+
+    Raises:
+        OutputError: they cannot be read.
+    """
+    prefix = f"{schema}." if schema else ""
+    asked = year_span(year, now)
+    covered: dict[str, list[Span]] = {}
+    for organization, *span in _coverage(database, f"{prefix}{COVERAGE_STREAM}"):
+        covered.setdefault(organization, []).append((span[0], span[1]))
+    return Calendar(
+        year=year,
+        events=_events(database, f"{prefix}{STREAM}", year),
+        gaps=find_gaps(covered, asked),
+        until=asked[1],
+        organizations=len(covered),
+    )
+
+
+def _events(database: Database, table: str, year: int) -> dict[date, int]:
+    columns = find_columns(database.types(table), f"{database.name}, table {sanitize(table)}")
+    day = f"substr({database.time_as_text(columns.time, columns)}, 1, 10)"
+    sql = f"SELECT {day} AS day, count(*) FROM {quoted(table)} GROUP BY 1"
+    days = (row for batch in database.query(sql) for row in batch)
+    found = ((_date(text), count) for text, count in days)
+    return {each: count for each, count in found if each is not None and each.year == year}
+
+
+def _coverage(database: Database, table: str) -> Iterator[tuple[Any, ...]]:
+    types = database.types(table)
+    times = []
+    for name in ("covered_from", "covered_until"):
+        columns = find_columns({"id": "", "occurred_at": types.get(name, "")}, table)
+        times.append(database.time_as_text(name, columns))
+    sql = f"SELECT organization_id, {', '.join(times)} FROM {quoted(table)}"
+    for batch in database.query(sql):
+        for organization, *texts in batch:
+            start, end = instants_of(texts)
+            if start is not None and end is not None:
+                yield str(organization), _moment(start), _moment(end)
+
+
+def _moment(instant: Instant) -> datetime:
+    return in_utc(datetime.fromisoformat(instant[:26]))
+
+
+def _date(text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text or "")
+    except ValueError:
+        return None
+
+
+def utc_now() -> datetime:
+    """The time."""
+    return datetime.now(UTC)

@@ -1,0 +1,215 @@
+"""The subcommand `verify`: reads a range again, and compares it with what was loaded."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import msgspec
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.comparison import Comparison, Counts, Key
+from tap_audit_events.cli.count import FORMATS
+from tap_audit_events.cli.difference_lists import DifferenceLists
+from tap_audit_events.cli.loaded.row import Loaded, Range, Row, unreadable
+from tap_audit_events.cli.loaded.sources import open_loaded
+from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.outputs.durable import output_errors
+from tap_audit_events.cli.repair import Repair
+from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import OutputError, SettingsError
+from tap_audit_events.events.instants import EARLIEST, Instant, instant_of, whole_second
+
+COLUMNS: Final = ("day", "service", "loaded", "missing", "too_many", "other_time")
+
+
+class _Identified(msgspec.Struct, gc=False):
+    id: str
+
+
+_decode_id = msgspec.json.Decoder(_Identified).decode
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What `verify` is asked for.
+
+    Attributes:
+        against: the place that was loaded.
+        table: its table, None for the usual one.
+        repair: the file for missing events, None for none.
+        repair_format: its format.
+        list_file: the file for all events that differ, None for none.
+        format: how to print the counts.
+    """
+
+    against: str
+    table: str | None
+    repair: str | None
+    repair_format: str
+    list_file: str | None
+    format: str
+
+
+def run_verify(wanted: Wanted, common: Common) -> None:
+    """Compare, and print the counts of each day and the events that differ.
+
+    Raises:
+        OutputError: the loaded events are not those of the service (``AE-DIFFERENT``), or cannot
+            be read.
+        AuditEventsError: not all events could be read; nothing is printed then.
+    """
+    settings = common.settings()
+    now = whole_second(instant_of(datetime.now(UTC)))
+    end = min(settings.end_date or now, now)
+    within = Range(settings.start_date or EARLIEST, end)
+    if within.start > within.end:
+        raise SettingsError(["--start is in the future: there is nothing to compare yet"])
+    with ExitStack() as stack:
+        loaded = stack.enter_context(open_loaded(wanted.against, wanted.table))
+        if settings.is_fleet and not loaded.has_organizations:
+            raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
+                             " several organizations")  # fmt: skip
+        if settings.action_types:
+            common.logger.warning(
+                "action_types is set: loaded events of other types count as too many"
+            )
+        with output_errors(Path(tempfile.gettempdir())):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="audit-events-")))
+        comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
+        stack.callback(comparison.close)
+        lists = stack.enter_context(closing(DifferenceLists(_path(wanted.list_file))))
+        repair = None
+        if wanted.repair is not None:
+            repair = Repair(Path(wanted.repair), wanted.repair_format, settings)
+            stack.callback(repair.close)
+        verification = Verification(settings, common, comparison, lists, repair)
+        verification.read_loaded(loaded, within)
+        verification.read_service(within.widened(loaded.unit_nanoseconds))
+        lists.commit()
+        if repair is not None:
+            repair.commit()
+    _print(wanted.format, comparison.days, lists)
+    _judge(lists)
+
+
+class Verification:
+    """One comparison.
+
+    Args:
+        settings: what to read from the service.
+        common: how.
+        comparison: compares.
+        lists: the events that differ.
+        repair: the file of missing events, None for none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        common: Common,
+        comparison: Comparison,
+        lists: DifferenceLists,
+        repair: Repair | None,
+    ) -> None:
+        self._settings = settings
+        self._common = common
+        self._comparison = comparison
+        self._lists = lists
+        self._repair = repair
+        self._known = {each.organization_id.lower() for each in settings.each()}
+
+    def read_loaded(self, loaded: Loaded, within: Range) -> None:
+        """Read what was loaded, without the events of organizations that are not in the settings.
+
+        Raises:
+            OutputError: it cannot be read.
+            StoppedError: a signal asked the run to stop.
+        """
+        reporter = Reporter(within.end, quiet=self._common.quiet)
+        disk = Path(tempfile.gettempdir())
+        with closing(reporter):
+            for batch in loaded.rows(within):
+                self._common.stop.check()
+                with output_errors(disk):
+                    self._comparison.add_rows(list(self._of_settings(batch)))
+                reporter.rows(self._comparison.rows)
+            with output_errors(disk):
+                self._comparison.all_rows_added()
+
+    def read_service(self, wide: Range) -> None:
+        """Read the range from the service, and compare.
+
+        Raises:
+            AuditEventsError: not all events could be read.
+        """
+        start = None if wide.start == EARLIEST else wide.start
+        settings = replace(self._settings, start_date=start, end_date=wide.end)
+        reporter = Reporter(wide.end, quiet=self._common.quiet)
+        with (
+            closing(reporter),
+            closing(self._common.events_of(settings).pages()) as pages,
+        ):
+            for page in pages:
+                self._compare(page)
+                reporter.page(page)
+        self._lists.add(self._comparison.too_many())
+        reporter.done("Compared")
+
+    def _compare(self, page: EventPage) -> None:
+        found = self._comparison.compare(self._keys(page))
+        self._lists.add(difference for _, difference in found)
+        if self._repair is not None:
+            missing = [position for position, each in found if each.kind == "missing"]
+            self._repair.write(page, missing)
+
+    def _keys(self, page: EventPage) -> Iterator[Key]:
+        organization = page.organization_id.lower() if self._settings.is_fleet else ""
+        for text, instant in zip(page.raw, page.instants, strict=True):
+            yield Key(organization, _decode_id(text).id, Instant(instant))
+
+    def _of_settings(self, batch: Any) -> Iterator[Row]:
+        for row in batch:
+            organization = (row.organization_id or "").lower()
+            if not organization or organization in self._known:
+                key = organization if self._settings.is_fleet else ""
+                yield Row(key, row.id or "", row.time)
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
+
+
+def _print(format_: str, days: dict[str, Counts], lists: DifferenceLists) -> None:
+    rows = [_row(day, days[day]) for day in sorted(days)]
+    if format_ == "table":
+        total = Counts(*(sum(row[name] for row in rows) for name in COLUMNS[1:]))
+        rows.append(_row("total", total))
+    text = FORMATS[format_](list(COLUMNS), rows)
+    click.echo(text.encode(), nl=False)  # in UTF-8, whatever the terminal says
+    if format_ == "table":
+        click.echo(lists.text().encode(), nl=False)
+
+
+def _row(day: str, counts: Counts) -> dict[str, Any]:
+    return {
+        "day": day,
+        "service": counts.service,
+        "loaded": counts.loaded,
+        "missing": counts.missing,
+        "too_many": counts.too_many,
+        "other_time": counts.other_time,
+    }
+
+
+def _judge(lists: DifferenceLists) -> None:
+    if lists.totals:
+        found = ", ".join(f"{count:,} {kind}" for kind, count in lists.totals.items())
+        raise OutputError(found, "AE-DIFFERENT")

@@ -1,0 +1,374 @@
+"""`audit-events verify`: what was loaded is compared with what the service shows."""
+
+import csv
+import gzip
+import json
+import random
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tap_audit_events.cli.comparison import Comparison, Key
+from tap_audit_events.cli.loaded.columns import find_columns
+from tap_audit_events.cli.loaded.row import Range, Row, instants_of
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+from tests.cli.command import Command, Done
+from tests.cli.exported import FORMATS, HOSTILE, history
+from tests.project.pages import sections
+from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
+
+EVENTS = history(200)
+LAST_DAY = EVENTS[-1]["occurredAt"][:10]
+
+
+def lines(events: Iterable[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
+
+
+def counts(done: Done) -> dict[str, dict[str, int]]:
+    """The counts of each day."""
+    return {row.pop("day"): row for row in json.loads(done.stdout)}
+
+
+def verify(command: Command, against: str, *arguments: str, exit_code: int = 0) -> Done:
+    done = command("verify", "--against", against, "--format", "json", *arguments)
+    assert done.exit_code == exit_code, done.log
+    return done
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_export_is_equal_to_the_service(to: str, service: Service, command: Command) -> None:
+    """In each format, and with times of nine digits."""
+    service.add([*EVENTS, *HOSTILE])
+    command("export", "--to", to).raise_for_exit_code()
+
+    done = verify(command, to)
+
+    found = counts(done)
+    assert sum(day["service"] for day in found.values()) == len(EVENTS) + len(HOSTILE)
+    assert all(day["service"] == day["loaded"] for day in found.values())
+    assert done.log.startswith("Compared: 206 events in ")
+    assert command.left_over == []
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "folder/x/a.jsonl"])
+def test_each_difference_is_found(name: str, service: Service, command: Command) -> None:
+    """An event that is missing, one that is too many, a copy, and one with another time."""
+    service.add(EVENTS)
+    missing, copy, moved = EVENTS[3], EVENTS[50], EVENTS[100]
+    loaded = [event for event in EVENTS if event not in (missing, moved)]
+    loaded += [copy, moved | {"occurredAt": f"{moved['occurredAt'][:-1]}.5Z"}, an_event(id="x")]
+    random.Random(1).shuffle(loaded)
+    path = command.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(lines(loaded)) if name.endswith(".gz") else lines(loaded))
+
+    done = verify(command, name.partition("/")[0], "--list", "all.csv", exit_code=1)
+
+    error = "AE-DIFFERENT: The loaded events are not those that the service shows: "
+    assert done.error.startswith(f"{error}1 missing, 1 other time, 2 too many. ")
+    totals = {name: sum(day[name] for day in counts(done).values()) for name in
+              ("service", "loaded", "missing", "too_many", "other_time")}  # fmt: skip
+    assert totals == {
+        "service": 200, "loaded": 201, "missing": 1, "too_many": 2, "other_time": 1,
+    }  # fmt: skip
+    assert counts(done)[missing["occurredAt"][:10]]["missing"] == 1
+    listed = list(csv.DictReader((command.folder / "all.csv").read_text().splitlines()))
+    assert {(row["kind"], row["id"]) for row in listed} == {
+        ("missing", missing["id"]),
+        ("other time", moved["id"]),
+        ("too many", copy["id"]),
+        ("too many", "x"),
+    }
+    (of_moved,) = (row for row in listed if row["id"] == moved["id"])
+    assert of_moved["occurred_at"] == moved["occurredAt"]
+    assert of_moved["loaded_at"] == f"{moved['occurredAt'][:-1]}.5Z"
+
+
+def test_lists_are_bounded_on_the_terminal(service: Service, command: Command) -> None:
+    """And nothing in an id controls it."""
+    service.add([an_event(id="\x1b[2J"), *EVENTS])
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS[30:]))
+
+    done = command("verify", "--against", "a.jsonl")
+
+    assert done.exit_code == 1
+    assert "Missing: 31" in done.lines
+    assert "  … and 11 more; --list FILE lists all of them" in done.lines
+    assert len([line for line in done.lines if "2024-05-06T" in line]) == 20
+    assert b"\x1b" not in done.stdout
+    (total,) = (line for line in done.lines if line.startswith("total "))
+    assert total.split() == ["total", "201", "170", "31", "0", "0"]
+
+
+def test_only_the_range_is_compared(service: Service, command: Command) -> None:
+    service.add(EVENTS)
+    days = [EVENTS[n]["occurredAt"][:10] for n in (40, 80)]
+    within = [event for event in EVENTS if days[0] <= event["occurredAt"][:10] <= days[1]]
+    later = EVENTS[-5:]
+    (command.folder / "a.jsonl").write_bytes(lines([*within, *later]))
+    bounds = ("--start", f"{days[0]}T00:00:00Z", "--end", f"{days[1]}T23:59:59.999999999Z")
+
+    found = counts(verify(command, "a.jsonl", *bounds))
+
+    assert sorted(found) == sorted({event["occurredAt"][:10] for event in within})
+    assert sum(day["loaded"] for day in found.values()) == len(within)
+
+
+AT_BOUNDS = [
+    an_event(id="before", at="2024-05-05T23:59:59.9999999Z"),
+    an_event(id="first", at="2024-05-06T00:00:00Z"),
+    an_event(id="last", at="2024-05-06T23:59:59.9999999Z"),
+    an_event(id="after", at="2024-05-07T00:00:00Z"),
+]
+OF_THE_DAY = ("--start", "2024-05-06T00:00:00Z", "--end", "2024-05-06T23:59:59.999999999Z")
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+def test_times_are_compared_at_the_precision_of_the_table(
+    rounded: bool, service: Service, command: Command
+) -> None:
+    """Whether it rounds or cuts digits, an event next to a bound is neither lost nor too many."""
+    service.add(AT_BOUNDS)
+    (before, last) = ("2024-05-06 00:00:00", "2024-05-07 00:00:00") if rounded else (
+        "2024-05-05 23:59:59.999999", "2024-05-06 23:59:59.999999")  # fmt: skip
+    times = [before, "2024-05-06 00:00:00", last, "2024-05-07 00:00:00"]
+    rows = [(event["id"], time) for event, time in zip(AT_BOUNDS, times, strict=True)]
+    path = command.folder / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurredat TIMESTAMP)")
+        connection.executemany("INSERT INTO audit_events VALUES (?, ?)", rows)
+
+    assert counts(verify(command, "a.duckdb", *OF_THE_DAY))["2024-05-06"]["loaded"] == 2
+
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "UPDATE audit_events SET occurredat = occurredat + INTERVAL 2 microseconds"
+            " WHERE id = 'first'"
+        )
+    done = verify(command, "a.duckdb", *OF_THE_DAY, exit_code=1)
+    assert counts(done)["2024-05-06"]["other_time"] == 1
+
+
+@pytest.mark.parametrize(
+    "kind", ["TIMESTAMPTZ", "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_MS", "TIMESTAMP_S", "VARCHAR"]
+)
+def test_each_type_of_time_is_understood(kind: str, service: Service, command: Command) -> None:
+    """Each is compared as exactly as it can be."""
+    service.add([an_event(at="2024-05-06T07:08:09.123456789Z")])
+    shown = {"TIMESTAMP_S": "2024-05-06 07:08:09", "VARCHAR": "2024-05-06 07:08:09.123456789+00"}
+    with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
+        connection.execute(
+            f"CREATE SCHEMA raw; CREATE TABLE raw.t (id VARCHAR, occurred_at {kind})"
+        )
+        text = shown.get(kind, "2024-05-06 07:08:09.123456789")
+        text += "+00" if kind == "TIMESTAMPTZ" else ""
+        if kind == "TIMESTAMPTZ":
+            text = text.replace("789+", "+")
+        connection.execute("SET timezone = 'UTC'")
+        connection.execute("INSERT INTO raw.t VALUES ('event-1', ?)", [text])
+
+    assert counts(verify(command, "a.duckdb", "--table", "raw.t"))["2024-05-06"]["loaded"] == 1
+
+
+def test_a_parquet_file_of_others_is_understood(service: Service, command: Command) -> None:
+    service.add([an_event(at="2024-05-06T07:08:09.1239Z")])
+    time = pa.scalar(1714979289123, pa.timestamp("ms"))
+    table = pa.table({"id": ["event-1"], "occurredAt": pa.array([time.as_py()], time.type)})
+    pq.write_table(table, command.folder / "a.parquet")
+
+    verify(command, "a.parquet")
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "singer"])
+def test_the_repair_has_the_missing_events(
+    format_: str, service: Service, command: Command
+) -> None:
+    """And nothing else; no STATE, which would move a bookmark."""
+    service.add(EVENTS)
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50] + EVENTS[60:]))
+
+    verify(command, "a.jsonl", "--repair", "r", "--repair-format", format_, exit_code=1)
+
+    text = (command.folder / "r").read_bytes()
+    found = [json.loads(line) for line in text.splitlines()]
+    if format_ == "singer":
+        schema, *records = found
+        assert (schema["type"], schema["key_properties"]) == ("SCHEMA", ["id"])
+        assert {each["type"] for each in records} == {"RECORD"}
+        found = [each["record"] for each in records]
+        text = b"".join(json.dumps(each).encode() + b"\n" for each in found)
+    assert found == EVENTS[50:60]
+    with (command.folder / "a.jsonl").open("ab") as file:
+        file.write(text)
+    verify(command, "a.jsonl")
+
+
+def test_the_repair_has_the_schema_and_the_records_of_the_tap(
+    service: Service, command: Command, settings: dict[str, Any]
+) -> None:
+    """With every setting that changes their shape."""
+    from tests.running import run  # noqa: PLC0415 - next to its only use
+
+    service.add(EVENTS[:3])
+    shaped = {"raw_event": True, "details_format": "string"}
+    (command.folder / "c.json").write_text(json.dumps(shaped))
+    (command.folder / "a.jsonl").touch()
+    arguments = ("--config", "c.json", "--repair", "r")
+    verify(command, "a.jsonl", *arguments, exit_code=1)
+
+    def without_time(message: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in message.items() if name != "time_extracted"}
+
+    repair = [json.loads(line) for line in (command.folder / "r").read_bytes().splitlines()]
+    tap = run(settings | shaped).raise_for_exit_code().messages
+    expected = [each for each in tap if each["type"] in {"SCHEMA", "RECORD"}]
+    assert list(map(without_time, repair)) == list(map(without_time, expected))
+
+
+def test_several_organizations_are_compared_by_organization_and_id() -> None:
+    """The same id in two organizations is two events."""
+    comparison = Comparison(Path(":memory:"), Range(Instant("2024"), Instant("2025")), 0)
+    time = Instant("2024-05-06T00:00:00")
+    comparison.add_rows([Row("a", "1", f"{time}Z"), Row("b", "2", f"{time}Z")])
+    comparison.all_rows_added()
+
+    found = comparison.compare([Key("a", "1", time), Key("b", "1", time)])
+
+    assert [(position, each.organization_id) for position, each in found] == [(1, "b")]
+    assert [(each.organization_id, each.id) for each in comparison.too_many()] == [("b", "2")]
+
+
+def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None:
+    """Each with its own events of the same ids; rows of other organizations are left out."""
+    fleet = Fleet([a_service(number, 10) for number in range(3)])
+    with fleet.served():
+        settings = {
+            "base_url": fleet.base_url,
+            "access_token": SHARED,
+            "organizations": json.dumps([{"organization_id": an_id(n)} for n in (0, 1)]),
+        }
+        command = Command(tmp_path, settings)
+        command("export", "--to", "a.duckdb").raise_for_exit_code()
+        verify(command, "a.duckdb")
+        with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+            connection.execute(
+                f"DELETE FROM audit_events WHERE id = 'e0003' AND organization_id = '{an_id(1)}'"  # noqa: S608
+            )
+            connection.execute(
+                f"INSERT INTO audit_events BY NAME SELECT '{an_id(2)}' AS organization_id,"
+                " 'x' AS id, now() AS occurred_at, '2024-05-06T08:00:00Z' AS occurred_at_text"
+            )
+            connection.execute(
+                "CREATE TABLE alone AS SELECT id, occurred_at_text FROM audit_events"
+            )
+
+        verify(command, "a.duckdb", "--repair", "r", "--list", "l", exit_code=1)
+        alone = command("verify", "--against", "a.duckdb", "--table", "alone")
+
+    listed = list(csv.DictReader((tmp_path / "l").read_text().splitlines()))
+    assert [(each["kind"], each["organization_id"], each["id"]) for each in listed] == [
+        ("missing", an_id(1), "e0003")
+    ]
+    schema, record = map(json.loads, (tmp_path / "r").read_text().splitlines())
+    assert schema["key_properties"] == ["organization_id", "id"]
+    assert (record["record"]["organization_id"], record["record"]["id"]) == (an_id(1), "e0003")
+    assert "it has no column organization_id" in alone.error
+
+
+def test_every_option_of_the_page_exists(command: Command) -> None:
+    """Of the commands in `docs/proof.md`."""
+    commands = [
+        each.split()[1:]
+        for section in sections("proof.md").values()
+        for each in section.commands
+        if each.startswith("audit-events ")
+    ]
+
+    assert {name for name, *_ in commands} == {"verify", "report"}
+    for name, *arguments in commands:
+        shown = command(name, "--help").raise_for_exit_code().stdout.decode()
+        assert all(each in shown for each in arguments if each.startswith("--"))
+
+
+def test_after_an_error_nothing_is_judged(service: Service, command: Command) -> None:
+    """A part of the range would look like missing events."""
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=403@1")])
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS))
+
+    done = command("verify", "--against", "a.jsonl", "--repair", "r", "--list", "l")
+
+    assert (done.exit_code, done.stdout) == (1, b"")
+    assert done.error.startswith("AE-403: ")
+    assert [path.name for path in command.folder.iterdir()] == ["a.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("against", "says"),
+    [
+        ("absent.jsonl", "it does not exist"),
+        ("absent.duckdb", "it does not exist"),
+        ("empty/", "it has no files that end with"),
+        ("no-events.jsonl", "line 2 is not an event"),
+        ("no-gzip.jsonl.gz", "Not a gzipped file"),
+        ("no-parquet.parquet", "Parquet magic bytes"),
+        ("no-duckdb.duckdb", "not a valid DuckDB database file"),
+        ("no-table.duckdb", "Table with name audit_events does not exist"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Command) -> None:
+    folder = command.folder
+    (folder / "empty").mkdir()
+    (folder / "no-events.jsonl").write_bytes(b'{"id":"1","occurredAt":"x"}\n{"id":1}\n')
+    for name in ("no-gzip.jsonl.gz", "no-parquet.parquet", "no-duckdb.duckdb"):
+        (folder / name).write_bytes(b"something else" * 1000)
+    duckdb.connect(str(folder / "no-table.duckdb")).close()
+
+    done = command("verify", "--against", against)
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: ")
+    assert says in done.error
+
+
+def test_wrong_options_are_one_line(command: Command) -> None:
+    file = command("verify", "--against", "a.jsonl", "--table", "x")
+    future = command("verify", "--against", "a.jsonl", "--start", "9000-01-01T00:00:00Z")
+
+    assert file.error == "AE-SETTINGS: --table names a table of a database: leave it out for a file"
+    assert future.error.startswith("AE-SETTINGS: --start is in the future")
+
+
+def test_times_are_understood_as_loaders_write_them() -> None:
+    found = instants_of(
+        ["2024-05-06 07:08:09", "2024-05-06T07:08:09.50+02:00", "2024-05-06 07:08:09+00", "x", None]
+    )
+
+    assert found == [
+        "2024-05-06T07:08:09", "2024-05-06T05:08:09.5", "2024-05-06T07:08:09", None, None,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"),
+    [
+        ("timestamp without time zone", 1_000),
+        ("timestamp(3) with time zone", 1_000_000),
+        ("timestamp(0) without time zone", 1_000_000_000),
+        ("TIMESTAMP_NS", 1),
+        ("timestamp[ms, tz=UTC]", 1_000_000),
+        ("date", 86_400_000_000_000),
+        ("date32[day]", 86_400_000_000_000),
+        ("text", 0),
+    ],
+)
+def test_the_precision_of_a_column_is_that_of_its_type(kind: str, unit: int) -> None:
+    assert find_columns({"ID": "text", "occurredAt": kind}, "x").unit_nanoseconds == unit
