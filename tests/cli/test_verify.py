@@ -246,6 +246,19 @@ def test_several_organizations_are_compared_by_organization_and_id() -> None:
     assert [(each.organization_id, each.id) for each in comparison.too_many()] == [("b", "2")]
 
 
+def test_a_row_is_one_event_only() -> None:
+    """A service that shows an id at two times shows two events; the table has one of them."""
+    comparison = Comparison(Path(":memory:"), Range(Instant("2024"), Instant("2025")), 0)
+    times = Instant("2024-05-06T00:00:00"), Instant("2024-05-06T00:00:01")
+    comparison.add_rows([Row("", "1", f"{times[1]}Z")])
+    comparison.all_rows_added()
+
+    found = comparison.compare([Key("", "1", times[1]), Key("", "1", times[0])])
+
+    assert [(position, each.kind) for position, each in found] == [(1, "missing")]
+    assert list(comparison.too_many()) == []
+
+
 def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None:
     """Each with its own events of the same ids; rows of other organizations are left out."""
     fleet = Fleet([a_service(number, 10) for number in range(3)])
