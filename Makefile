@@ -38,7 +38,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders test-integrations image soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations test-large image soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -54,7 +54,7 @@ test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for
 
 test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
 	@rm -rf .tools/loader-findings
-	@LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders $(PYTEST_ARGS)
+	@LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m "loaders and not long" $(PYTEST_ARGS)
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
 
@@ -63,6 +63,9 @@ test-integrations: .venv/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROO
 
 image: ## Build the container image with podman, buildah or docker; IMAGE_ARGS='--build-arg BASE=python:3.12-slim'
 	@image/build $(IMAGE_ARGS)
+
+test-large: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Load and verify a day of a million events with real loaders
+	@.venv/bin/python -m pytest -m "loaders and long" $(PYTEST_ARGS)
 
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)

@@ -60,7 +60,8 @@ print(json.dumps(found))
 
 def chromium() -> str:
     found = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert found, "install chromium: on Debian and Ubuntu, apt install chromium"
+    if found is None:
+        pytest.skip("there is no chromium: on Debian and Ubuntu, apt install chromium")
     return found
 
 
