@@ -15,7 +15,8 @@ from tap_audit_events.errors.redaction import contains_secret, redact_json
 from tap_audit_events.events.exact_json import JsonText, encode
 from tap_audit_events.output import LineWriter
 
-_WATERMARK, _DIGESTS = "watermark", "ids"
+_OWN_PARTS: Final = frozenset({"watermark", "coverage"})
+_DIGESTS: Final = frozenset({"ids", "digest", "previous_digest"})
 
 _ESCAPED: Final = re.compile(r"\\([\"\\])")
 
@@ -111,15 +112,18 @@ def _contains_secret(line: bytes) -> bool:
     return contains_secret(_ESCAPED.sub(r"\1", line.decode()))
 
 
-def redacted_state(value: Any, *, is_watermark: bool = False) -> Any:
-    """A state with a mask for each secret in it, but for the digests of ids in a watermark."""
+def redacted_state(value: Any, *, is_own: bool = False) -> Any:
+    """A state with a mask for each secret in it, but for the digests in the tap's own parts.
+
+    A digest may look like a secret, and must not be changed.
+    """
     if isinstance(value, dict):
         return {
             redact_json(name): inner
-            if is_watermark and name == _DIGESTS
-            else redacted_state(inner, is_watermark=is_watermark or name == _WATERMARK)
+            if is_own and name in _DIGESTS
+            else redacted_state(inner, is_own=is_own or name in _OWN_PARTS)
             for name, inner in value.items()
         }
     if isinstance(value, list):
-        return [redacted_state(inner, is_watermark=is_watermark) for inner in value]
+        return [redacted_state(inner, is_own=is_own) for inner in value]
     return redact_json(value)

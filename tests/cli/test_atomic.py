@@ -14,6 +14,11 @@ from tests.cli.command import Command
 from tests.cli.exported import FORMATS, Event, expected, exported, history
 
 DYING = "tests.cli.dying"
+
+EACH_FORMAT = [
+    pytest.param(to, marks=() if to == "events.jsonl" else pytest.mark.long) for to in FORMATS
+]
+"""The journal is the same for all; each of them, step by step, takes its time."""
 OLD, NEW = history(50), history(70, start=50)
 
 
@@ -45,7 +50,7 @@ def deaths(command: Command, *arguments: str) -> Iterator[int]:
     pytest.fail("it never ends")
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EACH_FORMAT)
 def test_a_run_with_state_that_is_killed_at_any_step_loses_and_repeats_nothing(
     to: str, service: Service, command: Command
 ) -> None:
@@ -67,7 +72,7 @@ def test_a_run_with_state_that_is_killed_at_any_step_loses_and_repeats_nothing(
     assert seen == set() or len(seen) == 2
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EACH_FORMAT)
 def test_a_first_run_that_is_killed_at_any_step_can_be_repeated(
     to: str, service: Service, command: Command
 ) -> None:
@@ -81,7 +86,7 @@ def test_a_first_run_that_is_killed_at_any_step_can_be_repeated(
         assert command.left_over == [], step
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EACH_FORMAT)
 def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
     to: str, service: Service, command: Command
 ) -> None:

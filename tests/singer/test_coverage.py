@@ -3,10 +3,16 @@
 import json
 from typing import Any
 
-from tap_audit_events.extraction.coverage import digest_number
+import pytest
+
+from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.events.instants import parse_instant
+from tap_audit_events.extraction.coverage import Coverage, digest_number
 from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.singer.messages import redacted_state
 from tests.builders import an_event
 from tests.conftest import Sync
+from tests.errors.test_masking import fresh_redaction  # noqa: F401 - a fixture
 from tests.running import Run
 
 STREAM = "audit_events_coverage"
@@ -134,3 +140,14 @@ def test_its_schema_stands_before_its_first_record(service: Service, sync: Sync)
     assert kinds.index(("SCHEMA", STREAM)) < record
     assert ("RECORD", "audit_events") not in kinds[record:]
     assert kinds[-1][0] == "STATE"
+
+
+@pytest.mark.usefixtures("fresh_redaction")
+def test_a_digest_is_not_masked() -> None:
+    """It may look like a token; changed, it would break the chain, or the next run."""
+    register_secret("0000")
+    coverage = Coverage(parse_instant(START), [], previous_digest="0" * 64).to_json()
+    state = {"bookmarks": {"audit_events": {"coverage": [coverage], "other": "a0000"}}}
+    masked = redacted_state(state)["bookmarks"]["audit_events"]
+    assert masked["coverage"] == [coverage]
+    assert "0000" not in masked["other"]
