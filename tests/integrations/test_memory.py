@@ -154,7 +154,7 @@ def test_requests_in_flight_do_not_fill_the_memory(
         few = {"page_size": 10, "concurrency": concurrency, "max_retries": 0}
         done = run(settings | few, under=measured(tmp_path / "peak"))
     check_it_ended_as_expected(done)
-    assert len(service.requests) >= harmless + concurrency
+    assert len(service.requests) >= harmless + concurrency // 2  # the first to come ends the run
     peak = float((tmp_path / "peak").read_text())
     assert peak < MOST_MEMORY_MB + (concurrency - 1) * MORE_IN_FLIGHT_MB
 

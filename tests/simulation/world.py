@@ -250,7 +250,10 @@ class Network(BaseAdapter):
     def _fault(self) -> str | None:
         if self._world.random.random() >= self._run.fault_share:
             return None
-        return self._world.random.choice([*TRANSPORT_FAULTS, *SERVICE_FAULTS])
+        fault = self._world.random.choice([*TRANSPORT_FAULTS, *SERVICE_FAULTS])
+        if fault == "expire" and self._world.history.displaced_places is not None:
+            return "short"  # docs/delivery.md: a refused cursor may miss an event out of order
+        return fault
 
     def _respond(self, request: requests.PreparedRequest, fault: str | None) -> requests.Response:
         parts = urlsplit(request.url or "")
