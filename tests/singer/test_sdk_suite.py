@@ -11,18 +11,24 @@ from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.running import settings_for
 
-_SERVICE = Service()
+def _service() -> Service:
+    full_scope = an_event()["scope"] | {"channelId": "c-1"}
+    full_entity = an_event()["entity"] | {"subtype": "private", "email": "x@example.com"}
+    service = Service()
+    service.add(
+        an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z", scope=full_scope, entity=full_entity)
+        for n in range(3)
+    )
+    return service
+
+
+_SERVICE = _service()
 _CONFIG = settings_for(_SERVICE, "http://127.0.0.1:1")  # the address is set when the server runs
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _served() -> Iterator[None]:
-    full_scope = an_event()["scope"] | {"channelId": "c-1"}
-    full_entity = an_event()["entity"] | {"subtype": "private", "email": "x@example.com"}
-    _SERVICE.add(
-        an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z", scope=full_scope, entity=full_entity)
-        for n in range(3)
-    )
+    # A worker may set this up more than once: other workers take tests from the middle of a module.
     with serve(_SERVICE) as server:
         _CONFIG["base_url"] = server.base_url
         yield
