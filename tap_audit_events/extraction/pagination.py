@@ -62,13 +62,6 @@ class Paginator:
             self._check_cursor(page.next_cursor)
             self._check_progress(page)
 
-    def restart(self) -> None:
-        """Begin again without a cursor; the service may then give the same cursors again."""
-        self.cursor = None
-        self._recent_cursors.clear()
-        self._cursors.clear()
-        self._milestone_cursor = 0
-
     def _check_cursor(self, cursor: str) -> None:
         if len(cursor) > LONGEST_CURSOR:
             details = f"{len(cursor):,} characters; the most is {LONGEST_CURSOR:,}"

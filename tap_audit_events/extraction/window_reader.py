@@ -183,7 +183,8 @@ class WindowReader:
         start = max(filter(None, [start, self._requested.start]), default=None)
         self._progress = _Progress()
         self._requested = Window(start, self.window.end, self.window.until)
-        self._paginator.restart()
+        # A new one: pages and cursors may come again.
+        self._paginator = Paginator()
 
 
 @dataclass(slots=True)

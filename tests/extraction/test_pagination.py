@@ -152,18 +152,6 @@ def test_the_errors_say_how_many_pages_came() -> None:
         follow(repeated([["1"]]), 100)
 
 
-def test_after_a_restart_the_same_cursors_may_come() -> None:
-    """The window is then requested without a cursor."""
-    paginator = Paginator()
-    for attempt in range(4):
-        paginator.restart()
-        assert paginator.cursor is None
-        for number in range(20):
-            paginator.advance(a_page([f"{attempt}-{number}"], f"{number}"))
-    with pytest.raises(ContractError, match="AE-CURSOR-REPEATED"):
-        paginator.advance(a_page(["new"], "7"))
-
-
 # Pages without progress
 
 
@@ -213,25 +201,11 @@ def test_long_cycles_of_pages_with_new_cursors_are_noticed(length: int, before: 
     assert number > before + MOST_CYCLES * length
 
 
-@pytest.mark.parametrize("restarts_every", [10**6, 3])
-def test_new_events_are_always_progress(restarts_every: int) -> None:
+def test_new_events_are_always_progress() -> None:
     """One new event a page is enough, for as many pages as there are."""
     paginator = Paginator()
     for number in range(5000):
-        if number % restarts_every == restarts_every - 1:
-            paginator.restart()
         paginator.advance(a_page(["always the same", f"{number}"], f"{number}"))
-
-
-def test_restarts_do_not_hide_a_lack_of_progress() -> None:
-    """A service that sends the same page and then refuses its cursor is not restarted for ever."""
-    paginator = Paginator()
-    for _ in range(MOST_REPEATED_PAGES + 1):
-        paginator.restart()
-        paginator.advance(a_page(["1"], "2"))
-    paginator.restart()
-    with pytest.raises(ContractError, match="AE-NO-PROGRESS"):
-        paginator.advance(a_page(["1"], "2"))
 
 
 def test_what_is_remembered_does_not_grow() -> None:

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import (
@@ -128,6 +128,7 @@ class NewestCursorOnly:
 
 
 @given(shapes, page_sizes, concurrencies, seeds)
+@example(one_second, 1, 3, 306)  # more than thirty pages in a row that came before a restart
 def test_cursors_refused_because_of_other_windows_lose_nothing(
     shape: Shape, page_size: int, concurrency: int, seed: int
 ) -> None:
