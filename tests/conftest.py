@@ -53,7 +53,7 @@ def untrusted_address() -> Iterator[str]:
     trustme.CA().issue_cert("localhost").configure_cert(context)
     server = http.server.HTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield f"https://localhost:{server.server_port}"
     server.shutdown()

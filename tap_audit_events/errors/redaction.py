@@ -12,6 +12,8 @@ from urllib.parse import quote
 MASK: Final = "<access_token>"
 MIN_SECRET_LENGTH: Final = 4
 """In characters. A shorter secret would match inside ordinary words."""
+_LENGTH_OF_START: Final = 8
+"""In parts. As rare in texts without the secret as need be, and ten times as quick to compile."""
 
 
 class _Secret(NamedTuple):
@@ -26,7 +28,8 @@ class _Alike:
     """Secrets that begin alike: none of them is in a text that lacks this beginning.
 
     Tokens of a service have a prefix in common. So most texts are searched once, however many
-    tokens there are, and few patterns are ever compiled, which takes much longer than a search.
+    tokens there are, and hardly a whole pattern is ever compiled, which takes much longer than a
+    search.
 
     Args:
         secrets: all of them begin with the same parts.
@@ -35,17 +38,18 @@ class _Alike:
 
     def __init__(self, secrets: Sequence[_Secret], length: int) -> None:
         self._secrets = secrets
-        self._length = length if len(secrets) > 1 else len(secrets[0].parts)
+        self._length = length if len(secrets) > 1 else max(length, _LENGTH_OF_START)
 
     def found_in(self, text: str) -> Iterator[_Secret]:
         """Those of the secrets that are in a text."""
-        if not _compiled(self._secrets[0].parts[: self._length]).search(text):
+        first = self._secrets[0]
+        if not _compiled(first.parts[: self._length]).search(text):
             return
-        if len(self._secrets) == 1:
-            yield self._secrets[0]
-            return
-        for each in self._longer:
-            yield from each.found_in(text)
+        if len(self._secrets) > 1:
+            for each in self._longer:
+                yield from each.found_in(text)
+        elif _compiled(first.parts).search(text):
+            yield first
 
     @cached_property
     def _longer(self) -> list[_Alike]:

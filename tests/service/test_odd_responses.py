@@ -36,7 +36,7 @@ def answering() -> Iterator[Any]:
             """Quiet."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     Handler.base_url = f"http://127.0.0.1:{server.server_port}"  # type: ignore[attr-defined]
     yield Handler
