@@ -1,6 +1,7 @@
 """A sandbox for each test; a request outside of the interface fails the test."""
 
 import http.server
+import os
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,11 @@ from tap_audit_events.sandbox import Service, serve
 from tests.running import Run, run, settings_for
 
 Sync = Callable[..., Run]
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """More workers than processors, as tests wait for processes, servers and timeouts."""
+    return 3 * (os.cpu_count() or 1) // 2
 
 
 @pytest.fixture

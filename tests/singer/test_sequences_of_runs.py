@@ -62,7 +62,15 @@ def count_ids(state: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize(
     ("sequence", "is_version_1"),
-    [*((sequence, False) for sequence in SEQUENCES), ("nothing changes", True)],
+    [
+        ("nothing changes", False),
+        ("nothing changes", True),
+        *(
+            pytest.param(sequence, False, marks=pytest.mark.long)
+            for sequence in SEQUENCES
+            if sequence != "nothing changes"
+        ),
+    ],
 )
 def test_a_full_memory_repeats_nothing(
     sequence: str, is_version_1: bool, service: Service, sync: Sync
