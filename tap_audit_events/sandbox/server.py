@@ -68,8 +68,8 @@ class _Server(uvicorn.Server):
         ticks.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
+        for listening in [*self.servers, *(sockets or [])]:
+            listening.close()
         while self._open or self.server_state.tasks:
             for connection in self._open.values():
                 connection.transport.abort()

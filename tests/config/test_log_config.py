@@ -45,6 +45,8 @@ UNUSABLE = {
     "{version: 1, root: {level: LOUD}}": "Unable to configure root logger",
     "x" * 1_000_001: "is larger than 1 MB",
 }
+QUICK = ("", "a: [", "version: 2", "x" * 1_000_001)
+"""One of each kind. Each starts an interpreter, so the others are among the long tests."""
 
 
 def error_with(path: object) -> str:
@@ -57,7 +59,14 @@ def error_with(path: object) -> str:
     return line
 
 
-@pytest.mark.parametrize("text", UNUSABLE, ids=lambda text: text[:30] or "empty")
+@pytest.mark.parametrize(
+    "text",
+    [
+        *QUICK,
+        *(pytest.param(each, marks=pytest.mark.long) for each in UNUSABLE if each not in QUICK),
+    ],
+    ids=lambda text: text[:30] or "empty",
+)
 def test_a_file_that_cannot_be_used_is_one_line(text: str, tmp_path: Path) -> None:
     """It says what is wrong, and where; there is no traceback."""
     path = tmp_path / "log.yaml"

@@ -150,7 +150,9 @@ def large_event(size: int, character: str = "x") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("lane", LANES)
-@pytest.mark.parametrize("character", ["x", "é", "\0"])
+@pytest.mark.parametrize(
+    "character", ["x", *(pytest.param(each, marks=pytest.mark.long) for each in "é\0")]
+)
 @pytest.mark.parametrize("extra", [0, 1])
 def test_an_event_that_is_too_large_is_an_error(extra: int, character: str, lane: str) -> None:
     """By the bytes that came, in either lane; the events before it are delivered."""

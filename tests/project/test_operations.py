@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def unexplained(done: Run, table: str) -> list[str]:
     return [text for text in texts if not any(re.fullmatch(each, text) for each in known)]
 
 
+@cache
 def sentences() -> set[str]:
     """Every text in the code of the tap, with an ellipsis for each value in it."""
     found = set()

@@ -11,6 +11,7 @@ from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.running import settings_for
 
+
 def _service() -> Service:
     full_scope = an_event()["scope"] | {"channelId": "c-1"}
     full_entity = an_event()["entity"] | {"subtype": "private", "email": "x@example.com"}
