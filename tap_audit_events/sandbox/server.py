@@ -68,7 +68,9 @@ class _Server(uvicorn.Server):
         ticks.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for listening in [*self.servers, *(sockets or [])]:
+        for server in self.servers:
+            server.close()
+        for listening in sockets or []:
             listening.close()
         while self._open or self.server_state.tasks:
             for connection in self._open.values():

@@ -57,6 +57,7 @@ class TargetThatCommitsAtState:
             self.state = message["value"]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_killed_on_the_way_the_sum_is_exact(tmp_path: Path) -> None:
     """SIGKILL and SIGTERM at random lines, faults of every kind, and no event lost or repeated."""

@@ -94,6 +94,7 @@ def test_the_page_of_errors_finds_the_code_in_a_log(
     assert [ended] == done.errors
 
 
+@pytest.mark.long
 @pytest.mark.meltano
 def test_the_demo_prints_what_the_readme_shows() -> None:
     """The first screen is real output, and the demo ends well.
