@@ -13,8 +13,8 @@ from tests.simulation.play_fleet import play_fleet
 
 HISTORIES = 60
 THREADED_HISTORIES = 15
-GROUP = 400
-LONG_GROUPS = 6
+GROUP = 200
+LONG_GROUPS = 4
 HISTORIES_FOR_A_MUTATION = 800
 
 
