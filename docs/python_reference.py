@@ -35,7 +35,7 @@ def reference() -> str:
 def _class(kind: type) -> Iterator[str]:
     name = kind.__name__
     yield f"### {name}"
-    if name == "AuditEvents":  # whoever reads events makes no page
+    if name == "AuditEvents":  # users receive pages, and never create one
         yield _signature(name, kind)
     yield _text(kind).split("\n\nArgs:")[0]
     for attribute, value in vars(kind).items():

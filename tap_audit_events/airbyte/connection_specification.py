@@ -9,7 +9,7 @@ from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 
 TOKEN_FILE: Final = "access_token_file"  # noqa: S105 - a name
 LEFT_OUT: Final = frozenset({TOKEN_FILE})
-"""Whoever fills in Airbyte's form must not name files of the machine that the source runs on."""
+"""Users of Airbyte's form must not name files of the machine that runs the source."""
 
 _ADDED: Final[dict[str, dict[str, Any]]] = {
     "base_url": {"examples": ["https://api.example.com"]},

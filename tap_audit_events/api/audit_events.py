@@ -40,7 +40,7 @@ class AuditEvents:
     by the logger ``tap_audit_events``.
 
     The arguments are the settings of the tap, with the same names, defaults and checks: see the
-    table of settings. An argument that is None is treated as unset.
+    table of settings. None means that an argument is not set.
 
     Raises:
         SettingsError: one line for each setting to fix (code ``AE-SETTINGS``).
@@ -110,8 +110,8 @@ class AuditEvents:
         """Read the events of a range, a page at a time.
 
         Store each page's `EventPage.state` with its events. The next call with the last state
-        continues there: it brings events that are new or became visible late, and none again. A
-        page without new events is left out: if there is none, the stored state stays as it is.
+        continues there: it brings the events that are new or became visible late, each once. Pages
+        without new events are left out. If no page comes, keep the state that you have.
 
         Close the iterator to end early (``contextlib.closing``); this ends its connections and
         threads. Only one thread at a time may advance it. In asyncio, use

@@ -7,12 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, in_utc, year_span
-from tap_audit_events.cli.loaded.columns import find_columns, quoted
+from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
+from tap_audit_events.cli.loaded.database import Database
 from tap_audit_events.cli.loaded.row import instants_of
 from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.cli.outputs.durable import unusable
@@ -20,12 +21,6 @@ from tap_audit_events.cli.repair import WholeFile
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
-
-if TYPE_CHECKING:
-    from tap_audit_events.cli.loaded.duckdb_file import DuckDBFile
-    from tap_audit_events.cli.loaded.postgres import PostgresDatabase
-
-    Database = DuckDBFile | PostgresDatabase
 
 
 def run_report(source: str, year: int, to: str, schema: str | None, now: datetime) -> None:
@@ -87,7 +82,7 @@ def read_calendar(database: Database, year: int, schema: str | None, now: dateti
 
 def _events(database: Database, table: str, year: int) -> dict[date, int]:
     columns = find_columns(database.types(table), f"{database.name}, table {sanitize(table)}")
-    day = f"substr({database.time_as_text(columns.time, columns)}, 1, 10)"
+    day = f"substr({database.time_as_text(columns.time)}, 1, 10)"
     sql = f"SELECT {day} AS day, count(*) FROM {quoted(table)} GROUP BY 1"
     days = (row for batch in database.query(sql) for row in batch)
     found = ((_date(text), count) for text, count in days)
@@ -96,10 +91,10 @@ def _events(database: Database, table: str, year: int) -> dict[date, int]:
 
 def _coverage(database: Database, table: str) -> Iterator[tuple[Any, ...]]:
     types = database.types(table)
-    times = []
-    for name in ("covered_from", "covered_until"):
-        columns = find_columns({"id": "", "occurred_at": types.get(name, "")}, table)
-        times.append(database.time_as_text(name, columns))
+    times = [
+        database.time_as_text(TimeColumn(name, types.get(name, "").lower()))
+        for name in ("covered_from", "covered_until")
+    ]
     sql = f"SELECT organization_id, {', '.join(times)} FROM {quoted(table)}"
     for batch in database.query(sql):
         for organization, *texts in batch:

@@ -83,7 +83,7 @@ class Plan:
     def next_request(self, most_in_flight: int) -> Request | None:
         """The next request to send, None if none should be sent now.
 
-        Whoever takes it calls `accept` or `fail` with it.
+        The caller then calls `accept` or `fail` with it.
 
         Args:
             most_in_flight: how many pages, in flight or ready, pay at present.

@@ -14,7 +14,7 @@ class Stop:
 
     Attributes:
         signal_number: the signal, None as long as there was none.
-        wakeups: whoever puts something into it ends the main thread's wait. A `SimpleQueue` may
+        wakeups: anything put into it ends the main thread's wait. A `SimpleQueue` may
             be used inside a signal handler.
     """
 

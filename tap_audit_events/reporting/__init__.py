@@ -1,1 +1,1 @@
-"""What a run tells whoever watches it."""
+"""What a run reports: log lines, metrics, and a progress bar."""

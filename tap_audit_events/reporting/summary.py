@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: log lines, and a bar on a terminal."""
+"""What a run reports: log lines, and a bar on a terminal."""
 
 from __future__ import annotations
 

@@ -384,4 +384,4 @@ def test_times_are_understood_as_loaders_write_them() -> None:
     ],
 )
 def test_the_precision_of_a_column_is_that_of_its_type(kind: str, unit: int) -> None:
-    assert find_columns({"ID": "text", "occurredAt": kind}, "x").unit_nanoseconds == unit
+    assert find_columns({"ID": "text", "occurredAt": kind}, "x").time.unit_nanoseconds == unit

@@ -83,7 +83,7 @@ def test_details_of_any_kind_become_text(details: bytes) -> None:
 
 
 def test_of_repeated_fields_the_last_counts() -> None:
-    """As it does for whoever reads the record that is not shaped."""
+    """As in a record that is not shaped."""
     text = b'{"action":{"details":{"a":1}},"action":{"details":{"b":1},"details":{"c":1}}}'
     assert read_record(STRING.apply(text)) == {"action": {"details": '{"c":1}'}}
 
@@ -95,7 +95,7 @@ def test_a_field_of_the_service_gives_way_to_the_raw_event() -> None:
 
 
 def test_an_event_that_is_nested_too_deeply_is_an_error() -> None:
-    """With a code, like everywhere else."""
+    """It has a code, as every error."""
     deep = b'{"id":"1","action":{"details":%b1%b}}' % (b"[" * 100_000, b"]" * 100_000)
     with pytest.raises(ContractError, match="AE-NESTING"):
         STRING.apply(deep)

@@ -207,7 +207,7 @@ def test_a_table_has_as_many_cells_in_every_row(name: str) -> None:
 
 
 def test_tables_show_what_there_is_of_a_run_of_few_candidates() -> None:
-    """For whoever tries one candidate out."""
+    """So that one candidate can be tried out."""
     samples = invented_results().samples
     few = [each for each in samples if each.candidate in {"bare", "dlt"}]
     figures = replaced(samples=few, displaced=[])

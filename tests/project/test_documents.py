@@ -46,7 +46,7 @@ def commands() -> list[str]:
 
 
 def shape(printed: str) -> list[str]:
-    """Text without what differs from run to run: numbers, widths, and whoever acted last."""
+    """Text without what differs from run to run: numbers, widths, and the newest event."""
     lines = [line for line in printed.splitlines() if "Newest event" not in line]
     return [
         re.sub(r"[─┬┴┼]+", "─", re.sub(r"\d[\d,:-]*", "#", re.sub(r" +", " ", line)))

@@ -69,7 +69,7 @@ def test_nesting_is_kept_as_deep_as_it_can_be_read(service: Service, sync: Sync)
 def test_nesting_too_deep_to_be_written_is_an_error_that_names_the_event(
     service: Service,
 ) -> None:
-    """What could be read may be too deep for whoever writes it."""
+    """What could be read may be too deep to be written."""
     tap = TapAuditEvents(config=settings_for(service, "http://127.0.0.1:1"))
     stream, _ = tap.streams.values()
     assert isinstance(stream, AuditEventsStream)

@@ -116,7 +116,7 @@ def test_the_new_parts_can_be_deselected(service: Service, sync: Sync) -> None:
 def test_a_raw_event_that_brings_back_what_was_left_out_is_warned_about(
     service: Service, sync: Sync
 ) -> None:
-    """Whoever deselects a field may not want it in the warehouse at all."""
+    """A user who deselects a field may not want it in the warehouse at all."""
     service.add([an_event()])
     catalog = discovered(sync, raw_event=True)
     metadata_of(catalog)["selected"] = True

@@ -21,44 +21,55 @@ _DIGITS: Final = re.compile(r"\(([0-9])\)")
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The columns of a table.
+class TimeColumn:
+    """A column with times.
 
     Attributes:
-        id: name of the column of the id.
-        time: name of the column of the time.
-        time_type: its type, in lower case.
-        organization: name of the column of the organization, None if there is none.
+        name: its name.
+        type: its type, in lower case.
     """
 
-    id: str
-    time: str
-    time_type: str
-    organization: str | None
+    name: str
+    type: str
 
     @property
     def is_time(self) -> bool:
-        """Whether the time is stored as a time, not as text."""
-        return self.time_type.startswith(("timestamp", "datetime", "date"))
+        """Whether the times are stored as times, not as text."""
+        return self.type.startswith(("timestamp", "datetime", "date"))
 
     @property
     def has_zone(self) -> bool:
-        """Whether the time is stored with a time zone."""
-        return "with time zone" in self.time_type or "tz" in self.time_type.split("[")[0]
+        """Whether the times are stored with a time zone."""
+        return "with time zone" in self.type or "tz" in self.type.split("[")[0]
 
     @property
     def unit_nanoseconds(self) -> int:
         """The smallest difference between two times, 0 if every digit is stored."""
         if not self.is_time:
             return 0
-        if self.time_type.startswith("date") and "time" not in self.time_type:
+        if self.type.startswith("date") and "time" not in self.type:
             return _DAY
-        if digits := _DIGITS.search(self.time_type):
+        if digits := _DIGITS.search(self.type):
             return int(NANOSECONDS / 10 ** int(digits[1]))
         for name, unit in _UNITS.items():
-            if re.search(rf"(_|\[){name}\b", self.time_type):
+            if re.search(rf"(_|\[){name}\b", self.type):
                 return unit
         return _MICROSECOND
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a table.
+
+    Attributes:
+        id: name of the column of the id.
+        time: the column of the time.
+        organization: name of the column of the organization; None if the table has no such column.
+    """
+
+    id: str
+    time: TimeColumn
+    organization: str | None
 
 
 def find_columns(types: Mapping[str, str], place: str) -> Columns:
@@ -78,8 +89,7 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
         raise unreadable(place, f"it has no columns id and occurredAt, but {names}")
     return Columns(
         id=by_lower_name["id"],
-        time=time,
-        time_type=types[time].lower(),
+        time=TimeColumn(time, types[time].lower()),
         organization=by_lower_name.get(ORGANIZATION_KEY),
     )
 

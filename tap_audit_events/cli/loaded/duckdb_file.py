@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tap_audit_events.cli.loaded.columns import Columns, find_columns, quoted
-from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
+from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
+from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, unreadable
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 try:
@@ -36,8 +36,6 @@ class DuckDBFile:
     Raises:
         OutputError: it cannot be opened.
     """
-
-    engine = "duckdb"
 
     def __init__(self, path: Path) -> None:
         self.name = sanitize(str(path))
@@ -70,11 +68,20 @@ class DuckDBFile:
             while batch := result.fetchmany(BATCH_ROWS):
                 yield batch
 
-    def time_as_text(self, column: str, columns: Columns) -> str:
-        """An expression for a time as text in UTC."""
-        if columns.has_zone:
-            return f"CAST(make_timestamp(epoch_us({quoted(column)})) AS VARCHAR)"
-        return f"CAST({quoted(column)} AS VARCHAR)"
+    def time_as_text(self, column: TimeColumn) -> str:
+        """An expression for a time as text, in UTC if it is stored with a time zone."""
+        if column.has_zone:
+            return f"CAST(make_timestamp(epoch_us({quoted(column.name)})) AS VARCHAR)"
+        return f"CAST({quoted(column.name)} AS VARCHAR)"
+
+    def condition(self, column: TimeColumn, within: Range) -> tuple[str, list[str]]:
+        """A condition that is true for the rows of a range, perhaps for others; its parameters."""
+        if not column.is_time or column.has_zone:
+            return "true", []
+        wide = within.widened(column.unit_nanoseconds)
+        time = f"CAST({quoted(column.name)} AS TIMESTAMP)"
+        between = f"{time} BETWEEN CAST(? AS TIMESTAMP) AND CAST(? AS TIMESTAMP)"
+        return f"coalesce({between}, true)", [wide.start, wide.end]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -82,45 +89,3 @@ class DuckDBFile:
             yield
         except duckdb.Error as error:
             raise unreadable(self.name, sanitize(str(error))) from None
-
-
-class DuckDBRows:
-    """The events in a table of a DuckDB file.
-
-    Args:
-        file: the file.
-        table: the table, perhaps with its schema before a dot.
-    """
-
-    def __init__(self, file: DuckDBFile, table: str) -> None:
-        self.name = f"{file.name}, table {sanitize(table)}"
-        self._file = file
-        self._table = table
-        self._columns = find_columns(file.types(table), self.name)
-
-    @property
-    def has_organizations(self) -> bool:
-        return self._columns.organization is not None
-
-    @property
-    def unit_nanoseconds(self) -> int:
-        return self._columns.unit_nanoseconds
-
-    def rows(self, within: Range) -> Iterator[Sequence[Row]]:
-        columns = self._columns
-        organization = "NULL" if columns.organization is None else quoted(columns.organization)
-        time = self._file.time_as_text(columns.time, columns)
-        sql = (
-            f"SELECT CAST({organization} AS VARCHAR), CAST({quoted(columns.id)} AS VARCHAR), {time}"  # noqa: S608 - quoted
-            f" FROM {quoted(self._table)}"
-        )
-        bounds: list[str] = []
-        if columns.is_time and not columns.has_zone:
-            wide = within.widened(max(columns.unit_nanoseconds, 1))
-            bounds = [wide.start, wide.end]
-            sql += (
-                f" WHERE coalesce(CAST({quoted(columns.time)} AS TIMESTAMP)"
-                " BETWEEN CAST(? AS TIMESTAMP) AND CAST(? AS TIMESTAMP), true)"
-            )
-        for batch in self._file.query(sql, bounds):
-            yield [Row(*row) for row in batch]

@@ -62,7 +62,7 @@ class LoadedFiles:
     def unit_nanoseconds(self) -> int:
         """That of the least exact file."""
         return max(
-            _columns(file).unit_nanoseconds if _is_table(file) else 0 for file in self._files
+            _columns(file).time.unit_nanoseconds if _is_table(file) else 0 for file in self._files
         )
 
     def rows(self, within: Range) -> Iterator[Sequence[Row]]:

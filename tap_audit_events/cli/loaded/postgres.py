@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from tap_audit_events.cli.loaded.columns import Columns, find_columns, quoted
-from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
+from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
+from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, unreadable
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import register_secret
 
@@ -20,7 +20,6 @@ except ImportError:
         "AE-EXTRA",
     ) from None
 
-URL_SCHEMES: Final = ("postgresql://", "postgres://")
 CONNECT_SECONDS: Final = 30
 
 _TYPES_SQL: Final = """
@@ -40,8 +39,6 @@ class PostgresDatabase:
     Raises:
         OutputError: the server cannot be reached, or refuses the connection.
     """
-
-    engine = "postgresql"
 
     def __init__(self, url: str) -> None:
         self.name = "PostgreSQL"
@@ -85,11 +82,20 @@ class PostgresDatabase:
             while batch := cursor.fetchmany(BATCH_ROWS):
                 yield batch
 
-    def time_as_text(self, column: str, columns: Columns) -> str:
-        """An expression for a time as text in UTC."""
-        if not columns.is_time:
-            return f"CAST({quoted(column)} AS text)"
-        return f"to_char({quoted(column)}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
+    def time_as_text(self, column: TimeColumn) -> str:
+        """An expression for a time as text, in UTC if it is stored with a time zone."""
+        if not column.is_time:
+            return f"CAST({quoted(column.name)} AS VARCHAR)"
+        return f"to_char({quoted(column.name)}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
+
+    def condition(self, column: TimeColumn, within: Range) -> tuple[str, list[str]]:
+        """A condition that is true for the rows of a range, perhaps for others; its parameters."""
+        if not column.is_time:
+            return "true", []
+        wide = within.widened(column.unit_nanoseconds)
+        time, bound = quoted(column.name), f"CAST(%s AS {column.type})"
+        between = f"{time} BETWEEN {bound} AND {bound}"
+        return f"{between} OR {time} IS NULL", [f"{wide.start}Z", f"{wide.end}Z"]
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -98,45 +104,3 @@ class PostgresDatabase:
         except psycopg.Error as error:
             reason = error.diag.message_primary or str(error)
             raise unreadable(self.name, sanitize(reason)) from None
-
-
-class PostgresRows:
-    """The events in a table of a database.
-
-    Args:
-        database: the database.
-        table: the table, perhaps with its schema before a dot.
-    """
-
-    def __init__(self, database: PostgresDatabase, table: str) -> None:
-        self.name = f"{database.name}, table {sanitize(table)}"
-        self._database = database
-        self._table = table
-        self._columns = find_columns(database.types(table), self.name)
-
-    @property
-    def has_organizations(self) -> bool:
-        return self._columns.organization is not None
-
-    @property
-    def unit_nanoseconds(self) -> int:
-        return self._columns.unit_nanoseconds
-
-    def rows(self, within: Range) -> Iterator[Sequence[Row]]:
-        columns = self._columns
-        organization = "NULL" if columns.organization is None else quoted(columns.organization)
-        time = self._database.time_as_text(columns.time, columns)
-        sql = (
-            f"SELECT CAST({organization} AS text), CAST({quoted(columns.id)} AS text), {time}"  # noqa: S608 - quoted
-            f" FROM {quoted(self._table)}"
-        )
-        bounds: list[str] = []
-        if columns.is_time:
-            wide = within.widened(max(columns.unit_nanoseconds, 1))
-            bounds = [f"{wide.start}Z", f"{wide.end}Z"]
-            sql += (
-                f" WHERE {quoted(columns.time)} BETWEEN %s AND %s OR {quoted(columns.time)} IS NULL"
-            )
-            sql = sql.replace("%s", f"CAST(%s AS {columns.time_type})")
-        for batch in self._database.query(sql, bounds):
-            yield [Row(*row) for row in batch]

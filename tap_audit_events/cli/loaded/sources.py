@@ -7,16 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from tap_audit_events.cli.loaded.database import Database, TableRows
 from tap_audit_events.cli.loaded.row import Loaded
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import redact
 from tap_audit_events.events.stream_names import STREAM
-
-if TYPE_CHECKING:
-    from tap_audit_events.cli.loaded.duckdb_file import DuckDBFile
-    from tap_audit_events.cli.loaded.postgres import PostgresDatabase
 
 _URL: Final = ("postgresql://", "postgres://")
 _DATABASES: Final = (".duckdb", ".db", ".ddb")
@@ -36,7 +33,7 @@ def open_loaded(text: str, table: str | None) -> Iterator[Loaded]:
     """
     if is_database(text):
         with open_database(text, "--against") as database:
-            yield _rows_of(database, table or STREAM)
+            yield TableRows(database, table or STREAM)
         return
     if table is not None:
         raise SettingsError(["--table names a table of a database: leave it out for a file"])
@@ -51,7 +48,7 @@ def is_database(text: str) -> bool:
 
 
 @contextmanager
-def open_database(text: str, option: str) -> Iterator[DuckDBFile | PostgresDatabase]:
+def open_database(text: str, option: str) -> Iterator[Database]:
     """A database, to be read.
 
     Args:
@@ -60,9 +57,9 @@ def open_database(text: str, option: str) -> Iterator[DuckDBFile | PostgresDatab
 
     Raises:
         OutputError: it cannot be opened.
-        SettingsError: it is no database, or a library that it needs is not installed.
+        SettingsError: it is not a database, or a library that it needs is not installed.
     """
-    database: DuckDBFile | PostgresDatabase
+    database: Database
     if text.startswith(_URL):
         from tap_audit_events.cli.loaded.postgres import PostgresDatabase
 
@@ -77,15 +74,3 @@ def open_database(text: str, option: str) -> Iterator[DuckDBFile | PostgresDatab
         )
     with closing(database):
         yield database
-
-
-def _rows_of(database: DuckDBFile | PostgresDatabase, table: str) -> Loaded:
-    if database.engine == "duckdb":
-        from tap_audit_events.cli.loaded.duckdb_file import DuckDBFile, DuckDBRows
-
-        assert isinstance(database, DuckDBFile)  # noqa: S101 - what its engine says
-        return DuckDBRows(database, table)
-    from tap_audit_events.cli.loaded.postgres import PostgresDatabase, PostgresRows
-
-    assert isinstance(database, PostgresDatabase)  # noqa: S101 - what its engine says
-    return PostgresRows(database, table)

@@ -1,0 +1,75 @@
+"""The events in a table of a database, whichever database it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
+from tap_audit_events.cli.loaded.row import Range, Row
+from tap_audit_events.errors.exceptions import sanitize
+
+
+class Database(Protocol):
+    """A database, opened to be read. Its methods raise OutputError if they cannot read it.
+
+    Attributes:
+        name: what it is called in messages; contains no password.
+    """
+
+    name: str
+
+    def close(self) -> None:
+        """End the connection."""
+
+    def types(self, table: str) -> dict[str, str]:
+        """The type of each column of a table, by its name."""
+
+    def query(
+        self, sql: str, parameters: Sequence[object] = ()
+    ) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """The rows of a query, some at a time."""
+
+    def time_as_text(self, column: TimeColumn) -> str:
+        """An expression for a time as text, in UTC if it is stored with a time zone."""
+
+    def condition(self, column: TimeColumn, within: Range) -> tuple[str, list[str]]:
+        """A condition that is true for the rows of a range, perhaps for others; its parameters."""
+
+
+class TableRows:
+    """The events in a table.
+
+    Args:
+        database: the database.
+        table: the table, perhaps with its schema before a dot.
+
+    Raises:
+        OutputError: there is no such table, or it has no column for the id or the time.
+    """
+
+    def __init__(self, database: Database, table: str) -> None:
+        self.name = f"{database.name}, table {sanitize(table)}"
+        self._database = database
+        self._table = table
+        self._columns = find_columns(database.types(table), self.name)
+
+    @property
+    def has_organizations(self) -> bool:
+        return self._columns.organization is not None
+
+    @property
+    def unit_nanoseconds(self) -> int:
+        return self._columns.time.unit_nanoseconds
+
+    def rows(self, within: Range) -> Iterator[Sequence[Row]]:
+        columns, database = self._columns, self._database
+        organization = "NULL" if columns.organization is None else quoted(columns.organization)
+        condition, parameters = database.condition(columns.time, within)
+        sql = (
+            f"SELECT CAST({organization} AS VARCHAR), CAST({quoted(columns.id)} AS VARCHAR),"  # noqa: S608 - quoted
+            f" {database.time_as_text(columns.time)}"
+            f" FROM {quoted(self._table)} WHERE {condition}"
+        )
+        for batch in database.query(sql, parameters):
+            yield [Row(*row) for row in batch]
