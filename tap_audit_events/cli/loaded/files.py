@@ -137,11 +137,11 @@ def _table_rows(file: Path) -> Iterator[Sequence[Row]]:
     import pyarrow.parquet as pq
 
     columns = _columns(file)
-    names = [columns.id, columns.time, *filter(None, [columns.organization])]
+    names = [columns.id, columns.time.name, *filter(None, [columns.organization])]
     with pq.ParquetFile(file) as source:
         for batch in source.iter_batches(BATCH_ROWS, columns=names):
             ids = batch.column(columns.id).cast(pa.string()).to_pylist()
-            times = batch.column(columns.time).cast(pa.string()).to_pylist()
+            times = batch.column(columns.time.name).cast(pa.string()).to_pylist()
             organizations: Sequence[str | None] = [None] * len(ids)
             if columns.organization is not None:
                 organizations = batch.column(columns.organization).to_pylist()
