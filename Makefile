@@ -15,6 +15,8 @@ LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newes
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
 CLIENTS := airbyte-clients dlt dagster proof loader-postgres-server
+# These and the tools of this project, each from requirements/NAME.txt.
+ENVIRONMENTS := meltano audit fuzz mutate bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof
 # What the test of the image starts from. It needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADER := meltanolabs-target-postgres postgres-server
@@ -170,8 +172,7 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@touch $@
 
 # Each environment is created again for another Python, and updated if its pins change.
-.venv/pyvenv.cfg .tools/meltano/pyvenv.cfg .tools/bench/pyvenv.cfg .tools/bench-airbyte/pyvenv.cfg \
-.tools/bench-dlt/pyvenv.cfg .tools/dlt/pyvenv.cfg .tools/dagster/pyvenv.cfg .tools/proof/pyvenv.cfg .tools/fuzz/pyvenv.cfg .tools/mutate/pyvenv.cfg .tools/audit/pyvenv.cfg: %/pyvenv.cfg: .tools/python | $(UV_READY)
+.venv/pyvenv.cfg $(ENVIRONMENTS:%=.tools/%/pyvenv.cfg): %/pyvenv.cfg: .tools/python | $(UV_READY)
 	@rm -rf $*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" $*
 
@@ -189,32 +190,17 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@$(EDITABLE) --python .tools/py$*/bin/python
 	@touch $@
 
-.tools/meltano/.installed: .tools/meltano/pyvenv.cfg requirements/meltano.txt
-	@echo "Setting up Meltano in .tools/meltano"
-	@$(SYNC) --python .tools/meltano/bin/python requirements/meltano.txt
+.tools/%/.installed: .tools/%/pyvenv.cfg requirements/%.txt
+	@echo "Setting up $* in .tools/$*"
+	@$(SYNC) --python .tools/$*/bin/python requirements/$*.txt
 	@touch $@
 
-.tools/audit/.installed: .tools/audit/pyvenv.cfg requirements/audit.txt
-	@echo "Setting up the tools of the audit in .tools/audit"
-	@$(SYNC) --python .tools/audit/bin/python requirements/audit.txt
-	@touch $@
-
-# The benchmark installs the package as a user would, without development tools.
+# The benchmark installs the package too, as a user would. Where the tap runs in another of these
+# environments, it is imported from this folder.
 .tools/bench/.installed: .tools/bench/pyvenv.cfg requirements/bench.txt pyproject.toml
 	@echo "Setting up the package in .tools/bench"
 	@$(SYNC) --python .tools/bench/bin/python requirements/bench.txt
 	@$(EDITABLE) --python .tools/bench/bin/python
-	@touch $@
-
-# For these two, the package itself is imported from this folder.
-.tools/fuzz/.installed: .tools/fuzz/pyvenv.cfg requirements/fuzz.txt
-	@echo "Setting up the fuzzer in .tools/fuzz"
-	@$(SYNC) --python .tools/fuzz/bin/python requirements/fuzz.txt
-	@touch $@
-
-.tools/mutate/.installed: .tools/mutate/pyvenv.cfg requirements/mutate.txt
-	@echo "Setting up the mutation tester in .tools/mutate"
-	@$(SYNC) --python .tools/mutate/bin/python requirements/mutate.txt
 	@touch $@
 
 .tools/loader-%/.installed: requirements/%.txt .tools/python | $(UV_READY)
@@ -222,35 +208,6 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@rm -rf .tools/loader-$*
 	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" .tools/loader-$*
 	@$(SYNC) --python .tools/loader-$*/bin/python requirements/$*.txt
-	@touch $@
-
-.tools/%-clients/.installed: requirements/%-clients.txt .tools/python | $(UV_READY)
-	@echo "Setting up $*-clients in .tools/$*-clients"
-	@rm -rf .tools/$*-clients
-	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" .tools/$*-clients
-	@$(SYNC) --python .tools/$*-clients/bin/python requirements/$*-clients.txt
-	@touch $@
-
-# Real clients of other kinds. The package itself is imported from this folder.
-.tools/dlt/.installed: .tools/dlt/pyvenv.cfg requirements/dlt.txt
-	@echo "Setting up dlt in .tools/dlt"
-	@$(SYNC) --python .tools/dlt/bin/python requirements/dlt.txt
-	@touch $@
-
-.tools/dagster/.installed: .tools/dagster/pyvenv.cfg requirements/dagster.txt
-	@echo "Setting up Dagster in .tools/dagster"
-	@$(SYNC) --python .tools/dagster/bin/python requirements/dagster.txt
-	@touch $@
-
-# What `audit-events verify` and `audit-events report` need, and a client of a browser.
-.tools/proof/.installed: .tools/proof/pyvenv.cfg requirements/proof.txt
-	@echo "Setting up verify and report in .tools/proof"
-	@$(SYNC) --python .tools/proof/bin/python requirements/proof.txt
-	@touch $@
-
-.tools/bench-%/.installed: .tools/bench-%/pyvenv.cfg requirements/bench-%.txt
-	@echo "Setting up $* in .tools/bench-$*"
-	@$(SYNC) --python .tools/bench-$*/bin/python requirements/bench-$*.txt
 	@touch $@
 
 MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clean

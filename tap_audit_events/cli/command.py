@@ -21,6 +21,15 @@ _EPILOG = f"""Settings come from environment variables, such as TAP_AUDIT_EVENTS
 TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN, and from the files of --config,
 as those of {PACKAGE}. Every error is one line on stderr that begins with a code."""
 
+format_option = click.option(
+    "--format",
+    "format_",
+    default="table",
+    show_default=True,
+    type=click.Choice(["table", "csv", "json"]),
+    help="How to print the counts.",
+)
+
 
 def main() -> int:
     """Run the command; the exit code."""
@@ -94,14 +103,7 @@ actions or actors, the last line counts the events of all further ones together.
     type=click.Choice(["day", "action", "actor"]),
     help="Count the events of each day, each action type or each actor.",
 )
-@click.option(
-    "--format",
-    "format_",
-    default="table",
-    show_default=True,
-    type=click.Choice(["table", "csv", "json"]),
-    help="How to print the counts.",
-)
+@format_option
 @common_options
 def count(by: str, format_: str, common: Common) -> None:
     """Count events by day, action type or actor."""
@@ -182,14 +184,7 @@ listed, up to 20 of each kind on the terminal; --list writes all of them."""
 @click.option(
     "--list", "list_file", metavar="FILE", help="Write all ids that differ to a CSV file."
 )
-@click.option(
-    "--format",
-    "format_",
-    default="table",
-    show_default=True,
-    type=click.Choice(["table", "csv", "json"]),
-    help="How to print the counts.",
-)
+@format_option
 @common_options
 def verify(
     *,
