@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -51,37 +51,14 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
     def content(events: int, latency_seconds: float = 0.0, **more: Any) -> Content:
         return Content(max(1000, int(events * scale)), latency_seconds, **more)
 
-    def small(name: str, shape: str, events: int = 20_000) -> Scenario:
-        found = content(events, MID_SECONDS, shape=shape)
-        return Scenario(name, found, ("tap-8",), page_size=SMALL_PAGE)
-
-    far = content(30_000, FAR_SECONDS)
     return [
         Scenario(
             "commands", Content(0), ("sdk-import", "version", "about", "usual-version"), runs=3
         ),
         Scenario("empty", Content(0), (*FAST, "shaped", "own-airbyte", *EXPORTS, *SLOW, DLT_LOAD)),
-        Scenario("near", content(50_000), (*SLOW, DLT_LOAD)),
-        Scenario("near-gzip", content(50_000, gzip=True), (*OTHERS, "usual", "usual-msgspec")),
-        Scenario("near-short", content(200_000), ("tap-8",)),
-        Scenario("near-long", content(1_000_000), (*FAST, "shaped", "own-airbyte", *EXPORTS)),
-        Scenario("near-long-gzip", content(200_000, gzip=True), FAST),
-        Scenario("mid", content(30_000, MID_SECONDS), (*FAST, *OTHERS)),
-        Scenario("mid-gzip", content(30_000, MID_SECONDS, gzip=True), (*FAST, *OTHERS)),
-        Scenario("far", far, ("bare", "tap-4", "tap-8", *SLOW)),
-        Scenario(
-            "far-gzip",
-            content(30_000, FAR_SECONDS, gzip=True),
-            ("bare", "tap-4", "tap-8", *OTHERS),
-        ),
-        Scenario("far-long", content(200_000, FAR_SECONDS), ("tap-1", "tap-4", "tap-8")),
-        Scenario("far-even", content(200_000, FAR_SECONDS, shape="even"), ("tap-8",)),
-        Scenario("far-full", content(1_000_000, FAR_SECONDS), ("tap-8",)),
-        small("one burst", "one burst"),
-        small("bursts of seconds", "bursts of seconds"),
-        small("ended a year ago", "ended a year ago"),
-        small("ties", "ties"),
-        Scenario("3 pages", Content(300, MID_SECONDS), ("tap-8",), page_size=SMALL_PAGE),
+        *_near(content),
+        *_far(content),
+        *_small_pages(content),
         Scenario(FLEET, Content(0, FAR_SECONDS, organizations=ORGANIZATIONS), ("tap-8",)),
         Scenario(
             LARGE_IN_FLEET,
@@ -89,6 +66,41 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
             ("tap-8",),
         ),
         Scenario("quiet", content(50_000), ("tap-4", "dlt", "airbyte", "usual")),
+    ]
+
+
+def _near(content: Callable[..., Content]) -> list[Scenario]:
+    """A service on the same machine."""
+    return [
+        Scenario("near", content(50_000), (*SLOW, DLT_LOAD)),
+        Scenario("near-gzip", content(50_000, gzip=True), (*OTHERS, "usual", "usual-msgspec")),
+        Scenario("near-short", content(200_000), ("tap-8",)),
+        Scenario("near-long", content(1_000_000), (*FAST, "shaped", "own-airbyte", *EXPORTS)),
+        Scenario("near-long-gzip", content(200_000, gzip=True), FAST),
+    ]
+
+
+def _far(content: Callable[..., Content]) -> list[Scenario]:
+    """A service that takes a while to respond."""
+    far, far_gzip = content(30_000, FAR_SECONDS), content(30_000, FAR_SECONDS, gzip=True)
+    return [
+        Scenario("mid", content(30_000, MID_SECONDS), (*FAST, *OTHERS)),
+        Scenario("mid-gzip", content(30_000, MID_SECONDS, gzip=True), (*FAST, *OTHERS)),
+        Scenario("far", far, ("bare", "tap-4", "tap-8", *SLOW)),
+        Scenario("far-gzip", far_gzip, ("bare", "tap-4", "tap-8", *OTHERS)),
+        Scenario("far-long", content(200_000, FAR_SECONDS), ("tap-1", "tap-4", "tap-8")),
+        Scenario("far-even", content(200_000, FAR_SECONDS, shape="even"), ("tap-8",)),
+        Scenario("far-full", content(1_000_000, FAR_SECONDS), ("tap-8",)),
+    ]
+
+
+def _small_pages(content: Callable[..., Content]) -> list[Scenario]:
+    """Many pages of few events, where only the number of requests counts."""
+    shapes = ("one burst", "bursts of seconds", "ended a year ago", "ties")
+    contents = {shape: content(20_000, MID_SECONDS, shape=shape) for shape in shapes}
+    contents["3 pages"] = Content(300, MID_SECONDS)
+    return [
+        Scenario(name, each, ("tap-8",), page_size=SMALL_PAGE) for name, each in contents.items()
     ]
 
 
