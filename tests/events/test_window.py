@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import Instant, later, parse_instant, text_of, whole_second
 from tap_audit_events.events.window import Window, run_window
-from tests.extraction.test_watermark import at
+from tests.extraction.watermarks import at
 
 instants = st.integers(0, 10**6).map(at)
 

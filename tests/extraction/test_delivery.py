@@ -20,7 +20,7 @@ from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
 from tap_audit_events.singer.state import from_bookmark, to_bookmark
 from tests.builders import ORGANIZATION_ID
-from tests.extraction.test_watermark import at
+from tests.extraction.watermarks import at
 
 EVERYTHING = Window(None, at(10**6))
 

@@ -9,7 +9,7 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.request_budget import RequestBudget
 from tap_audit_events.extraction.window_reader import WindowReader
-from tests.extraction.test_watermark import at
+from tests.extraction.watermarks import at
 
 PAGE_SIZE = 8  # shares of a page are exact as floats
 EVER = Window(None, at(10**6))

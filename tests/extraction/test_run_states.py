@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.extraction.run_state import RunStates, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
-from tests.extraction.test_watermark import at, deliver
+from tests.extraction.watermarks import at, deliver
 
 IDS = [f"{n:08x}-0000-4000-8000-00000000000{n:x}" for n in range(10, 16)]
 

@@ -1,67 +1,21 @@
 """What was delivered is not delivered again, and nothing else is dropped."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.events.instants import (
-    EARLIEST,
-    LATEST,
-    Instant,
-    later,
-    parse_instant,
-    whole_second,
-)
-from tap_audit_events.events.window import run_window
+from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, later, whole_second
 from tap_audit_events.extraction.id_groups import Group, digest_of, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE, Watermark
-from tap_audit_events.extraction.watermark_json import from_json, to_json
-
-_START = parse_instant("2026-01-01T00:00:00Z")
-
-
-def at(tenths: int) -> Instant:
-    """An instant so many tenths of a second after the start."""
-    whole, tenth = divmod(tenths, 10)
-    moved = later(_START, seconds=whole)
-    return Instant(f"{moved}.{tenth}") if tenth else moved
-
-
-Event = tuple[str, Instant]
-
-pages_of_events = st.lists(
-    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 300)), max_size=60).map(
-        lambda pairs: [(f"id-{number}", at(tenths)) for number, tenths in pairs]
-    ),
-    max_size=8,
+from tests.extraction.watermarks import (
+    Event,
+    at,
+    check_held,
+    deliver,
+    digests_in,
+    next_run,
+    pages_of_events,
 )
-
-
-def deliver(
-    watermark: Watermark, page: Sequence[Event], *, moves_bookmark: bool = True
-) -> list[str]:
-    """Deliver what is fresh of a page, and say what that was."""
-    ids, instants = [each[0] for each in page], [each[1] for each in page]
-    fresh = watermark.fresh(ids, instants)
-    watermark.deliver(
-        [ids[position] for position in fresh],
-        [instants[position] for position in fresh],
-        moves_bookmark=moves_bookmark,
-    )
-    return [ids[position] for position in fresh]
-
-
-def digests_in(watermark: Watermark) -> list[bytes]:
-    """The digests that go into STATE."""
-    return [each for group in watermark.groups for each in group.split()]
-
-
-def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:
-    """The watermark that the next run reads from STATE."""
-    return from_json(to_json(watermark), lookback_seconds=lookback, longest_memory=memory)
 
 
 def test_a_late_event_comes_once_even_if_the_state_is_full() -> None:
@@ -75,87 +29,6 @@ def test_a_late_event_comes_once_even_if_the_state_is_full() -> None:
     assert deliver(watermark, [late, ("new", at(9000))]) == ["new"]
     assert deliver(watermark, [late]) == []
     assert len(digests_in(watermark)) <= memory
-
-
-# Where what was read begins
-
-
-Runs = list[tuple[int | None, list[int]]]
-
-
-@given(
-    st.lists(st.tuples(st.none() | st.integers(0, 60), st.lists(st.integers(0, 60))), max_size=6)
-)
-def test_everything_from_covered_from_up_to_the_bookmark_was_read(runs: Runs) -> None:
-    """Start dates that move between runs: a run reads from its start date or its bookmark on."""
-    watermark = Watermark()
-    was_read: set[int] = set()
-    for start, seconds in runs:
-        start_date = None if start is None else at(10 * start)
-        watermark.start_at(start_date)
-        reached = watermark.bookmark
-        begin = max(start or 0, next(s for s in range(61) if at(10 * s) >= (reached or EARLIEST)))
-        brought = sorted(each for each in seconds if each >= begin)
-        deliver(watermark, [(f"{each}", at(10 * each)) for each in brought])
-        was_read.update(range(begin, brought[-1] + 1) if brought else ())
-        watermark = next_run(watermark, lookback=1)
-        if watermark.bookmark is None:
-            continue
-        covered_from = watermark.covered_from
-        assert covered_from is not None
-        for second in range(61):
-            if covered_from <= at(10 * second) <= watermark.bookmark:
-                assert second in was_read
-
-
-@pytest.mark.parametrize(
-    ("start", "brings", "expected"),
-    [
-        (None, True, at(50)),
-        (60, True, at(50)),
-        (100, True, at(50)),
-        (101, True, at(101)),
-        (101, False, at(50)),
-        (None, False, at(50)),
-    ],
-)
-def test_only_a_start_after_the_bookmark_that_brings_events_leaves_a_gap(
-    start: int | None, brings: bool, expected: Instant
-) -> None:
-    """Otherwise the range that was read only grows."""
-    watermark = Watermark(at(100), covered_from=at(50))
-    watermark.start_at(None if start is None else at(start))
-    assert watermark.covered_from == at(50)
-    if brings:
-        deliver(watermark, [("new", at(120))])
-    assert watermark.covered_from == expected
-
-
-@pytest.mark.parametrize("first", [None, 50])
-@pytest.mark.parametrize("then", [None, 40, 60])
-def test_a_run_that_fails_before_its_first_bookmark_has_passed_nothing(
-    first: int | None, then: int | None
-) -> None:
-    """Its events came out of order: the next run begins again, at its own start date."""
-    watermark = Watermark()
-    watermark.start_at(None if first is None else at(first))
-    deliver(watermark, [("b", at(80)), ("a", at(70))], moves_bookmark=False)
-    again = next_run(watermark, lookback=1)
-    assert again.bookmark == EARLIEST
-    again.start_at(None if then is None else at(then))
-    deliver(again, [("c", at(90))])
-    assert again.covered_from == (EARLIEST if then is None else at(then))
-
-
-def test_where_what_was_read_begins_may_be_unknown() -> None:
-    """Until a run skips events: from then on it is known."""
-    watermark = Watermark(at(100))
-    watermark.start_at(at(90))
-    deliver(watermark, [("a", at(110))])
-    assert watermark.covered_from is None
-    watermark.start_at(at(120))
-    deliver(watermark, [("b", at(130))])
-    assert watermark.covered_from == at(120)
 
 
 # Within one run
@@ -190,23 +63,12 @@ def test_the_watermark_follows_a_plain_model(
         floor = whole_second(later(newest, seconds=-max(lookback, 1)))
         assert watermark.bookmark == unlimited.bookmark == newest
         assert (unlimited.ids_from, unlimited.forgot) == (floor, False)
-        _check_held(unlimited, history, memory=10**6)
-        _check_held(watermark, history, memory=memory)
+        check_held(unlimited, history, memory=10**6)
+        check_held(watermark, history, memory=memory)
         assert newest >= watermark.ids_from >= floor
         assert watermark.forgot == (watermark.short_reach_seconds is not None)
         in_lookback = sum(instant >= floor for instant in history.values())
         assert watermark.forgot == (in_lookback > memory and watermark.ids_from > floor)
-
-
-def _check_held(watermark: Watermark, history: dict[str, Instant], *, memory: int) -> None:
-    """Each id since `ids_from` is held, and no more than the memory allows."""
-    held = digests_in(watermark)
-    assert len(held) == len(set(held))
-    since = {digest_of(i) for i, instant in history.items() if instant >= watermark.ids_from}
-    assert since <= set(held) <= set(map(digest_of, history))
-    ties = sum(instant == watermark.bookmark for instant in history.values())
-    assert len(held) <= max(memory, ties)
-    assert watermark.groups == sorted(watermark.groups, key=lambda group: group.until)
 
 
 def test_the_bookmark_never_moves_back() -> None:
@@ -393,160 +255,3 @@ def test_nothing_delivered_settles_nothing() -> None:
     watermark = Watermark()
     watermark.settle(LATEST)
     assert (watermark.bookmark, watermark.groups, watermark.ids_from) == (None, [], EARLIEST)
-
-
-# From run to run
-
-
-def test_a_lookback_that_was_shorter_for_one_run_is_told() -> None:
-    """The ids from before are gone, so the next run does not read there again, and can say so."""
-    first = Watermark(lookback_seconds=300)
-    deliver(first, [("a", at(0)), ("b", at(1000))])
-    short = next_run(first, lookback=0)
-    short.settle(LATEST)
-    assert short.short_reach_seconds is None
-    last = next_run(short, lookback=300)
-    assert last.ids_from == at(990)
-    assert (last.forgot, last.short_reach_seconds) == (False, 1.0)
-    deliver(last, [("c", at(9000))])
-    assert last.short_reach_seconds is None
-
-
-def test_groups_stay_few_and_small_over_many_runs() -> None:
-    """A few ids a run, and hundreds of runs: a few hundred groups, and hardly an expired id."""
-    watermark = Watermark(lookback_seconds=400)
-    for number in range(600):
-        watermark = next_run(watermark, lookback=400)
-        deliver(watermark, [(f"{number}-{n}", at(10 * number)) for n in range(2)])
-    groups = watermark.groups
-    assert 200 <= len(groups) <= 512
-    assert 2 * 401 <= sum(group.count for group in groups) <= 2 * 401 + 4
-    assert max(group.count for group in groups) <= 4
-
-
-@pytest.mark.parametrize("bookmark", [300, 301, 302, 597, 599])
-def test_no_group_joins_the_bookmarks_instant_with_others(bookmark: int) -> None:
-    """Its ids are kept however many there are; others are not kept for their sake."""
-    watermark = Watermark(at(bookmark), lookback_seconds=60)
-    events = [(f"id-{tenths}", at(tenths)) for tenths in range(600)]
-    deliver(watermark, events, moves_bookmark=False)
-    groups = watermark.groups
-    assert max(group.count for group in groups) == 3
-    (own,) = [group for group in groups if group.until == at(bookmark)]
-    assert own.digests == digest_of(f"id-{bookmark}")
-    assert sum(group.count for group in groups if group.until < at(bookmark)) == bookmark
-
-
-@dataclass(frozen=True)
-class Shown:
-    """An event, and from which run to which run the service shows it."""
-
-    event: Event
-    first_run: int
-    last_run: int
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What may differ from run to run, and how the run goes."""
-
-    lookback: int
-    end: int
-    page_size: int
-    in_order: bool
-    stops_after: int
-
-
-@st.composite
-def shown_events(draw: st.DrawFn) -> list[Shown]:
-    times = draw(st.lists(st.integers(0, 400), max_size=60))
-    return [
-        Shown((f"id-{number}", at(time)), draw(st.integers(0, 5)), draw(st.integers(0, 9)))
-        for number, time in enumerate(times)
-    ]
-
-
-any_runs = st.lists(
-    st.builds(
-        Settings,
-        lookback=st.sampled_from([0, 1, 5, 20, 60]),
-        end=st.integers(0, 450),
-        page_size=st.integers(1, 9),
-        in_order=st.booleans(),
-        stops_after=st.sampled_from([0, 1, 3, 99, 99, 99]),
-    ),
-    min_size=2,
-    max_size=10,
-)
-
-
-def play(
-    watermark: Watermark, run: Settings, visible: Sequence[Event], *, memory: int
-) -> tuple[Watermark, list[str], list[str]]:
-    """One run: the watermark after it, what it delivered, and what it had to deliver."""
-    watermark = next_run(watermark, run.lookback, memory)
-    window = run_window(
-        start_date=None,
-        end_date=at(run.end),
-        bookmark=watermark.bookmark,
-        lookback_seconds=run.lookback,
-        now=at(500),
-        ids_from=watermark.ids_from,
-    )
-    if window is None:
-        return watermark, [], []
-    events = [event for event in visible if window.holds(event[1])]
-    events.sort(key=lambda event: event[1], reverse=not run.in_order)
-    pages = [events[n : n + run.page_size] for n in range(0, len(events), run.page_size)]
-    delivered = []
-    for page in pages[: run.stops_after]:
-        delivered += deliver(watermark, page, moves_bookmark=run.in_order)
-    if len(pages) > run.stops_after:
-        return watermark, delivered, []
-    watermark.settle(window.end)
-    return watermark, delivered, [event_id for event_id, _ in events]
-
-
-@given(shown_events(), any_runs)
-def test_any_runs_deliver_what_they_can_reach_once(
-    shown: list[Shown], runs: list[Settings]
-) -> None:
-    """Any lookbacks, ends, stops and disorder: a run delivers all of its range, nothing twice."""
-    watermark, everything = Watermark(), []
-    for number, run in enumerate(runs):
-        visible = [each.event for each in shown if each.first_run <= number <= each.last_run]
-        watermark, delivered, due = play(watermark, run, visible, memory=10**6)
-        everything += delivered
-        assert set(due) <= set(everything)
-        assert len(everything) == len(set(everything))
-
-
-@given(shown_events(), any_runs, st.integers(1, 8))
-def test_a_small_memory_repeats_nothing_and_loses_nothing_in_reach(
-    shown: list[Shown], runs: list[Settings], memory: int
-) -> None:
-    """The same in order, with more ids than the memory holds: only the reach shrinks."""
-    watermark, everything = Watermark(), []
-    times = dict(each.event for each in shown)
-    for number, run in enumerate(runs):
-        visible = [each.event for each in shown if each.first_run <= number <= each.last_run]
-        in_order = Settings(run.lookback, run.end, run.page_size, True, run.stops_after)
-        watermark, delivered, due = play(watermark, in_order, visible, memory=memory)
-        everything += delivered
-        assert set(due) <= set(everything)
-        assert len(everything) == len(set(everything))
-        _check_held(watermark, {each: times[each] for each in everything}, memory=memory)
-
-
-@given(shown_events(), any_runs, st.integers(1, 8))
-def test_a_small_memory_and_disorder_lose_nothing(
-    shown: list[Shown], runs: list[Settings], memory: int
-) -> None:
-    """Some events may be repeated after a run that failed in disorder, but all are delivered."""
-    watermark, everything = Watermark(), set[str]()
-    for number, run in enumerate(runs):
-        visible = [each.event for each in shown if each.first_run <= number <= each.last_run]
-        watermark, delivered, due = play(watermark, run, visible, memory=memory)
-        everything.update(delivered)
-        assert everything.issuperset(due)
-        assert watermark.ids_from <= (watermark.bookmark or EARLIEST)

@@ -10,7 +10,7 @@ from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import Group, Known, digest_of, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE, Watermark
-from tests.extraction.test_watermark import at, deliver, digests_in
+from tests.extraction.watermarks import at, deliver, digests_in
 
 BOOKMARK = 1000
 LOOKBACK = 60

@@ -11,7 +11,7 @@ from tap_audit_events.events.instants import Instant, parse_instant
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
-from tests.extraction.test_watermark import at, deliver
+from tests.extraction.watermarks import at, deliver
 
 GOLDEN = {
     "version": 2,

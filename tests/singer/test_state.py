@@ -15,7 +15,7 @@ from tap_audit_events.singer.state import (
     types_never_requested,
 )
 from tests.builders import ORGANIZATION_ID
-from tests.extraction.test_watermark import at
+from tests.extraction.watermarks import at
 
 OTHER_ORGANIZATION_ID = "00000000-1111-2222-3333-444444444444"
 

@@ -1,0 +1,134 @@
+"""An export with a state file says why it refuses an output or a state, and changes neither."""
+
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.sandbox import Service
+from tests.cli.command import Command
+from tests.cli.exported import FORMATS, expected, exported
+from tests.cli.test_failures import EVENTS, refused
+
+
+@pytest.fixture
+def to() -> str:
+    """The output of a test that is not about several."""
+    return "events.duckdb"
+
+
+@pytest.fixture
+def begun(to: str, service: Service, command: Command) -> Command:
+    """After an export with a state file."""
+    service.add(EVENTS[:50])
+    command("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
+    service.add(EVENTS[50:])
+    return command
+
+
+def state_of(to: str) -> str:
+    return f"{to.strip('/')}.state.json"
+
+
+def remove(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_output_that_was_moved_away_begins_anew_with_what_is_new(
+    to: str, begun: Command
+) -> None:
+    """As somebody does who begins a new file each month."""
+    remove(begun.folder / to)
+
+    done = begun("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
+
+    (warning,) = done.warnings
+    assert "is gone since the last export" in warning
+    assert exported(begun.folder / to) == expected(EVENTS[50:])
+
+
+@pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
+def test_an_output_whose_state_file_is_gone_is_refused(to: str, begun: Command) -> None:
+    remove(begun.folder / state_of(to))
+
+    error = refused(begun("export", "--to", to, "--state", state_of(to)))
+
+    assert "which events are new is not known" in error
+    assert exported(begun.folder / to) == expected(EVENTS[:50])
+
+
+def test_a_table_knows_its_state_without_the_file(begun: Command) -> None:
+    remove(begun.folder / state_of("events.duckdb"))
+
+    begun("export", "--to", "events.duckdb", "--state", "new.json").raise_for_exit_code()
+
+    assert exported(begun.folder / "events.duckdb") == expected(EVENTS)
+    assert (begun.folder / "new.json").exists()
+
+
+def test_a_table_without_a_state_is_refused(begun: Command) -> None:
+    """It was replaced by an export without state: the state file does not know what is in it."""
+    begun("export", "--to", "events.duckdb").raise_for_exit_code()
+
+    error = refused(begun("export", "--to", "events.duckdb", "--state", state_of("events.duckdb")))
+
+    assert "which events are new is not known" in error
+
+
+@pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])
+def test_a_file_that_something_else_changed_is_refused(to: str, begun: Command) -> None:
+    """An export without state is something else too."""
+    begun("export", "--to", to).raise_for_exit_code()
+
+    error = refused(begun("export", "--to", to, "--state", state_of(to)))
+
+    assert "something else has changed it" in error
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_state_file_of_another_output_is_refused(to: str, begun: Command) -> None:
+    other = f"other-{to}"
+
+    error = refused(begun("export", "--to", other, "--state", state_of(to)), "AE-STATE")
+
+    assert f"belongs to '{(begun.folder / to).resolve()}'" in error
+    assert not (begun.folder / other).exists()
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_folder_with_output_and_state_can_be_moved(to: str, begun: Command) -> None:
+    moved = Command(begun.folder.with_name("moved"), begun.settings)
+    begun.folder.rename(moved.folder)
+
+    moved("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
+
+    assert exported(moved.folder / to) == expected(EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("{}", "is not a state file of this command"),
+        ('{"bookmarks": {}}', "is not a state file of this command"),
+        ('{"version": 2}', "was written by a newer version"),
+        ('{"version": 1, "output": "a.jsonl", "bytes": null, "state": {"x": 1}}', "the watermark"),
+    ],
+)
+def test_another_document_is_not_a_state_file(
+    document: str, problem: str, command: Command
+) -> None:
+    (command.folder / "s.json").write_text(document)
+
+    error = refused(command("export", "--to", "a.jsonl", "--state", "s.json"), "AE-STATE")
+
+    assert problem.removeprefix("the ") in error
+    assert (command.folder / "s.json").read_text() == document
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_state_of_another_organization_is_refused(to: str, begun: Command) -> None:
+    other = {"TAP_AUDIT_EVENTS_ORGANIZATION_ID": "00000000-0000-4000-8000-000000000000"}
+
+    error = refused(begun("export", "--to", to, "--state", state_of(to), **other), "AE-STATE")
+
+    assert "belongs to the organization" in error

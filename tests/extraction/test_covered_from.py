@@ -1,0 +1,86 @@
+"""From which time on everything was read, up to the bookmark."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.events.instants import EARLIEST, Instant
+from tap_audit_events.extraction.watermark import Watermark
+from tests.extraction.watermarks import at, deliver, next_run
+
+Runs = list[tuple[int | None, list[int]]]
+
+
+@given(
+    st.lists(st.tuples(st.none() | st.integers(0, 60), st.lists(st.integers(0, 60))), max_size=6)
+)
+def test_everything_from_covered_from_up_to_the_bookmark_was_read(runs: Runs) -> None:
+    """Start dates that move between runs: a run reads from its start date or its bookmark on."""
+    watermark = Watermark()
+    was_read: set[int] = set()
+    for start, seconds in runs:
+        start_date = None if start is None else at(10 * start)
+        watermark.start_at(start_date)
+        reached = watermark.bookmark
+        begin = max(start or 0, next(s for s in range(61) if at(10 * s) >= (reached or EARLIEST)))
+        brought = sorted(each for each in seconds if each >= begin)
+        deliver(watermark, [(f"{each}", at(10 * each)) for each in brought])
+        was_read.update(range(begin, brought[-1] + 1) if brought else ())
+        watermark = next_run(watermark, lookback=1)
+        if watermark.bookmark is None:
+            continue
+        covered_from = watermark.covered_from
+        assert covered_from is not None
+        for second in range(61):
+            if covered_from <= at(10 * second) <= watermark.bookmark:
+                assert second in was_read
+
+
+@pytest.mark.parametrize(
+    ("start", "brings", "expected"),
+    [
+        (None, True, at(50)),
+        (60, True, at(50)),
+        (100, True, at(50)),
+        (101, True, at(101)),
+        (101, False, at(50)),
+        (None, False, at(50)),
+    ],
+)
+def test_only_a_start_after_the_bookmark_that_brings_events_leaves_a_gap(
+    start: int | None, brings: bool, expected: Instant
+) -> None:
+    """Otherwise the range that was read only grows."""
+    watermark = Watermark(at(100), covered_from=at(50))
+    watermark.start_at(None if start is None else at(start))
+    assert watermark.covered_from == at(50)
+    if brings:
+        deliver(watermark, [("new", at(120))])
+    assert watermark.covered_from == expected
+
+
+@pytest.mark.parametrize("first", [None, 50])
+@pytest.mark.parametrize("then", [None, 40, 60])
+def test_a_run_that_fails_before_its_first_bookmark_has_passed_nothing(
+    first: int | None, then: int | None
+) -> None:
+    """Its events came out of order: the next run begins again, at its own start date."""
+    watermark = Watermark()
+    watermark.start_at(None if first is None else at(first))
+    deliver(watermark, [("b", at(80)), ("a", at(70))], moves_bookmark=False)
+    again = next_run(watermark, lookback=1)
+    assert again.bookmark == EARLIEST
+    again.start_at(None if then is None else at(then))
+    deliver(again, [("c", at(90))])
+    assert again.covered_from == (EARLIEST if then is None else at(then))
+
+
+def test_where_what_was_read_begins_may_be_unknown() -> None:
+    """Until a run skips events: from then on it is known."""
+    watermark = Watermark(at(100))
+    watermark.start_at(at(90))
+    deliver(watermark, [("a", at(110))])
+    assert watermark.covered_from is None
+    watermark.start_at(at(120))
+    deliver(watermark, [("b", at(130))])
+    assert watermark.covered_from == at(120)

@@ -1,0 +1,168 @@
+"""From run to run, each event that a run can reach is delivered once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tap_audit_events.events.instants import EARLIEST, LATEST
+from tap_audit_events.events.window import run_window
+from tap_audit_events.extraction.id_groups import digest_of
+from tap_audit_events.extraction.watermark import Watermark
+from tests.extraction.watermarks import Event, at, check_held, deliver, next_run
+
+
+def test_a_lookback_that_was_shorter_for_one_run_is_told() -> None:
+    """The ids from before are gone, so the next run does not read there again, and can say so."""
+    first = Watermark(lookback_seconds=300)
+    deliver(first, [("a", at(0)), ("b", at(1000))])
+    short = next_run(first, lookback=0)
+    short.settle(LATEST)
+    assert short.short_reach_seconds is None
+    last = next_run(short, lookback=300)
+    assert last.ids_from == at(990)
+    assert (last.forgot, last.short_reach_seconds) == (False, 1.0)
+    deliver(last, [("c", at(9000))])
+    assert last.short_reach_seconds is None
+
+
+def test_groups_stay_few_and_small_over_many_runs() -> None:
+    """A few ids a run, and hundreds of runs: a few hundred groups, and hardly an expired id."""
+    watermark = Watermark(lookback_seconds=400)
+    for number in range(600):
+        watermark = next_run(watermark, lookback=400)
+        deliver(watermark, [(f"{number}-{n}", at(10 * number)) for n in range(2)])
+    groups = watermark.groups
+    assert 200 <= len(groups) <= 512
+    assert 2 * 401 <= sum(group.count for group in groups) <= 2 * 401 + 4
+    assert max(group.count for group in groups) <= 4
+
+
+@pytest.mark.parametrize("bookmark", [300, 301, 302, 597, 599])
+def test_no_group_joins_the_bookmarks_instant_with_others(bookmark: int) -> None:
+    """Its ids are kept however many there are; others are not kept for their sake."""
+    watermark = Watermark(at(bookmark), lookback_seconds=60)
+    events = [(f"id-{tenths}", at(tenths)) for tenths in range(600)]
+    deliver(watermark, events, moves_bookmark=False)
+    groups = watermark.groups
+    assert max(group.count for group in groups) == 3
+    (own,) = [group for group in groups if group.until == at(bookmark)]
+    assert own.digests == digest_of(f"id-{bookmark}")
+    assert sum(group.count for group in groups if group.until < at(bookmark)) == bookmark
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An event, and from which run to which run the service shows it."""
+
+    event: Event
+    first_run: int
+    last_run: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What may differ from run to run, and how the run goes."""
+
+    lookback: int
+    end: int
+    page_size: int
+    in_order: bool
+    stops_after: int
+
+
+@st.composite
+def shown_events(draw: st.DrawFn) -> list[Shown]:
+    times = draw(st.lists(st.integers(0, 400), max_size=60))
+    return [
+        Shown((f"id-{number}", at(time)), draw(st.integers(0, 5)), draw(st.integers(0, 9)))
+        for number, time in enumerate(times)
+    ]
+
+
+any_runs = st.lists(
+    st.builds(
+        Settings,
+        lookback=st.sampled_from([0, 1, 5, 20, 60]),
+        end=st.integers(0, 450),
+        page_size=st.integers(1, 9),
+        in_order=st.booleans(),
+        stops_after=st.sampled_from([0, 1, 3, 99, 99, 99]),
+    ),
+    min_size=2,
+    max_size=10,
+)
+
+
+def play(
+    watermark: Watermark, run: Settings, visible: Sequence[Event], *, memory: int
+) -> tuple[Watermark, list[str], list[str]]:
+    """One run: the watermark after it, what it delivered, and what it had to deliver."""
+    watermark = next_run(watermark, run.lookback, memory)
+    window = run_window(
+        start_date=None,
+        end_date=at(run.end),
+        bookmark=watermark.bookmark,
+        lookback_seconds=run.lookback,
+        now=at(500),
+        ids_from=watermark.ids_from,
+    )
+    if window is None:
+        return watermark, [], []
+    events = [event for event in visible if window.holds(event[1])]
+    events.sort(key=lambda event: event[1], reverse=not run.in_order)
+    pages = [events[n : n + run.page_size] for n in range(0, len(events), run.page_size)]
+    delivered = []
+    for page in pages[: run.stops_after]:
+        delivered += deliver(watermark, page, moves_bookmark=run.in_order)
+    if len(pages) > run.stops_after:
+        return watermark, delivered, []
+    watermark.settle(window.end)
+    return watermark, delivered, [event_id for event_id, _ in events]
+
+
+@given(shown_events(), any_runs)
+def test_any_runs_deliver_what_they_can_reach_once(
+    shown: list[Shown], runs: list[Settings]
+) -> None:
+    """Any lookbacks, ends, stops and disorder: a run delivers all of its range, nothing twice."""
+    watermark, everything = Watermark(), []
+    for number, run in enumerate(runs):
+        visible = [each.event for each in shown if each.first_run <= number <= each.last_run]
+        watermark, delivered, due = play(watermark, run, visible, memory=10**6)
+        everything += delivered
+        assert set(due) <= set(everything)
+        assert len(everything) == len(set(everything))
+
+
+@given(shown_events(), any_runs, st.integers(1, 8))
+def test_a_small_memory_repeats_nothing_and_loses_nothing_in_reach(
+    shown: list[Shown], runs: list[Settings], memory: int
+) -> None:
+    """The same in order, with more ids than the memory holds: only the reach shrinks."""
+    watermark, everything = Watermark(), []
+    times = dict(each.event for each in shown)
+    for number, run in enumerate(runs):
+        visible = [each.event for each in shown if each.first_run <= number <= each.last_run]
+        in_order = Settings(run.lookback, run.end, run.page_size, True, run.stops_after)
+        watermark, delivered, due = play(watermark, in_order, visible, memory=memory)
+        everything += delivered
+        assert set(due) <= set(everything)
+        assert len(everything) == len(set(everything))
+        check_held(watermark, {each: times[each] for each in everything}, memory=memory)
+
+
+@given(shown_events(), any_runs, st.integers(1, 8))
+def test_a_small_memory_and_disorder_lose_nothing(
+    shown: list[Shown], runs: list[Settings], memory: int
+) -> None:
+    """Some events may be repeated after a run that failed in disorder, but all are delivered."""
+    watermark, everything = Watermark(), set[str]()
+    for number, run in enumerate(runs):
+        visible = [each.event for each in shown if each.first_run <= number <= each.last_run]
+        watermark, delivered, due = play(watermark, run, visible, memory=memory)
+        everything.update(delivered)
+        assert everything.issuperset(due)
+        assert watermark.ids_from <= (watermark.bookmark or EARLIEST)

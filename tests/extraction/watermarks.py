@@ -1,0 +1,64 @@
+"""What the tests of the watermark build, and what must hold of what it holds."""
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from tap_audit_events.events.instants import Instant, later, parse_instant
+from tap_audit_events.extraction.id_groups import digest_of
+from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.extraction.watermark_json import from_json, to_json
+
+_START = parse_instant("2026-01-01T00:00:00Z")
+
+
+def at(tenths: int) -> Instant:
+    """An instant so many tenths of a second after the start."""
+    whole, tenth = divmod(tenths, 10)
+    moved = later(_START, seconds=whole)
+    return Instant(f"{moved}.{tenth}") if tenth else moved
+
+
+Event = tuple[str, Instant]
+
+pages_of_events = st.lists(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 300)), max_size=60).map(
+        lambda pairs: [(f"id-{number}", at(tenths)) for number, tenths in pairs]
+    ),
+    max_size=8,
+)
+
+
+def deliver(
+    watermark: Watermark, page: Sequence[Event], *, moves_bookmark: bool = True
+) -> list[str]:
+    """Deliver what is fresh of a page, and say what that was."""
+    ids, instants = [each[0] for each in page], [each[1] for each in page]
+    fresh = watermark.fresh(ids, instants)
+    watermark.deliver(
+        [ids[position] for position in fresh],
+        [instants[position] for position in fresh],
+        moves_bookmark=moves_bookmark,
+    )
+    return [ids[position] for position in fresh]
+
+
+def digests_in(watermark: Watermark) -> list[bytes]:
+    """The digests that go into STATE."""
+    return [each for group in watermark.groups for each in group.split()]
+
+
+def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:
+    """The watermark that the next run reads from STATE."""
+    return from_json(to_json(watermark), lookback_seconds=lookback, longest_memory=memory)
+
+
+def check_held(watermark: Watermark, history: dict[str, Instant], *, memory: int) -> None:
+    """Each id since `ids_from` is held, and no more than the memory allows."""
+    held = digests_in(watermark)
+    assert len(held) == len(set(held))
+    since = {digest_of(i) for i, instant in history.items() if instant >= watermark.ids_from}
+    assert since <= set(held) <= set(map(digest_of, history))
+    ties = sum(instant == watermark.bookmark for instant in history.values())
+    assert len(held) <= max(memory, ties)
+    assert watermark.groups == sorted(watermark.groups, key=lambda group: group.until)
