@@ -16,6 +16,7 @@ from tests.running import Run, run, settings_for
 Sync = Callable[..., Run]
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """More workers than processors, as tests wait for processes, servers and timeouts."""
     return 3 * (os.cpu_count() or 1) // 2
