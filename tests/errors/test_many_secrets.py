@@ -56,6 +56,15 @@ def test_tokens_that_begin_like_others_are_masked_whole() -> None:
     assert redact("acme_pat_3 acme_pat") == "acme_pat_3 acme_pat"
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_beginning_of_a_token_is_no_token(count: int) -> None:
+    """However many characters of it."""
+    register_secret(*TOKENS[:count])
+    for length in range(len(TOKENS[0])):
+        assert not contains_secret(TOKENS[0][:length])
+    assert contains_secret(TOKENS[0])
+
+
 def test_a_secret_that_was_possible_may_become_certain() -> None:
     """Also after a search."""
     register_possible_secret(TOKENS[0])
