@@ -19,7 +19,8 @@ CLIENTS := airbyte-clients dlt dagster proof loader-postgres-server
 ENVIRONMENTS := meltano audit fuzz mutate bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof
 # What the test of the image starts from. It needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
-BENCH_LOADER := meltanolabs-target-postgres postgres-server
+BENCH_LOADERS := target-jsonl meltanolabs-target-csv target-duckdb meltanolabs-target-postgres \
+	pipelinewise-target-postgres meltano-map-transform postgres-server
 
 # An installed uv is used if it runs; otherwise the pinned one, in its own folder.
 INSTALLED_UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
@@ -78,7 +79,7 @@ fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MI
 mutate: .tools/mutate/.installed ## Try which small changes to the code no test notices; MUTATE_ARGS='events extraction.plan'
 	@.tools/mutate/bin/python -m tests.mutation $(MUTATE_ARGS)
 
-bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADER:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
+bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADERS:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
 	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
 	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
 

@@ -13,12 +13,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from benchmarks.candidates import AIRBYTE, CANDIDATES, DLT
 from benchmarks.displaced import CANDIDATE, run_displaced
 from benchmarks.lines import count_lines
-from benchmarks.loading import EVENTS, LOADER, loader_version, run_loads
 from benchmarks.measuring import FailedError
-from benchmarks.results import DEFAULT_REPETITIONS, RESULTS, Results, save
+from benchmarks.results import DEFAULT_REPETITIONS, RESULTS, Loads, Results, save
 from benchmarks.suite import Suite, limited, scenarios
 from benchmarks.tables import all_parts
 
@@ -58,7 +59,6 @@ def versions() -> dict[str, str]:
         code = f"import importlib.metadata as m; print(m.version({name!r}), end='')"
         command = [str(environment / "python"), "-c", code]
         found[name] = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    found[LOADER] = loader_version()
     return found
 
 
@@ -68,10 +68,11 @@ def measure(repetitions: int, scale: float, only: Sequence[str]) -> Results:
     runs = max(1, int(DISPLACED_RUNS * scale)) if CANDIDATE in only else 0
     with tempfile.TemporaryDirectory() as folder:
         checks, samples = Suite(wanted, until, Path(folder)).run(repetitions)
+    loads = run_loads(repetitions, scale, until) if CANDIDATE in only else Loads({}, [])
     return Results(
         f"{until:%Y-%m-%d}",
         machine(),
-        versions(),
+        versions() | loads.versions,
         repetitions,
         scale,
         count_lines(),
@@ -79,8 +80,25 @@ def measure(repetitions: int, scale: float, only: Sequence[str]) -> Results:
         checks,
         samples,
         run_displaced(runs, until),
-        run_loads(repetitions, int(EVENTS * scale), until) if CANDIDATE in only else [],
+        loads.loads,
     )
+
+
+def run_loads(repetitions: int, scale: float, until: datetime) -> Loads:
+    """Load by each loader, in a process of its own.
+
+    Raises:
+        FailedError: a load failed.
+    """
+    arguments = [str(repetitions), str(scale), until.isoformat()]
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.loading", *arguments],
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    if done.returncode:
+        raise FailedError("a load failed; see above")
+    return msgspec.json.decode(done.stdout, type=Loads)
 
 
 def main() -> None:

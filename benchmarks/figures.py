@@ -79,9 +79,9 @@ class Figures:
         pairs = zip(self._samples[one], self._samples[other], strict=True)
         return median(ours.seconds / theirs.seconds for ours, theirs in pairs)
 
-    def load_seconds(self, messages: str) -> float:
-        """Of a load into PostgreSQL by one kind of message, start-up included."""
-        return median(each.seconds for each in self.results.loads if each.messages == messages)
+    def load_seconds(self, case: str) -> float:
+        """Of a load by the tap and a loader, start-up included."""
+        return median(each.seconds for each in self.results.loads if each.case == case)
 
     def _after_start_up(self, scenario: str, candidate: str) -> list[float]:
         start_up = self.seconds(START_UP, candidate)

@@ -1,102 +1,95 @@
-"""The tap and a loader into PostgreSQL: RECORD messages against batch files."""
+"""The tap and real loaders, joined by a pipe: whole loads into empty files and tables.
 
-import json
-import os
-import subprocess
+This runs in a process of its own, as it imports much: the peak memory of a process is never below
+that of the process that started it.
+"""
+
+import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
-from uuid import uuid4
+
+import msgspec
 
 from benchmarks.candidates import OWN
 from benchmarks.measuring import FailedError
-from benchmarks.results import Content, Load
+from benchmarks.results import BATCH, COPY, Content, Load, Loads
 from benchmarks.sandbox import Sandbox, start_sandbox
-from tests.loaders.loader import environment_of, version_of
-from tests.loaders.postgres_server import USER, PostgresServer, postgres_server
+from tests.loaders.cases import CASES, Case
+from tests.loaders.pipeline import Command, load, written
+from tests.loaders.postgres import PostgresLoader
+from tests.loaders.postgres_server import postgres_server
 
-LOADER: Final = "meltanolabs-target-postgres"
-EVENTS: Final = 100_000
-
-PIPELINE: Final = "tap-audit-events --config tap.json | target-postgres --config loader.json"
-
-RECORDS: Final = "RECORD messages"
-BATCHES: Final = "batch files"
-MESSAGES: Final = (RECORDS, BATCHES)
+LOADS: Final = {case.name: case for case in CASES if case.is_timed}
+MANY: Final = 100_000
+FEW: Final = 20_000
+"""For loaders that are not compared with each other: most store a few thousand a second."""
 
 
-def loader_version() -> str:
-    return version_of(LOADER)
+def run_loads(repetitions: int, scale: float, until: datetime) -> Loads:
+    """Load the same events by each loader in turn.
 
-
-def run_loads(repetitions: int, events: int, until: datetime) -> list[Load]:
-    """Load the same events into an empty database by each kind of message in turn."""
+    Raises:
+        FailedError: a load failed.
+    """
     with (
         tempfile.TemporaryDirectory() as folder,
-        postgres_server(Path(folder)) as server,
-        start_sandbox(Content(events), until) as sandbox,
+        postgres_server(Path(folder)) as PostgresLoader.server,
     ):
-        settings = Sandbox(sandbox).settings
-        return [
+        loads = [
             load
-            for repetition in range(1, repetitions + 1)
-            for load in _repetition(repetition, events, settings, server)
+            for names, events in (([COPY, BATCH], MANY), (LOADS.keys() - {COPY, BATCH}, FEW))
+            for load in _loads(sorted(names), repetitions, max(1000, int(events * scale)), until)
         ]
+    versions = [case.versions() for case in LOADS.values()]
+    return Loads({name: text for each in versions for name, text in each.items()}, loads)
 
 
-def _repetition(
-    repetition: int, events: int, settings: dict[str, Any], server: PostgresServer
-) -> Iterator[Load]:
-    for messages in MESSAGES:
-        database = f"load_{uuid4().hex}"
-        server.create_database(database)
-        with tempfile.TemporaryDirectory() as folder:
-            tap = _settings(settings, messages, folder)
-            seconds = _seconds(Path(folder), tap, server, database)
-        (rows,) = server.query(database, "SELECT count(DISTINCT id) FROM melty.audit_events")
-        if int(rows) != events:
-            raise FailedError(f"{rows} of {events} events arrived by {messages}")
-        yield Load(messages, repetition, events, seconds)
+def _loads(names: list[str], repetitions: int, events: int, until: datetime) -> Iterator[Load]:
+    with start_sandbox(Content(events), until) as sandbox:
+        settings = Sandbox(sandbox).settings
+        for repetition in range(1, repetitions + 1):
+            for name in names:
+                seconds = _seconds(LOADS[name], events, settings)
+                yield Load(name, repetition, events, seconds)
 
 
-def _settings(settings: dict[str, Any], messages: str, folder: str) -> dict[str, Any]:
-    """Those of the tap; without a start and an end, as usual."""
-    wanted = {key: settings[key] for key in ("base_url", "organization_id", "access_token")}
-    if messages == BATCHES:
-        encoding = {"format": "jsonl", "compression": "gzip"}
-        storage = {"root": f"file://{folder}/batches"}
-        wanted["batch_config"] = {"encoding": encoding, "storage": storage}
-    return wanted
+def _seconds(case: Case, events: int, settings: dict[str, Any]) -> float:
+    """The time from the start of the tap and the loader to the end of both."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        loader = case.loader(folder, case.settings)
+        # Without a start and an end, as usual.
+        wanted = {key: settings[key] for key in ("base_url", "organization_id", "access_token")}
+        config = written(folder / "tap.json", wanted | case.tap_settings(folder))
+        tap: Command = [OWN / "tap-audit-events", "--config", config]
+        commands = [tap, *case.between(folder), loader.command()]
+        started = time.perf_counter()
+        loaded = load(commands, folder, loader.environment())
+        seconds = time.perf_counter() - started
+        if set(loaded.exit_codes) != {0}:
+            raise FailedError(f"{case.name}: {loaded.log[-4000:]}")
+        if len(set(loader.ids())) != events:
+            raise FailedError(f"{len(set(loader.ids()))} of {events} events: {case.name}")
+        return seconds
 
 
-def _seconds(
-    folder: Path, settings: dict[str, Any], server: PostgresServer, database: str
-) -> float:
-    """The time from the start of both to the end of both."""
-    address = {
-        "host": "127.0.0.1",
-        "port": server.port,
-        "user": USER,
-        "password": server.password,
-    }
-    (folder / "tap.json").write_text(json.dumps(settings))
-    loader = address | {"database": database, "use_copy": True}
-    (folder / "loader.json").write_text(json.dumps(loader))
-    programs = f"{OWN}:{environment_of(LOADER)}:{os.environ['PATH']}"
-    started = time.perf_counter()
-    done = subprocess.run(
-        ["/bin/bash", "-o", "pipefail", "-c", PIPELINE],
-        env={**os.environ, "PATH": programs, "HOME": str(folder)},
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
-    seconds = time.perf_counter() - started
-    if done.returncode:
-        raise FailedError(f"{LOADER}: {done.stderr.decode(errors='replace')[-4000:]}")
-    return seconds
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.loading", description=__doc__)
+    parser.add_argument("repetitions", type=int)
+    parser.add_argument("scale", type=float)
+    parser.add_argument("until", type=datetime.fromisoformat)
+    given = parser.parse_args()
+    try:
+        loads = run_loads(given.repetitions, given.scale, given.until)
+    except FailedError as error:
+        sys.exit(f"benchmarks: {error}")
+    sys.stdout.buffer.write(msgspec.json.encode(loads))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,6 +14,10 @@ DEFAULT_REPETITIONS: Final = 5
 FLEET: Final = "quiet organizations"
 LARGE_IN_FLEET: Final = "one large organization among quiet ones"
 
+COPY: Final = "meltanolabs-target-postgres, COPY"
+BATCH: Final = "meltanolabs-target-postgres, BATCH"
+"""Loads that are compared."""
+
 
 class Content(msgspec.Struct, frozen=True):
     """What one sandbox serves, and how.
@@ -128,12 +132,19 @@ class DisplacedRun(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """One timed load into PostgreSQL, from the start of tap and loader to the end of both."""
+    """One timed load, from the start of the tap and a loader to the end of both."""
 
-    messages: str
+    case: str
     repetition: int
     events: int
     seconds: float
+
+
+class Loads(msgspec.Struct, frozen=True):
+    """All timed loads, and the versions of the loaders."""
+
+    versions: dict[str, str]
+    loads: list[Load]
 
 
 class Results(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from typing import Final
 
 from benchmarks.candidates import CANDIDATES
 from benchmarks.figures import START_UP, Figures, Runs, memory_runs, runs_of
-from benchmarks.loading import LOADER, MESSAGES
 from benchmarks.results import DEFAULT_REPETITIONS, FLEET, LARGE_IN_FLEET, Results
+from benchmarks.suite import DLT_LOAD, EXPORTS
 from benchmarks.targets import OWN, Target, targets
 
 
@@ -252,19 +252,20 @@ def _times_as_fast(figures: Figures, one: Runs, other: Runs) -> str:
 
 
 def loads_table(figures: Figures) -> str:
-    """Whole loads into PostgreSQL, by each kind of message."""
-    loads = figures.results.loads
+    """Whole loads into files and tables, the fastest first."""
+    loads = {
+        f"tap and {each.case}": (each.events, figures.load_seconds(each.case))
+        for each in figures.results.loads
+    }
+    for scenario, name in (*(("near-long", each) for each in EXPORTS), ("near", DLT_LOAD)):
+        if figures.measured(scenario, name):
+            events = figures.scenario(scenario).events
+            loads[label(name)] = events, figures.seconds(scenario, name)
     rows = [
-        [
-            messages,
-            f"{events:,}",
-            f"{figures.load_seconds(messages):.1f}",
-            f"{events / figures.load_seconds(messages):,.0f}",
-        ]
-        for messages in MESSAGES
-        for events in {each.events for each in loads if each.messages == messages}
+        (events / seconds, [name, f"{events:,}", f"{seconds:.1f}", f"{events / seconds:,.0f}"])
+        for name, (events, seconds) in loads.items()
     ]
-    return _table(f"tap and {LOADER}|events|s|events/s", rows)
+    return _table("into files and tables|events|s|events/s", [row for _, row in sorted(rows)[::-1]])
 
 
 PARTS: Final[dict[str, Callable[[Figures], str]]] = {

@@ -7,8 +7,7 @@ from typing import Final
 from benchmarks.displaced import CANDIDATE
 from benchmarks.figures import START_UP, Figures
 from benchmarks.lines import CORE, WHOLE
-from benchmarks.loading import BATCHES, RECORDS
-from benchmarks.results import FLEET
+from benchmarks.results import BATCH, COPY, FLEET
 
 NOISE: Final = 1.05
 """What counts as no slower, and as about so many lines."""
@@ -85,7 +84,7 @@ def targets(figures: Figures) -> Iterator[Target]:
         yield Target(text, 0.5, ratio)
     if figures.results.loads:
         text = "events/s into PostgreSQL by batch files against RECORD messages, start-up included"
-        yield Target(text, 2.5, figures.load_seconds(RECORDS) / figures.load_seconds(BATCHES))
+        yield Target(text, 2.5, figures.load_seconds(COPY) / figures.load_seconds(BATCH))
     yield from _memory(figures, "near-long", "near-short")
     yield from _memory(figures, "far-full", "far-long")
     yield from _rivals(figures)

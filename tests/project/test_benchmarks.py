@@ -18,9 +18,10 @@ from benchmarks.candidates import CANDIDATES, Job
 from benchmarks.displaced import PAGE_SIZES, SHAPES, cases, run_displaced
 from benchmarks.figures import Figures
 from benchmarks.lines import CORE, WHOLE, count_lines
-from benchmarks.loading import BATCHES, RECORDS
 from benchmarks.report import CHARTS, PAGE, charts, page
 from benchmarks.results import (
+    BATCH,
+    COPY,
     DEFAULT_REPETITIONS,
     Check,
     Content,
@@ -89,7 +90,7 @@ def invented_results() -> Results:
         checks=[Check("quiet", name, 1, 1, 100) for name in CANDIDATES],
         samples=samples,
         displaced=displaced,
-        loads=[Load(RECORDS, 1, 30_000, 18.0), Load(BATCHES, 1, 30_000, 6.0)],
+        loads=[Load(COPY, 1, 30_000, 18.0), Load(BATCH, 1, 30_000, 6.0)],
     )
 
 
@@ -142,7 +143,7 @@ def test_batch_files_are_compared_with_records() -> None:
     """By the time of whole loads."""
     text = "events/s into PostgreSQL by batch files against RECORD messages, start-up included"
     assert all_targets()[text].measured == 3.0
-    assert "| batch files | 30,000 | 6.0 | 5,000 |" in loads_table(Figures(invented_results()))
+    assert "BATCH | 30,000 | 6.0 | 5,000 |" in loads_table(Figures(invented_results()))
 
 
 def test_requests_are_compared_with_those_of_a_sequential_run() -> None:
