@@ -18,7 +18,8 @@ from tests.loaders.cases import CASES
 from tests.loaders.duckdb_file import TargetDuckdb
 from tests.loaders.pipeline import load, tap_command, written
 from tests.loaders.postgres import PostgresLoader
-from tests.loaders.proof import python_of_proof
+from tests.loaders.postgres_server import USER
+from tests.loaders.proof import audit_events, python_of_proof
 from tests.loaders.trial import Trial
 from tests.project.pages import sections
 from tests.running import run, settings_for
@@ -115,6 +116,31 @@ def test_gaps_lateness_and_the_chain(trial: Trial) -> None:
     assert not any(hour.startswith("2026-01-02") for hour in known_hours)
 
 
+def place(trial: Trial) -> str:
+    """The database, as the command names it."""
+    loader = trial.loader
+    if isinstance(loader, PostgresLoader):
+        server = loader.server
+        return f"postgresql://{USER}:{server.password}@127.0.0.1:{server.port}/{loader.database}"
+    assert isinstance(loader, TargetDuckdb)
+    return str(loader.file)
+
+
+def test_the_calendar_counts_events_and_gaps(trial: Trial) -> None:
+    """From the tables of either database: 2026 is not over, or not covered after three days."""
+    load_three_days(trial)
+    arguments = ("report", "--from", place(trial), "--year", "2026", "--to", "calendar.html")
+
+    done = audit_events(trial.folder, {}, *arguments).raise_for_exit_code()
+    assert "30 events in 2026, 1 gap\n" in done.log
+    days = (trial.folder / "calendar.html").read_text()
+    assert "2026-01-02" in days
+
+    change(trial, "DELETE FROM audit_events_coverage WHERE covered_from = '2026-01-02'")
+    done = audit_events(trial.folder, {}, *arguments).raise_for_exit_code()
+    assert "30 events in 2026, 2 gaps\n" in done.log
+
+
 def test_forks_and_new_chains(trial: Trial) -> None:
     """A loader that died before its STATE was kept; a state that was removed."""
     _, first, *_ = load_three_days(trial)
@@ -131,12 +157,13 @@ def test_the_digests_are_those_of_the_table(trial: Trial) -> None:
         pytest.skip("the page shows it for PostgreSQL")
     load_three_days(trial)
     sections("proof.md")["Recompute the digests"].write_files(trial.folder)
-    loader = trial.loader
-    server = loader.server
-    url = f"postgresql://postgres:{server.password}@127.0.0.1:{server.port}/{loader.database}"
 
     def check() -> tuple[int, str]:
-        command: list[str | Path] = [python_of_proof(), trial.folder / "check_digests.py", url]
+        command: list[str | Path] = [
+            python_of_proof(),
+            trial.folder / "check_digests.py",
+            place(trial),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, done.stdout or done.stderr
 
