@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -74,7 +75,8 @@ class ForkedTap:
 
     def send_signal(self, number: int) -> None:
         if self.exit_code is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # It has ended, and its exit code is on its way.
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End the run if it has not ended."""
