@@ -46,6 +46,14 @@ class Fleet:
             yield self
         assert self.several.violations == []
 
+    @property
+    def with_tokens(self) -> list[dict[str, str]]:
+        """The setting `organizations`, each with the token of its service."""
+        return [
+            {"organization_id": each.organization_id, "access_token": each.access_token}
+            for each in self.services
+        ]
+
     def run(
         self, *arguments: str, state: object = None, catalog: object = None, **more: Any
     ) -> Run:
@@ -205,11 +213,7 @@ def test_a_token_that_is_limited_does_not_hold_up_others() -> None:
     for each in slow:
         each.add_faults([Fault(kind="status", code=429, retry_after="2", when="1")])
     with Fleet([*slow, *fast]).served() as fleet:
-        items = [
-            {"organization_id": e.organization_id, "access_token": e.access_token}
-            for e in fleet.services
-        ]
-        done = fleet.run(organizations=items, concurrency=2).raise_for_exit_code()
+        done = fleet.run(organizations=fleet.with_tokens, concurrency=2).raise_for_exit_code()
         first_retry = min(each.requests[1].seconds for each in slow if len(each.requests) > 1)
         last_of_others = max(each.requests[-1].seconds for each in fast)
     assert len(done.records) == 60
@@ -223,11 +227,7 @@ def test_a_token_that_is_limited_leaves_the_threads_to_others() -> None:
     for each in slow:
         each.add_faults([Fault(kind="status", code=429, retry_after="3", when="1")])
     with Fleet([*slow, *fast]).served() as fleet:
-        items = [
-            {"organization_id": e.organization_id, "access_token": e.access_token}
-            for e in fleet.services
-        ]
-        done = fleet.run(organizations=items, concurrency=1).raise_for_exit_code()
+        done = fleet.run(organizations=fleet.with_tokens, concurrency=1).raise_for_exit_code()
         first_retry = min(each.requests[1].seconds for each in slow)
         last_of_others = max(each.requests[-1].seconds for each in fast)
     assert len(done.records) == 60
