@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -69,56 +71,34 @@ not the type of its column; null if there is nothing.
 """
 
 
-class _Action(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    type: str | None = None
-    details: msgspec.Raw = msgspec.Raw(_NULL)
+_PATHS: Final = tuple(path for path in COLUMNS.values() if path)
+_PARTS: Final = tuple(dict.fromkeys(path[0] for path in _PATHS if len(path) > 1))
+_OPEN: Final = COLUMNS[_DETAILS]
 
 
-class _Actor(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    type: str | None = None
-    id: str | None = None
-    name: str | None = None
-    email: str | None = None
+def _struct(name: str, fields: Iterable[tuple[str, type] | tuple[str, Any, Any]]) -> type[Any]:
+    return msgspec.defstruct(name, fields, frozen=True, gc=False, forbid_unknown_fields=True)
 
 
-class _Context(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, rename="camel"):
-    request_id: str | None = None
-    session_id: str | None = None
-    request_ip: str | None = None
+def _part_struct(part: str) -> type[Any]:
+    text, open_value = (str | None, None), (msgspec.Raw, msgspec.Raw(_NULL))
+    paths = [path for path in _PATHS if path[0] == part]
+    return _struct(part, ((path[1], *(open_value if path == _OPEN else text)) for path in paths))
 
 
-class _Scope(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, rename="camel"):
-    organization_id: str | None = None
-    workspace_id: str | None = None
-    workspace_name: str | None = None
-    channel_id: str | None = None
+_part_structs: Final = {part: _part_struct(part) for part in _PARTS}
+_event_struct: Final = _struct(
+    "event",
+    [
+        *((path[0], str) for path in _PATHS if len(path) == 1),
+        *((part, struct, struct()) for part, struct in _part_structs.items()),
+    ],
+)
+"""An event as interface.md 2 has it, and nothing else."""
 
-
-class _Entity(msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True):
-    type: str | None = None
-    subtype: str | None = None
-    id: str | None = None
-    name: str | None = None
-    email: str | None = None
-
-
-class _Event(msgspec.Struct, gc=False, forbid_unknown_fields=True, rename="camel"):
-    """An event as interface.md 2 has it, and nothing else."""
-
-    id: str
-    occurred_at: str
-    action: _Action = _Action()
-    actor: _Actor = _Actor()
-    context: _Context = _Context()
-    scope: _Scope = _Scope()
-    entity: _Entity = _Entity()
-
-
-_decode_event = msgspec.json.Decoder(_Event).decode
-_decode_events = msgspec.json.Decoder(list[_Event]).decode
+_decode_event: Any = msgspec.json.Decoder(_event_struct).decode
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_PATHS: Final = frozenset(COLUMNS.values())
-_PARTS: Final = frozenset(path[0] for path in COLUMNS.values() if len(path) > 1)
+_values_of: Final = attrgetter(*map(".".join, _PATHS))
 
 
 def record_batch(
@@ -131,8 +111,8 @@ def record_batch(
         instants: their times.
         organization_id: from which organization they were read.
     """
-    events, others = _decoded(texts)
-    columns = _columns_of(events) | {
+    rows, others = _rows_of(texts)
+    columns = _columns_of(rows) | {
         _ORGANIZATION_ID: pa.repeat(organization_id, len(texts)),
         _OCCURRED_AT: [instant[:_MICROSECONDS] for instant in instants],
         _OTHER_FIELDS: others,
@@ -150,52 +130,24 @@ def reader_of(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(SCHEMA, batches)
 
 
-def _decoded(texts: Sequence[JsonText]) -> tuple[list[_Event], list[str | None]]:
-    """The events, and of each what has no column, as JSON."""
+def _rows_of(texts: Sequence[JsonText]) -> tuple[list[tuple[Any, ...]], list[str | None]]:
+    """The values of each event at `_PATHS`, and what else it has, as JSON."""
+    rows: list[tuple[Any, ...]] = []
     others: list[str | None] = [None] * len(texts)
-    try:
-        return _decode_events(b"[%b]" % b",".join(texts)), others  # fastest, and the usual case
-    except msgspec.ValidationError:
-        pass
-    events = []
     for position, text in enumerate(texts):
         try:
-            events.append(_decode_event(text))
+            rows.append(_values_of(_decode_event(text)))
         except msgspec.ValidationError:
             event, others[position] = _with_other_fields(text)
-            events.append(event)
-    return events, others
+            rows.append(_values_of(event))
+    return rows, others
 
 
-def _columns_of(events: Sequence[_Event]) -> dict[str, Any]:
-    """The columns that are fields of the events; a column at a time is fastest."""
-    actions = [event.action for event in events]
-    actors = [event.actor for event in events]
-    contexts = [event.context for event in events]
-    scopes = [event.scope for event in events]
-    entities = [event.entity for event in events]
-    return {
-        "id": [event.id for event in events],
-        "occurred_at_text": [event.occurred_at for event in events],
-        "action_type": [each.type for each in actions],
-        "action_details": [_json_or_none(each.details) for each in actions],
-        "actor_type": [each.type for each in actors],
-        "actor_id": [each.id for each in actors],
-        "actor_name": [each.name for each in actors],
-        "actor_email": [each.email for each in actors],
-        "context_request_id": [each.request_id for each in contexts],
-        "context_session_id": [each.session_id for each in contexts],
-        "context_request_ip": [each.request_ip for each in contexts],
-        "scope_organization_id": [each.organization_id for each in scopes],
-        "scope_workspace_id": [each.workspace_id for each in scopes],
-        "scope_workspace_name": [each.workspace_name for each in scopes],
-        "scope_channel_id": [each.channel_id for each in scopes],
-        "entity_type": [each.type for each in entities],
-        "entity_subtype": [each.subtype for each in entities],
-        "entity_id": [each.id for each in entities],
-        "entity_name": [each.name for each in entities],
-        "entity_email": [each.email for each in entities],
-    }
+def _columns_of(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """The columns that are fields of the events."""
+    names = (name for name, path in COLUMNS.items() if path)
+    columns = dict(zip(names, zip(*rows, strict=True) if rows else repeat(()), strict=False))
+    return columns | {_DETAILS: list(map(_json_or_none, columns[_DETAILS]))}
 
 
 def _json_or_none(text: msgspec.Raw) -> bytes | None:
@@ -203,7 +155,7 @@ def _json_or_none(text: msgspec.Raw) -> bytes | None:
     return None if value == _NULL else value
 
 
-def _with_other_fields(text: JsonText) -> tuple[_Event, str | None]:
+def _with_other_fields(text: JsonText) -> tuple[Any, str | None]:
     """An event of which something has no column: the rest of it, and that as JSON."""
     known: dict[str, Any] = {}
     other: dict[str, Any] = {}
@@ -237,4 +189,4 @@ def _has_column(part: str, name: str, value: msgspec.Raw) -> bool:
     """Whether a field of a part of the event has a column, and a value that it can hold."""
     if (part, name) not in _PATHS:
         return False
-    return (part, name) == COLUMNS[_DETAILS] or bytes(value).startswith((b'"', _NULL))
+    return (part, name) == _OPEN or bytes(value).startswith((b'"', _NULL))

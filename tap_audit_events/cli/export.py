@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
@@ -42,6 +43,8 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
             locks.enter_context(locked(state_file.path))
         if state_file is None or format_ != "/":
             locks.enter_context(locked(path))
+        # Arrow's own pool hands memory back that the next page needs again: 7 % more time.
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         output = open_output(format_, path, state_file, common.logger)
         gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
         gc.set_threshold(100_000)  # the garbage collector would search them without finding any
