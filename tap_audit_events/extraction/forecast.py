@@ -70,11 +70,6 @@ class Forecast:
             self._microseconds[start // _HOUR % _WEEK] += step
             start, left = start + step, left - step
 
-    @property
-    def knows_a_day(self) -> bool:
-        """Whether a day's time was learned: before, the busy hours may still be unknown."""
-        return sum(self._microseconds) >= _DAY * _HOUR
-
     def expected(self, start: Instant, end: Instant) -> float:
         """Events to expect between two instants; something must have been learned."""
         usual = self._usual(microseconds(start), microseconds(end))

@@ -11,12 +11,11 @@ from tap_audit_events.extraction.request_budget import COST_OF_CUT, RequestBudge
 from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
 from tap_audit_events.extraction.window_sizes import WindowSizes
 
+WINDOW_PAGES: Final = 8
+"""Pages that a window is cut to at most, so that the first one is soon read to its end."""
+
 LAST_SHARE: Final = 0.8
 """A worker gets at most this share of its part of the pages that are left."""
-
-PAYING_PAGES: Final = 8
-"""If the request budget is used up, a window of so many pages is read alone. Four of them pay for
-its end, and the rest for windows in parallel after it."""
 
 FEW_PAGES: Final = 2
 """A window in progress is not given up for fewer pages."""
@@ -27,7 +26,7 @@ TOO_LARGE: Final = 2
 MOST_DOUBLINGS: Final = 10
 """Of the size of a window after empty ones."""
 
-PAGES_HELD: Final = 11
+PAGES_HELD: Final = 12
 BYTES_HELD: Final = 48 * 1024 * 1024
 """Pages that were requested and not taken yet: so many for each request in flight; bytes."""
 
@@ -193,27 +192,21 @@ class Plan:
                 return reader
             reader = self._begin_again(reader)
         if self._budget.can_afford(1, self._unread()):
-            self._cut(reader, self._window_pages(reader))
+            self._cut(reader)
         elif self.in_flight:
             return None
-        elif self._budget.can_borrow(self._unread()):
-            self._cut(reader, PAYING_PAGES)
         return reader
 
-    def _window_pages(self, reader: WindowReader) -> float:
-        """How many pages a window should have: few, and fewer if the last ones are to be shared."""
-        open_pages = sum(_pages_left(each) for each in self._unread() if each.is_requested)
-        share = LAST_SHARE * (self._sizes.pages_left(reader) + open_pages) / self._concurrency
-        return min(self._sizes.most_pages, max(1.0, share))
-
-    def _cut(self, reader: WindowReader, pages: float) -> None:
+    def _cut(self, reader: WindowReader) -> None:
         """Shorten a window to a few pages; what is left of it can be cut again.
 
         After empty windows it is cut to more: the range ends now, while its events may have ended
         long ago.
         """
         expected = self._sizes.pages_left(reader)
-        pages *= 2 ** min(self._empty_windows, MOST_DOUBLINGS)
+        open_pages = sum(_pages_left(each) for each in self._unread() if each.is_requested)
+        share = LAST_SHARE * (expected + open_pages) / self._concurrency
+        pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
         if not self._empty_windows:

@@ -14,9 +14,6 @@ SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 3
 """Requests beyond those of a sequential run: at most this share of them, and so many."""
 
-CREDIT_PAGES: Final = 4
-"""From so many pages on, one request more may be wasted than that: so many pages pay for it."""
-
 COST_OF_CUT: Final = 2
 """Requests that the parts of a window may waste beyond those that it wastes itself."""
 
@@ -68,14 +65,6 @@ class RequestBudget:
         requests = self._useful + self._wasted
         beyond = requests - _pages(self._useful, has_more) + len(readers) + more
         return beyond <= SPARE_SHARE * _pages(self._most_useful, has_more) + SPARE_REQUESTS
-
-    def can_borrow(self, readers: Sequence[WindowReader]) -> bool:
-        """Whether one more window keeps the run within its bound and one request.
-
-        Args:
-            readers: as for `can_afford`.
-        """
-        return self._most_useful >= CREDIT_PAGES and self.can_afford(0, readers)
 
 
 def _pages(filled: float, has_more: bool) -> int:

@@ -11,15 +11,6 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.forecast import Forecast
 from tap_audit_events.extraction.window_reader import WindowReader
 
-WINDOW_PAGES: Final = 7
-"""Pages that a window is cut to at most, so that the first one is soon read to its end."""
-
-FIRST_WINDOW_PAGES: Final = 5
-"""The same until a day was read: what begins at night may be cut far too large for the morning."""
-
-FEWEST_EVENTS: Final = 150
-"""Windows are not cut to fewer events: their numbers vary too much."""
-
 _SHORTEST_SECONDS: Final = 4
 
 
@@ -36,12 +27,6 @@ class WindowSizes:
         self._page_size = page_size
         self._forecast = Forecast()
         self._oldest = EARLIEST
-
-    @property
-    def most_pages(self) -> float:
-        """Pages that a window is cut to at most."""
-        pages = WINDOW_PAGES if self._forecast.knows_a_day else FIRST_WINDOW_PAGES
-        return max(pages, FEWEST_EVENTS / self._page_size)
 
     def learn(self, reader: WindowReader, page: Page) -> None:
         """Take in a page of a window, before the reader does."""

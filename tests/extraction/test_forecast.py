@@ -156,20 +156,6 @@ def test_all_events_of_a_range_count(count: int) -> None:
     assert expected(forecast, 0, 700 * DAY) == pytest.approx(count, rel=0.01)
 
 
-@pytest.mark.parametrize(
-    ("ranges", "knows"),
-    [([], False), ([(0, 24)], True), ([(0, 23.99)], False), ([(0, 12), (100, 112)], True)],
-)
-def test_a_day_is_known_once_so_much_time_was_read(
-    ranges: list[tuple[float, float]], knows: bool
-) -> None:
-    """Whether or not it had events, and in any number of parts."""
-    forecast = Forecast()
-    for start, end in ranges:
-        learn(forecast, start * HOUR, end * HOUR, [])
-    assert forecast.knows_a_day == knows
-
-
 # What came last
 
 

@@ -110,7 +110,7 @@ def test_uneven_events_come_in_order_and_once(
     assert done.ids == ids_of(events)
     moves_only_forward(done)
     assert was_parallel(service)
-    assert len(service.requests) <= 1.25 * len(events) / PAGE_SIZE + 4
+    assert len(service.requests) <= 1.25 * len(events) / PAGE_SIZE + 3
     assert 1 < service.most_in_flight <= concurrency
     windows = sum("cursor" not in request.params for request in service.requests)
     assert f" {len(service.requests)} requests in {windows} windows, 0 of them retries" in done.log

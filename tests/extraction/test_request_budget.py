@@ -67,18 +67,6 @@ def test_a_quarter_of_the_pages_and_three_requests_are_spare(
     assert most_windows(budget, *[a_reader(has_more=True)] * 2) == known_to_have_more - 1
 
 
-@pytest.mark.parametrize(
-    ("pages", "open_windows", "may"),
-    [(3, 4, False), (3, 3, False), (4, 4, True), (4, 5, False), (40, 13, True), (40, 14, False)],
-)
-def test_one_request_can_be_borrowed_by_a_run_of_some_pages(
-    pages: int, open_windows: int, may: bool
-) -> None:
-    """If the budget is used up, but not more than that; a run of few pages never may."""
-    budget = counted(FULL, times=pages)
-    assert budget.can_borrow([a_reader()] * open_windows) == may
-
-
 def test_what_is_requested_again_was_wasted() -> None:
     """It does not shrink the run that the spare share is of."""
     budget = counted(FULL, times=40)

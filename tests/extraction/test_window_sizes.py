@@ -56,22 +56,6 @@ def between(start: float, until: float) -> Window:
 
 
 @pytest.mark.parametrize(
-    ("page_size", "first", "later"), [(1000, 5, 7), (50, 5, 7), (25, 6, 7), (10, 15, 15)]
-)
-def test_windows_are_smaller_until_a_day_was_read(
-    page_size: int, first: float, later: float
-) -> None:
-    """But of no fewer events than can be estimated."""
-    window = Window(instant(0), instant(100 * 86_400))
-    sizes, reader = WindowSizes(window, page_size), WindowReader(window)
-    assert sizes.most_pages == first
-    sizes.learn(reader, a_page(at_times([86_399]), "more"))
-    assert sizes.most_pages == first
-    sizes.learn(reader, a_page(at_times([86_400]), "more"))
-    assert sizes.most_pages == later
-
-
-@pytest.mark.parametrize(
     ("window", "pages"),
     [
         (between(909, 909 * 3), 2),
