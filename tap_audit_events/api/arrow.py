@@ -73,6 +73,7 @@ not the type of its column; null if there is nothing.
 
 _PATHS: Final = tuple(path for path in COLUMNS.values() if path)
 _PARTS: Final = tuple(dict.fromkeys(path[0] for path in _PATHS if len(path) > 1))
+_KNOWN: Final = frozenset(_PATHS)
 _OPEN: Final = COLUMNS[_DETAILS]
 
 
@@ -161,7 +162,7 @@ def _with_other_fields(text: JsonText) -> tuple[Any, str | None]:
     other: dict[str, Any] = {}
     for name, value in _decode_fields(text).items():
         if name not in _PARTS:
-            (known if (name,) in _PATHS else other)[name] = value
+            (known if (name,) in _KNOWN else other)[name] = value
         elif (fields := _object_or_none(value)) is None:
             _keep(other, name, value)
         else:
@@ -187,6 +188,6 @@ def _object_or_none(value: msgspec.Raw) -> dict[str, msgspec.Raw] | None:
 
 def _has_column(part: str, name: str, value: msgspec.Raw) -> bool:
     """Whether a field of a part of the event has a column, and a value that it can hold."""
-    if (part, name) not in _PATHS:
+    if (part, name) not in _KNOWN:
         return False
     return (part, name) == _OPEN or bytes(value).startswith((b'"', _NULL))

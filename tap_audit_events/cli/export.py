@@ -43,7 +43,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
             locks.enter_context(locked(state_file.path))
         if state_file is None or format_ != "/":
             locks.enter_context(locked(path))
-        # Arrow's own pool hands memory back that the next page needs again: 7 % more time.
+        # Arrow's own pool hands memory back to the system, which clears it for the next page.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         output = open_output(format_, path, state_file, common.logger)
         gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
