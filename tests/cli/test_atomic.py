@@ -80,6 +80,8 @@ def test_a_first_run_that_is_killed_at_any_step_can_be_repeated(
     service.add(OLD)
 
     for step in deaths(command, *arguments):
+        if not to.endswith("/") and (command.folder / to).exists():
+            assert found(command, to) == ids(OLD), step
         command(*arguments).raise_for_exit_code()
         assert exported(command.folder / to) == expected(OLD), step
         assert (command.folder / "s.json").exists(), step
@@ -104,6 +106,26 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
         if now != new or not is_folder:
             command("export", "--to", to).raise_for_exit_code()
         assert found(command, to) == new, step
+
+
+@pytest.mark.parametrize("to", [to for to in FORMATS if not to.endswith("/")])
+@pytest.mark.parametrize("state", [[], ["--state", "s.json"]])
+def test_a_file_is_replaced_and_never_changed_in_place(
+    to: str, state: list[str], service: Service, command: Command
+) -> None:
+    """A kill inside a library's own writing, or a full disk there, cannot damage the old file."""
+    arguments = ("export", "--to", to, *state)
+    service.add(OLD)
+    command(*arguments).raise_for_exit_code()
+    before = (command.folder / to).read_bytes()
+    link = command.folder / "link"
+    link.hardlink_to(command.folder / to)
+    service.add(NEW)
+
+    command(*arguments).raise_for_exit_code()
+
+    assert found(command, to) == ids(OLD + NEW)
+    assert link.read_bytes() == before
 
 
 @pytest.mark.long

@@ -183,6 +183,18 @@ def test_a_table_that_another_process_uses_is_named(service: Service, command: C
     command("export", "--to", "a.duckdb").raise_for_exit_code()
 
 
+def test_a_damaged_table_is_not_taken_for_one_in_use(command: Command) -> None:
+    """DuckDB's message about it contains the word "block"."""
+    path = command.folder / "a.duckdb"
+    duckdb.connect(str(path)).close()
+    path.write_bytes(path.read_bytes()[:4096].ljust(12_288, b"\0"))
+
+    error = refused(command("export", "--to", "a.duckdb"))
+
+    assert "Corrupt database file" in error
+    assert "another process" not in error
+
+
 @pytest.mark.parametrize("to", ["a.duckdb", "a.parquet"])
 def test_a_file_of_another_kind_is_not_extended(
     to: str, service: Service, command: Command

@@ -1,16 +1,27 @@
-"""An export into a table of a DuckDB file, in one transaction with its state."""
+"""An export into a table of a DuckDB file, together with its state.
+
+DuckDB changes a file in place when it moves its write-ahead log into it. A process that is killed
+at that moment, or a full disk, can leave a file that cannot be opened any more. So a copy is
+changed, which takes the place of the file when it is complete.
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from logging import Logger
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.durable import output_errors
+from tap_audit_events.cli.outputs.durable import (
+    keep_mode,
+    output_errors,
+    rename_all,
+    temporary,
+)
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
@@ -38,6 +49,8 @@ LARGE_EVENT_BYTES: Final = 8_000
 MEMORY_LIMIT_FOR_LARGE_EVENTS: Final = "4GB"
 """DuckDB needs 2,048 rows in memory at once. The higher limit is set only if events are large."""
 
+_COPY_BYTES: Final = 1_000_000
+
 THREADS: Final = 1
 """More threads do not help: the events are inserted by one, and decoded by another."""
 
@@ -51,8 +64,8 @@ _COLUMNS: Final = ", ".join(
 class DuckDBTable:
     """The table `audit_events` of a DuckDB file; other tables stay as they are.
 
-    The state is also in the file, in a table of one row. That row counts, because it is written in
-    the same transaction as the events.
+    The state is also in the file, in a table of one row. That row counts, because it takes its
+    place at the same moment as the events.
 
     Args:
         path: the file.
@@ -64,23 +77,25 @@ class DuckDBTable:
         self._path = path
         self._state_file = state_file
         self._logger = logger
+        self._old: _OldFile | None = None
+        self._new_path = temporary(path)
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._is_new = False
         self._batches: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
 
     def begin(self) -> Mapping[str, Any]:
-        self._is_new = not self._path.exists()
         with output_errors(self._path):
+            self._remove_new()
             if self._state_file is not None:
                 self._state_file.read()
-            if self._is_new:
-                if self._state_file is None:
-                    return {}
-                warn_if_moved(self._state_file, self._path, self._logger)
-                return self._state_file.state
-            connection = self._connected()
-            return {} if self._state_file is None else self._stored(connection, self._state_file)
+            if self._path.exists():
+                self._old = _OldFile(self._path)
+            if self._state_file is None:
+                return {}
+            if self._old is not None:
+                return self._stored(self._old.connection, self._state_file)
+            warn_if_moved(self._state_file, self._path, self._logger)
+            return self._state_file.state
 
     def write(self, page: EventPage) -> None:
         with output_errors(self._path):
@@ -103,23 +118,26 @@ class DuckDBTable:
                         [json.dumps(state)],
                     )
                 connection.commit()
+                connection.execute("CHECKPOINT")  # `close` would do it too, but hide its errors
+                connection.close()
+                keep_mode(self._path, self._new_path)
+                rename_all([(self._new_path, self._path)])
             self._close()
             if state is not None and self._state_file is not None:
                 self._state_file.settle(state)
 
     def discard(self) -> None:
-        was_new = self._is_new and self._connection is not None
         with suppress(Exception):
             self._close()
-        if was_new:
-            for path in (self._path, self._path.with_name(self._path.name + ".wal")):
-                with suppress(OSError):
-                    path.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._remove_new()
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
-        """The connection, in a transaction in which the table exists and can be extended."""
+        """The new file, in a transaction in which the table exists and can be extended."""
         if self._connection is None:
-            self._connection = _connect(self._path)
+            if self._old is not None:
+                self._old.copy_to(self._new_path)
+            self._connection = _connect(self._new_path).begin()
             if self._state_file is None:
                 self._connection.execute(f"DROP TABLE IF EXISTS {STATE_TABLE}")
                 self._connection.execute(f"CREATE OR REPLACE TABLE {TABLE} ({_COLUMNS})")
@@ -162,22 +180,64 @@ class DuckDBTable:
         if self._connection is not None:
             self._connection.close()  # rolls back what is not committed
             self._connection = None
+        if self._old is not None:
+            self._old.close()
+            self._old = None
+
+    def _remove_new(self) -> None:
+        """Remove what a run that failed or was killed left."""
+        for path in (self._new_path, _log_of(self._new_path)):
+            path.unlink(missing_ok=True)
+
+
+class _OldFile:
+    """The file as it was. No other process can open it to write while this is open.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OutputError: another process uses the file, or it is not a DuckDB file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file: IO[bytes] = path.open("rb")
+        try:
+            self.connection = _connect(path)
+            if _log_of(path).exists():
+                self.connection.execute("CHECKPOINT")
+        except BaseException:
+            self._file.close()
+            raise
+
+    def copy_to(self, path: Path) -> None:
+        """Copy it, with all tables."""
+        with path.open("wb") as copy:
+            shutil.copyfileobj(self._file, copy, _COPY_BYTES)
+
+    def close(self) -> None:
+        self.connection.close()
+        self._file.close()  # Not earlier: the system would take this process's lock away.
+
+
+def _log_of(path: Path) -> Path:
+    """DuckDB's write-ahead log of a file."""
+    return path.with_name(f"{path.name}.wal")
 
 
 def _connect(path: Path) -> duckdb.DuckDBPyConnection:
-    """A connection in a transaction.
+    """A connection.
 
     Raises:
         OutputError: another process uses the file, or it is not a DuckDB file.
     """
     config = {"memory_limit": MEMORY_LIMIT, "threads": THREADS}
     try:
-        connection = duckdb.connect(str(path), config=config)
+        return duckdb.connect(str(path), config=config)
     except duckdb.IOException as error:
         reason = (
             "another process has it open: close it there"
-            if "lock" in str(error)
+            if "Could not set lock" in str(error)
             else sanitize(str(error))
         )
         raise OutputError(f"{sanitize(str(path))}: {reason}", "AE-EXPORT") from error
-    return connection.begin()
