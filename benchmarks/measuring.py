@@ -15,6 +15,7 @@ import msgspec
 
 from benchmarks.candidates import FILES, PROJECT, Candidate, Job
 from benchmarks.counting import Counted
+from benchmarks.memory import PeakMemory
 
 # Linux counts the largest resident set in KiB, macOS in bytes.
 _PEAKS_IN_A_MIB: Final = 1024 * 1024 if sys.platform == "darwin" else 1024
@@ -53,11 +54,12 @@ def timed(candidate: Candidate, job: Job) -> Usage:
     with _log(candidate, job) as log:
         started = time.perf_counter()
         process = _start(command, job, stdout=subprocess.DEVNULL, stderr=log)
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
+        with PeakMemory(process.pid) as memory:
+            _, status, usage = os.wait4(process.pid, 0)
+            seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         _check(process.returncode)
-    peak_mib = usage.ru_maxrss / _PEAKS_IN_A_MIB
+    peak_mib = max(memory.mib, usage.ru_maxrss / _PEAKS_IN_A_MIB)
     return Usage(seconds, usage.ru_utime + usage.ru_stime, peak_mib)
 
 

@@ -84,7 +84,7 @@ class Sample(msgspec.Struct, frozen=True):
     Attributes:
         cpu_seconds: User and system time of the process.
         service_cpu_seconds: User and system time of the sandbox, during the run.
-        peak_mib: The largest resident set.
+        peak_mib: The largest resident set; with several processes, the sum of theirs.
         requests: How many requests the sandbox received.
     """
 

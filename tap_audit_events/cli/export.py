@@ -1,24 +1,25 @@
-"""The subcommand `export`: pages are read by this thread and written by another."""
+"""The subcommand `export`: pages are read by a fork of this process, and written by this one."""
 
 from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack, closing
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.outputs.writer_thread import WriterThread
+from tap_audit_events.cli.reading_process import Read, ReadingProcess
 from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError
 from tap_audit_events.events.instants import instant_of
 
@@ -38,30 +39,42 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
     format_ = format_of(to)
     path = Path(to).resolve()
     state_file = None if state_path is None else StateFile(state_path.resolve(), path)
-    with ExitStack() as locks:
+    gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
+    gc.set_threshold(100_000)  # the garbage collector would search them without finding any
+    with ExitStack() as entered:
+        read = entered.enter_context(_reading(common, settings))
         if state_file is not None:
-            locks.enter_context(locked(state_file.path))
+            entered.enter_context(locked(state_file.path))
         if state_file is None or format_ != "/":
-            locks.enter_context(locked(path))
+            entered.enter_context(locked(path))
         # Arrow's own pool hands memory back to the system, which clears it for the next page.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         output = open_output(format_, path, state_file, common.logger)
-        gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
-        gc.set_threshold(100_000)  # the garbage collector would search them without finding any
         end = settings.end_date or instant_of(datetime.now(UTC))
         reporter = Reporter(end, quiet=common.quiet)
-        events = common.events_of(settings)
-        export = Export(events, output, to, reporter, extends=state_file is not None)
+        export = Export(read, output, to, reporter, extends=state_file is not None)
         with closing(reporter):
             export.run()
         reporter.done(export.summary)
+
+
+def _reading(common: Common, settings: Settings) -> AbstractContextManager[Read]:
+    """What reads the pages: a fork, except on macOS, whose libraries may crash in one."""
+    events = common.events_of(settings)
+
+    def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
+        return events.pages(state=state)
+
+    if sys.platform == "darwin":
+        return nullcontext(read)
+    return ReadingProcess(read, settings.record_shape, common.stop)
 
 
 class Export:
     """One export.
 
     Args:
-        events: what is read.
+        read: reads the pages after a state.
         output: where it is written.
         name: the output, for people.
         reporter: is told of each page.
@@ -69,9 +82,9 @@ class Export:
     """
 
     def __init__(
-        self, events: AuditEvents, output: Output, name: str, reporter: Reporter, *, extends: bool
+        self, read: Read, output: Output, name: str, reporter: Reporter, *, extends: bool
     ) -> None:
-        self._events = events
+        self._read = read
         self._output = output
         self._name = name
         self._reporter = reporter
@@ -111,20 +124,16 @@ class Export:
         Raises:
             OutputError: they cannot be written.
         """
-        with WriterThread(self._output.write) as writer, ExitStack() as reading:
-            try:
-                pages = self._events.pages(state=state)
-                reading.callback(pages.close)
+        try:
+            with closing(self._read(state)) as pages:
                 for page in pages:
-                    writer.put(page)
+                    self._output.write(page)
                     self._last = page
                     self._reporter.page(page)
-            except OutputError:
-                raise
-            except AuditEventsError as error:
-                return error
-            finally:
-                writer.finish()
+        except OutputError:
+            raise
+        except AuditEventsError as error:
+            return error
         return None
 
     def _kept(self) -> str:

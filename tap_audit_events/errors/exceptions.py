@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.redaction import redact
@@ -46,6 +46,10 @@ class AuditEventsError(Exception):
         self.code = code
         self._context = context
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How `pickle` takes it to another process: with its attributes and notes."""
+        return _restored, (type(self), self.__dict__)
+
     @property
     def context(self) -> str:
         """What is known beyond the catalogue."""
@@ -63,6 +67,12 @@ class AuditEventsError(Exception):
 
     def __str__(self) -> str:
         return "; ".join(self.lines)
+
+
+def _restored(kind: type[AuditEventsError], attributes: dict[str, Any]) -> AuditEventsError:
+    error = kind.__new__(kind, attributes["code"])
+    error.__dict__.update(attributes)
+    return error
 
 
 class SettingsError(AuditEventsError):

@@ -24,7 +24,7 @@ class Output(Protocol):
         """
 
     def write(self, page: EventPage) -> None:
-        """Add the events of a page; called from one other thread.
+        """Add the events of a page.
 
         Raises:
             OutputError: they cannot be written.

@@ -1,0 +1,49 @@
+"""An error that another process raised says the same in this one."""
+
+import pickle
+
+import pytest
+
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OrganizationsError,
+    OutputError,
+    RetryableError,
+    SettingsError,
+    StoppedError,
+    service_error,
+)
+
+
+def of_the_service() -> RetryableError:
+    error = service_error("AE-429", details="slow down")
+    assert isinstance(error, RetryableError)
+    error.window = "2026-01-01 to 2026-02-01"
+    error.retry_after_seconds = 10
+    return error
+
+
+ERRORS = [
+    of_the_service(),
+    *(service_error(code) for code in ("AE-403", "AE-CURSOR-REFUSED", "AE-ENVELOPE")),
+    SettingsError(["first", "second"], "AE-FILE"),
+    OutputError(),
+    OutputError("the disk is full"),
+    StoppedError(15),
+    OrganizationsError({"org": of_the_service()}, 3, not_begun=1),
+    AuditEventsError("AE-DEFECT", " (why)"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda each: each.code)
+def test_an_error_of_another_process_says_the_same(error: AuditEventsError) -> None:
+    error.add_note("a note")
+
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - its own
+
+    assert type(again) is type(error)
+    assert (again.lines, again.exit_code) == (error.lines, error.exit_code)
+    assert str(again) == str(error)
+    assert again.__notes__ == ["a note"]
+    if isinstance(error, RetryableError) and isinstance(again, RetryableError):
+        assert again.retry_after_seconds == error.retry_after_seconds
