@@ -1,5 +1,6 @@
 """What a run of the benchmarks leaves: every sample, and on what machine it was measured."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,10 @@ DEFAULT_REPETITIONS: Final = 5
 
 FLEET: Final = "quiet organizations"
 LARGE_IN_FLEET: Final = "one large organization among quiet ones"
+
+FAR_EARLIER: Final = {f"far-long-{hours}": hours for hours in (42, 84, 126)}
+"""Scenarios like ``far-long``, so many hours earlier: how well windows can be cut depends on the
+hour of the week at which a history begins. Together the four are spread over the week."""
 
 COPY: Final = "meltanolabs-target-postgres, COPY"
 BATCH: Final = "meltanolabs-target-postgres, BATCH"
@@ -28,6 +33,7 @@ class Content(msgspec.Struct, frozen=True):
         shape: How the events lie in time.
         organizations: How many there are, all with one token: the first has the events, the others
             have none. 0 for one that is configured alone.
+        hours_earlier: How long before the others' range its range and its events end.
     """
 
     events: int
@@ -35,6 +41,11 @@ class Content(msgspec.Struct, frozen=True):
     gzip: bool = False
     shape: str = OFFICE_HOURS
     organizations: int = 0
+    hours_earlier: int = 0
+
+    def until(self, until: datetime) -> datetime:
+        """The end of its range, from that of the others."""
+        return until - timedelta(hours=self.hours_earlier)
 
 
 class Scenario(msgspec.Struct, frozen=True):

@@ -80,6 +80,7 @@ def _serve(content: Content, until: datetime, faults: Sequence[str]) -> None:
     service = Service(
         page_latency_seconds=content.latency_seconds, gzip=content.gzip, faults=faults
     )
+    until = content.until(until)
     if content.shape == OFFICE_HOURS:
         service.add_generated(content.events, DAYS, SEED, until)
     else:

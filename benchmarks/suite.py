@@ -16,6 +16,7 @@ from benchmarks.candidates import CANDIDATES, Candidate, Job
 from benchmarks.counting import Counted
 from benchmarks.measuring import FailedError
 from benchmarks.results import (
+    FAR_EARLIER,
     FLEET,
     LARGE_IN_FLEET,
     Check,
@@ -89,6 +90,10 @@ def _far(content: Callable[..., Content]) -> list[Scenario]:
         Scenario("far", far, ("bare", "tap-4", "tap-8", *SLOW)),
         Scenario("far-gzip", far_gzip, ("bare", "tap-4", "tap-8", *OTHERS)),
         Scenario("far-long", content(200_000, FAR_SECONDS), ("tap-1", "tap-4", "tap-8")),
+        *(
+            Scenario(name, content(200_000, FAR_SECONDS, hours_earlier=hours), ("tap-4", "tap-8"))
+            for name, hours in FAR_EARLIER.items()
+        ),
         Scenario("far-even", content(200_000, FAR_SECONDS, shape="even"), ("tap-8",)),
         Scenario("far-full", content(1_000_000, FAR_SECONDS), ("tap-8",)),
     ]
@@ -129,10 +134,6 @@ class Suite:
         self._sandboxes: dict[Content, Sandbox] = {}
         self._states: dict[str, Path] = {}
         self._until = until
-        self._range = {
-            "start_date": f"{until - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%SZ}",
-            "end_date": f"{until:%Y-%m-%dT%H:%M:%SZ}",
-        }
 
     def run(self, repetitions: int) -> tuple[list[Check], list[Sample]]:
         """Count everything once, then measure everything in turn, `repetitions` times."""
@@ -227,8 +228,12 @@ class Suite:
         )
 
     def _settings(self, scenario: Scenario) -> dict[str, Any]:
-        connection = self._sandboxes[scenario.content].settings
-        return connection | self._range | {"page_size": scenario.page_size}
+        until = scenario.content.until(self._until)
+        return self._sandboxes[scenario.content].settings | {
+            "start_date": f"{until - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%SZ}",
+            "end_date": f"{until:%Y-%m-%dT%H:%M:%SZ}",
+            "page_size": scenario.page_size,
+        }
 
 
 def _log(line: str) -> None:

@@ -6,7 +6,14 @@ from typing import Final
 
 from benchmarks.candidates import CANDIDATES
 from benchmarks.figures import START_UP, Figures, Runs, memory_runs, runs_of
-from benchmarks.results import DEFAULT_REPETITIONS, FLEET, LARGE_IN_FLEET, Results
+from benchmarks.results import (
+    DEFAULT_REPETITIONS,
+    FAR_EARLIER,
+    FLEET,
+    LARGE_IN_FLEET,
+    Content,
+    Results,
+)
 from benchmarks.suite import DLT_LOAD, EXPORTS
 from benchmarks.targets import OWN, Target, targets
 
@@ -155,16 +162,22 @@ def in_flight_table(figures: Figures) -> str:
     rows = [
         [
             label(name),
-            figures.scenario(scenario_name).content.shape,
+            _where(figures.scenario(scenario_name).content),
             _with_spread(figures, scenario_name, name),
             f"{figures.after_start_up(scenario_name, name):.2f}",
             _times_as_fast(figures, (scenario_name, name), ("far-long", "tap-1")),
             str(figures.requests(scenario_name, name)),
         ]
-        for each in ("far-long", "far-even")
+        for each in ("far-long", *FAR_EARLIER, "far-even")
         for scenario_name, name in runs_of(figures, each)
     ]
     return _table(head, rows)
+
+
+def _where(content: Content) -> str:
+    """Where the events of a content lie in time."""
+    earlier = f", {content.hours_earlier} hours earlier" if content.hours_earlier else ""
+    return f"{content.shape}{earlier}"
 
 
 def fleet_table(figures: Figures) -> str:
