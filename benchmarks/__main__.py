@@ -81,6 +81,7 @@ def measure(repetitions: int, scale: float, only: Sequence[str]) -> Results:
         samples,
         run_displaced(runs, until),
         loads.loads,
+        run_steps(until),
     )
 
 
@@ -99,6 +100,13 @@ def run_loads(repetitions: int, scale: float, until: datetime) -> Loads:
     if done.returncode:
         raise FailedError("a load failed; see above")
     return msgspec.json.decode(done.stdout, type=Loads)
+
+
+def run_steps(until: datetime) -> dict[str, float]:
+    """Microseconds for each event, by step, measured in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.steps", until.isoformat()]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    return msgspec.json.decode(done.stdout, type=dict[str, float])
 
 
 def main() -> None:

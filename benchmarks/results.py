@@ -164,6 +164,7 @@ class Results(msgspec.Struct, frozen=True):
     Attributes:
         scale: The share of the events of a full run.
         lines: Lines of Python, by the part of the package.
+        steps: Microseconds for each event that a step takes.
     """
 
     date: str
@@ -177,6 +178,7 @@ class Results(msgspec.Struct, frozen=True):
     samples: list[Sample]
     displaced: list[DisplacedRun]
     loads: list[Load] = msgspec.field(default_factory=list)
+    steps: dict[str, float] = msgspec.field(default_factory=dict)
 
 
 def load(path: Path = RESULTS) -> Results:

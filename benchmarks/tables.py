@@ -281,6 +281,22 @@ def loads_table(figures: Figures) -> str:
     return _table("into files and tables|events|s|events/s", [row for _, row in sorted(rows)[::-1]])
 
 
+def steps_table(figures: Figures) -> str:
+    """Microseconds for each event: of whole runs after start-up, and of single steps."""
+    runs = {
+        f"{label(name)}, after start-up": figures.after_start_up("near-long", name)
+        / figures.scenario("near-long").events
+        * 1e6
+        for name in ("bare", OWN)
+        if figures.measured("near-long", name)
+    }
+    rows = [
+        [name, f"{microseconds:.2f}"]
+        for name, microseconds in (runs | figures.results.steps).items()
+    ]
+    return _table("a service that responds at once|µs per event", rows)
+
+
 PARTS: Final[dict[str, Callable[[Figures], str]]] = {
     "note": note,
     "machine": machine_table,
@@ -299,6 +315,7 @@ PARTS: Final[dict[str, Callable[[Figures], str]]] = {
     "loads": loads_table,
     "start-up": start_up_table,
     "quiet": quiet_table,
+    "steps": steps_table,
 }
 """By their names on the page."""
 

@@ -91,6 +91,7 @@ def invented_results() -> Results:
         samples=samples,
         displaced=displaced,
         loads=[Load(COPY, 1, 30_000, 18.0), Load(BATCH, 1, 30_000, 6.0)],
+        steps={"checking": 0.5},
     )
 
 
