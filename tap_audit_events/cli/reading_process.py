@@ -5,19 +5,22 @@ Within one process, Python lets one thread work at a time: reading would take it
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
+from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import Any, Final, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.errors.exceptions import AuditEventsError
+from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, defect
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.extraction.shutdown import Stop
 
@@ -25,6 +28,14 @@ Read: TypeAlias = Callable[[Mapping[str, Any]], Generator[EventPage, None, None]
 """Reads the pages after a state."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+@dataclass(frozen=True)
+class _Begin:
+    """What the fork waits for: where to begin, and the signal that has already come, if one has."""
+
+    state: Mapping[str, Any]
+    signal_number: int | None
 
 
 @dataclass(frozen=True)
@@ -44,20 +55,28 @@ class ReadingProcess:
         read: reads the pages; called in the fork.
         shape: of the events.
         stop: ends the run at a signal. Signals of this process are passed on to the fork.
+
+    Raises:
+        OutputError: the system refuses another process.
     """
 
     def __init__(self, read: Read, shape: RecordShape, stop: Stop) -> None:
+        self._read = read
         self._shape = shape
-        self._connection, theirs = multiprocessing.Pipe()
-        arguments = (read, stop, theirs, self._connection)
-        # Of the ways to start a process, only this one needs no second start of Python.
-        context = multiprocessing.get_context("fork")
-        self._process = context.Process(target=_serve, args=arguments, daemon=True)
-        self._theirs = theirs
+        self._stop = stop
 
     def __enter__(self) -> Read:
-        self._process.start()
-        self._theirs.close()
+        # Of the ways to start a process, only this one needs no second start of Python.
+        context = multiprocessing.get_context("fork")
+        try:
+            self._connection, theirs = multiprocessing.Pipe()
+            arguments = (self._read, self._stop, theirs, self._connection)
+            self._process = context.Process(target=_serve, args=arguments, daemon=True)
+            self._process.start()
+        except OSError as error:
+            reason = f"the process that reads cannot be started ({error.strerror})"
+            raise OutputError(reason, "AE-EXPORT") from error
+        theirs.close()
         return self._pages
 
     def __exit__(self, *exception: object) -> None:
@@ -69,7 +88,7 @@ class ReadingProcess:
 
         Raises:
             AuditEventsError: as `AuditEvents.pages`.
-            ChildProcessError: the fork was killed.
+            OutputError: the fork was killed.
         """
         end = _End(None, None)
 
@@ -77,7 +96,8 @@ class ReadingProcess:
             return end.state or {}
 
         with self._signals_passed_on():
-            self._send(state)
+            with suppress(OSError):  # the fork has ended: `_received` says so
+                self._connection.send(_Begin(state, self._stop.signal_number))
             while not isinstance(message := self._received(), _End):
                 organization_id, texts, instants = message
                 yield EventPage(
@@ -87,23 +107,23 @@ class ReadingProcess:
                     shape=self._shape,
                     state=state_at_end,
                 )
+                del message, texts, instants
         end = message
         if end.error is not None:
             raise end.error
 
-    def _send(self, state: Mapping[str, Any]) -> None:
-        with suppress(BrokenPipeError):  # `_received` says why
-            self._connection.send(state)
-
     def _received(self) -> Any:
+        """The next message that is no log record."""
         try:
-            return self._connection.recv()
+            while isinstance(message := self._connection.recv(), logging.LogRecord):
+                logging.getLogger(message.name).handle(message)
         except (EOFError, OSError):
             self._process.join()
-            raise ChildProcessError(
-                f"the process that reads ended with exit code {self._process.exitcode}; -9 is often"
-                " the system's answer to a lack of memory"
-            ) from None
+            reason = f"the process that reads ended with exit code {self._process.exitcode}"
+            if self._process.exitcode == -signal.SIGKILL:
+                reason += "; this is often what the system does when memory is short"
+            raise OutputError(reason, "AE-EXPORT") from None
+        return message
 
     @contextmanager
     def _signals_passed_on(self) -> Iterator[None]:
@@ -124,34 +144,63 @@ class ReadingProcess:
         return handle
 
 
+# The fork
+
+
+class _Parent:
+    """The fork's end of the connection. If the parent has ended, so does the fork, at once.
+
+    Args:
+        connection: used by several threads, as any of them may log.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._lock = threading.Lock()
+
+    def receive(self) -> Any:
+        try:
+            return self._connection.recv()
+        except (EOFError, OSError):
+            os._exit(0)
+
+    def send(self, message: object) -> None:
+        try:
+            with self._lock:
+                self._connection.send(message)
+        except OSError:
+            os._exit(0)
+
+    put_nowait = send
+    """What a `QueueHandler` calls."""
+
+
 def _serve(read: Read, stop: Stop, connection: Connection, parents: Connection) -> None:
-    """Read pages and send them: the fork."""
+    """Read pages and send them."""
     parents.close()
     for number in _SIGNALS:  # the terminal sends them to both, and the parent passes its own on
         signal.signal(number, lambda each, _: stop.request(each))
-    try:
-        state = connection.recv()
-        threading.Thread(target=_end_with_parent, args=(connection,), daemon=True).start()
-        connection.send(_sent(read, state, connection))
-    except (EOFError, BrokenPipeError, ConnectionResetError):  # the parent has ended
-        os._exit(0)
+    parent = _Parent(connection)
+    to_parent: Any = parent  # which may show a progress bar below the log
+    logging.getLogger().handlers[:] = [QueueHandler(to_parent)]
+    begin: _Begin = parent.receive()
+    if begin.signal_number is not None:
+        stop.request(begin.signal_number)
+    threading.Thread(target=parent.receive, daemon=True).start()  # ends with the parent
+    parent.send(_sent(read, begin.state, parent))
 
 
-def _sent(read: Read, state: Mapping[str, Any], connection: Connection) -> _End:
+def _sent(read: Read, state: Mapping[str, Any], parent: _Parent) -> _End:
     last: EventPage | None = None
     error: AuditEventsError | None = None
     try:
         with closing(read(state)) as pages:
             for page in pages:
-                connection.send((page.organization_id, page.raw, page.instants))
+                parent.send((page.organization_id, page.raw, page.instants))
                 last = page
     except AuditEventsError as ended_by:
         error = ended_by
+    except Exception as unexpected:  # noqa: BLE001 - becomes a line and an exit code
+        traceback.print_exception(unexpected)
+        error = defect(unexpected)
     return _End(None if last is None else last.state, error)
-
-
-def _end_with_parent(connection: Connection) -> None:
-    """End this process when the parent ends or closes the connection, even if it waits."""
-    with suppress(EOFError, OSError):
-        connection.recv()
-    os._exit(0)

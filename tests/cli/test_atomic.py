@@ -1,8 +1,10 @@
 """An export that is killed anywhere leaves the old output whole, or the new one."""
 
+import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +108,35 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
         if now != new or not is_folder:
             command("export", "--to", to).raise_for_exit_code()
         assert found(command, to) == new, step
+
+
+@pytest.mark.parametrize("to", ["events.duckdb", "events.parquet", "events.jsonl"])
+def test_nobody_else_may_read_a_file_while_it_is_extended(
+    to: str, service: Service, command: Command
+) -> None:
+    """The file that takes its place has its mode from the beginning, and its owner."""
+    arguments = ("export", "--to", to, "--state", "s.json")
+    service.add(OLD)
+    command(*arguments).raise_for_exit_code()
+    path = command.folder / to
+    path.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 1234)
+    owner = path.stat().st_uid
+    service.add(NEW)
+
+    modes = {
+        stat.S_IMODE(each.stat().st_mode)
+        for _ in deaths(command, *arguments)
+        for each in command.folder.glob(f".{to}*.new")
+    }
+    os.chown(path, owner, -1)  # the runs above began with copies
+    service.add(history(10, start=120))
+    command(*arguments).raise_for_exit_code()
+
+    assert modes == {0o600}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.stat().st_uid == owner
 
 
 @pytest.mark.parametrize("to", [to for to in FORMATS if not to.endswith("/")])

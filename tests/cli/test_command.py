@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.sandbox import ACCESS_TOKEN, Service
+from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import history
 from tests.forking import COMMAND
@@ -145,8 +145,9 @@ def test_the_token_is_masked_in_a_wrong_command_line(command: Command) -> None:
 
 
 def test_a_bar_shows_how_far_an_export_has_come(service: Service, command: Command) -> None:
-    """With the rate and the time to go; the line at the end stays."""
+    """With the rate and the time to go; log lines go above it, and the line at the end stays."""
     service.add(history(3000))
+    service.add_faults([Fault.parse("status:code=503@100")])
     (command.folder / "c.json").write_text('{"page_size": 20}')
     shown, terminal = pty.openpty()
     termios.tcsetwinsize(terminal, (24, 80))
@@ -167,6 +168,7 @@ def test_a_bar_shows_how_far_an_export_has_come(service: Service, command: Comma
     assert "%" in text
     assert "/s" in text
     assert " to go" in text
+    assert "\x1b[KWarning: Retry 1 of 8" in text
     assert text.rstrip().split("\x1b[K")[-1].startswith("Exported to a.jsonl: 3,000 events in ")
 
 

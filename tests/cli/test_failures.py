@@ -4,6 +4,8 @@ import json
 import random
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
@@ -181,6 +183,47 @@ def test_a_table_that_another_process_uses_is_named(service: Service, command: C
 
     assert "another process has it open: close it there" in refused(done)
     command("export", "--to", "a.duckdb").raise_for_exit_code()
+
+
+def test_a_log_of_a_table_that_is_gone_does_not_damage_the_new_one(
+    service: Service, command: Command
+) -> None:
+    """DuckDB would read it the next time."""
+    path = command.folder / "a.duckdb"
+    code = (
+        "import duckdb, os, sys\n"
+        "connection = duckdb.connect(sys.argv[1])\n"
+        "connection.execute('CREATE TABLE audit_events_state (state VARCHAR)')\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    path.unlink()
+    assert [each.name for each in command.folder.iterdir()] == ["a.duckdb.wal"]
+    service.add(EVENTS)
+
+    for _ in range(2):
+        command("export", "--to", "a.duckdb", "--state", "s.json").raise_for_exit_code()
+
+    assert exported(path) == expected(EVENTS)
+
+
+def test_a_table_that_another_process_makes_meanwhile_stays(
+    service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=503@5")])
+    path = command.folder / "a.duckdb"
+
+    with command.started("export", "--to", "a.duckdb", **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE mine AS SELECT 42")
+        assert run.wait(60) == 1
+        assert b"another process has made it in the meantime" in run.stderr.read()
+
+    with duckdb.connect(str(path)) as connection:
+        assert connection.execute("FROM mine").fetchall() == [(42,)]
+    assert command.left_over == []
 
 
 def test_a_damaged_table_is_not_taken_for_one_in_use(command: Command) -> None:

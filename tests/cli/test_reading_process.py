@@ -1,17 +1,29 @@
 """An export reads in a fork of its process: what becomes of one if the other ends."""
 
+import errno
+import gc
+import logging
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tap_audit_events.api.audit_events import AuditEvents, checked_settings
+from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.export import run_export
 from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.reading_process import ReadingProcess
+from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, StoppedError
+from tap_audit_events.events.instants import EARLIEST
+from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import FORMATS, expected, exported, history
@@ -20,6 +32,10 @@ from tests.forking import PipedTap
 EVENTS = history(100)
 SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
 WAITS = "status:code=429,retry-after=60@5"
+PLAIN = RecordShape()
+
+# The command forks before it has threads; the tests' own process has some.
+pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 
 def fork_of(run: PipedTap) -> int:
@@ -27,6 +43,15 @@ def fork_of(run: PipedTap) -> int:
     assert b"Retry 1 of 8" in run.stderr.readline()
     (fork,) = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
     return int(fork)
+
+
+def export_to(path: Path) -> None:
+    """Export in this process, with the settings of its environment."""
+    try:
+        run_export(str(path), None, Common((), None, None, quiet=True, stop=Stop()))
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(700, 10, 10)
 
 
 def wait_for_end(process_id: int) -> None:
@@ -49,8 +74,9 @@ def test_an_export_whose_reading_is_killed_changes_nothing(
         assert run.wait(60) == 1
         log = run.stderr.read().decode()
 
-    assert "the process that reads ended with exit code -9" in log.splitlines()[-1]
-    assert log.splitlines()[-1].startswith("AE-DEFECT: ")
+    (line,) = log.splitlines()
+    assert line.startswith("AE-EXPORT: ")
+    assert "the process that reads ended with exit code -9; this is often what the system" in line
     assert exported(command.folder / to) == []
     assert command.left_over == []
     command("export", "--to", to, *state).raise_for_exit_code()
@@ -104,6 +130,82 @@ def test_a_signal_of_the_terminal_reaches_both_and_counts_once(
     assert exported(command.folder / "a.jsonl") == expected(EVENTS[:40])
 
 
+def test_a_signal_before_the_reading_begins_is_passed_on(
+    settings: dict[str, Any], service: Service
+) -> None:
+    """For example while the output is opened."""
+    service.add(EVENTS)
+    stop = Stop()
+    events = AuditEvents.of_settings(checked_settings(settings), lambda: Runtime(stop=stop))
+
+    with ReadingProcess(lambda state: events.pages(state=state), PLAIN, stop) as read:
+        stop.request(signal.SIGTERM)
+        with pytest.raises(StoppedError):
+            next(read({}))
+
+    assert service.requests == []
+
+
+def test_a_defect_of_the_reading_is_shown_with_its_traceback(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
+        yield EventPage(
+            [b"{}"], [EARLIEST], organization_id="org", shape=PLAIN, state=lambda: {"n": 1}
+        )
+        raise BrokenPipeError("of another pipe")
+
+    pages: list[EventPage] = []
+    with ReadingProcess(read, PLAIN, Stop()) as reading, pytest.raises(AuditEventsError) as raised:
+        pages.extend(reading({}))
+
+    assert str(raised.value).startswith("AE-DEFECT: ")
+    assert "BrokenPipeError: 'of another pipe'" in str(raised.value)
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_log_lines_of_the_reading_are_logged_by_the_export(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """So that they do not run into its progress bar; lines of any thread, each whole."""
+
+    def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
+        threads = [threading.Thread(target=log, args=(n,)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for n in range(50):
+            texts = [b"%d" % n] * 1000
+            yield EventPage(
+                texts, [EARLIEST] * 1000, organization_id="org", shape=PLAIN, state=dict
+            )
+        for thread in threads:
+            thread.join()
+
+    def log(thread: int) -> None:
+        for n in range(100):
+            logging.getLogger("tap_audit_events.test").warning("%d %d", thread, n)
+
+    with ReadingProcess(read, PLAIN, Stop()) as reading:
+        pages = [page.raw[-1] for page in reading({})]
+
+    assert pages == [b"%d" % n for n in range(50)]
+    assert sorted(caplog.messages) == sorted(f"{each} {n}" for each in range(4) for n in range(100))
+
+
+def test_a_system_that_refuses_a_process_is_named(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", refuse)
+    for name, value in settings.items():
+        monkeypatch.setenv(f"TAP_AUDIT_EVENTS_{name.upper()}", str(value))
+
+    with pytest.raises(OutputError, match=r"cannot be started \(Resource temporarily unavailable"):
+        export_to(tmp_path / "a.parquet")
+
+
 def test_on_macos_the_export_reads_in_its_own_process(
     service: Service, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +216,6 @@ def test_on_macos_the_export_reads_in_its_own_process(
         monkeypatch.setenv(f"TAP_AUDIT_EVENTS_{name.upper()}", str(value))
     path = tmp_path / "a.parquet"
 
-    run_export(str(path), None, Common((), None, None, quiet=True, stop=Stop()))
+    export_to(path)
 
     assert exported(path) == expected(EVENTS)

@@ -2,7 +2,8 @@
 
 DuckDB changes a file in place when it moves its write-ahead log into it. A process that is killed
 at that moment, or a full disk, can leave a file that cannot be opened any more. So a copy is
-changed, which takes the place of the file when it is complete.
+changed, which takes the place of the file when it is complete. Only a log that another process left
+is moved into the file itself, as by every program that opens it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ MEMORY_LIMIT_FOR_LARGE_EVENTS: Final = "4GB"
 _COPY_BYTES: Final = 1_000_000
 
 THREADS: Final = 1
-"""More threads do not help: the events are inserted by one, and decoded by another."""
+"""More threads do not help: one inserts the events."""
 
 _COLUMNS: Final = ", ".join(
     f"{field.name} {'TIMESTAMPTZ' if pa.types.is_timestamp(field.type) else 'VARCHAR'}"
@@ -120,7 +121,7 @@ class DuckDBTable:
                 connection.commit()
                 connection.execute("CHECKPOINT")  # `close` would do it too, but hide its errors
                 connection.close()
-                keep_mode(self._path, self._new_path)
+                self._check_still_absent()
                 rename_all([(self._new_path, self._path)])
             self._close()
             if state is not None and self._state_file is not None:
@@ -184,10 +185,20 @@ class DuckDBTable:
             self._old.close()
             self._old = None
 
+    def _check_still_absent(self) -> None:
+        """Check that a file that did not exist was not made by another process in the meantime."""
+        if self._old is not None:
+            return
+        if self._path.exists():
+            reason = f"{sanitize(str(self._path))}: another process has made it in the meantime"
+            raise OutputError(reason, "AE-EXPORT")
+        _log_of(self._path).unlink(missing_ok=True)  # of a file that is gone
+
     def _remove_new(self) -> None:
         """Remove what a run that failed or was killed left."""
         for path in (self._new_path, _log_of(self._new_path)):
             path.unlink(missing_ok=True)
+        shutil.rmtree(self._new_path.with_name(f"{self._new_path.name}.tmp"), ignore_errors=True)
 
 
 class _OldFile:
@@ -201,6 +212,7 @@ class _OldFile:
     """
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file: IO[bytes] = path.open("rb")
         try:
             self.connection = _connect(path)
@@ -213,6 +225,7 @@ class _OldFile:
     def copy_to(self, path: Path) -> None:
         """Copy it, with all tables."""
         with path.open("wb") as copy:
+            keep_mode(self._path, path)
             shutil.copyfileobj(self._file, copy, _COPY_BYTES)
 
     def close(self) -> None:

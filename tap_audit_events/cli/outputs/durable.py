@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -69,6 +69,9 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 def keep_mode(old: Path, new: Path) -> None:
     """Let the same users read the new file as the old one, if there is an old one."""
     if old.exists():
+        owner = old.stat()
+        with suppress(PermissionError):  # only root may give a file away
+            os.chown(new, owner.st_uid, owner.st_gid)
         shutil.copymode(old, new)
 
 

@@ -75,11 +75,9 @@ class SingleFile:
         with output_errors(self._path):
             if self._state_file is None:
                 self._opened().finish()
-                self._take_mode()
                 rename_all([(self._new_path, self._path)])
             elif state is not None and self._writer is not None:
                 self._writer.finish()
-                self._take_mode()
                 size = self._new_path.stat().st_size
                 renames = [(self._new_path, self._path)]
                 self._writer = None  # from now on, the file belongs to the commit
@@ -98,8 +96,7 @@ class SingleFile:
     def _opened(self) -> Writer:
         if self._writer is None:
             extends = self._state_file is not None and self._path.exists()
+            self._new_path.touch()
+            keep_mode(self._path, self._new_path)
             self._writer = self._new_writer(self._new_path, self._path if extends else None)
         return self._writer
-
-    def _take_mode(self) -> None:
-        keep_mode(self._path, self._new_path)
