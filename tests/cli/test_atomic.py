@@ -110,7 +110,9 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
         assert found(command, to) == new, step
 
 
-@pytest.mark.parametrize("to", ["events.duckdb", "events.parquet", "events.jsonl"])
+@pytest.mark.parametrize(
+    "to", ["events.duckdb", pytest.param("events.parquet", marks=pytest.mark.long), "events.jsonl"]
+)
 def test_nobody_else_may_read_a_file_while_it_is_extended(
     to: str, service: Service, command: Command
 ) -> None:

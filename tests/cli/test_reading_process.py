@@ -33,6 +33,8 @@ EVENTS = history(100)
 SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
 WAITS = "status:code=429,retry-after=60@5"
 PLAIN = RecordShape()
+QUICK = "events.duckdb"
+"""The other formats are tested among those that take their time."""
 
 # The command forks before it has threads; the tests' own process has some.
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
@@ -62,7 +64,9 @@ def wait_for_end(process_id: int) -> None:
 
 
 @pytest.mark.parametrize("state", [[], ["--state", "s.json"]])
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize(
+    "to", [pytest.param(to, marks=() if to == QUICK else pytest.mark.long) for to in FORMATS]
+)
 def test_an_export_whose_reading_is_killed_changes_nothing(
     to: str, state: list[str], service: Service, command: Command
 ) -> None:
