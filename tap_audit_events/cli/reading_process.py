@@ -191,6 +191,7 @@ def _serve(read: Read, stop: Stop, connection: Connection, parents: Connection) 
 
 
 def _sent(read: Read, state: Mapping[str, Any], parent: _Parent) -> _End:
+    """Send all pages, and return what is to be sent after them."""
     last: EventPage | None = None
     error: AuditEventsError | None = None
     try:
@@ -203,4 +204,6 @@ def _sent(read: Read, state: Mapping[str, Any], parent: _Parent) -> _End:
     except Exception as unexpected:  # noqa: BLE001 - becomes a line and an exit code
         traceback.print_exception(unexpected)
         error = defect(unexpected)
-    return _End(None if last is None else last.state, error)
+    if last is None:
+        return _End(state=None, error=error)
+    return _End(last.state, error)

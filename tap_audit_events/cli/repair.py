@@ -43,6 +43,7 @@ class WholeFile:
         self._new_path = temporary(self._path)
         with output_errors(self._path):
             self._file: IO[bytes] = self._new_path.open("wb")
+            keep_mode(self._path, self._new_path)
 
     def write(self, lines: Sequence[bytes]) -> None:
         with output_errors(self._path):
@@ -51,7 +52,6 @@ class WholeFile:
     def commit(self) -> None:
         """Put the file in its place."""
         with output_errors(self._path):
-            keep_mode(self._path, self._new_path)
             sync(self._file)
             self._file.close()
             rename_all([(self._new_path, self._path)])
