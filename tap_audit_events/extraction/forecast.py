@@ -1,10 +1,10 @@
-"""Estimates how many events a range holds: by the hour of the week and by the newest pages."""
+"""Estimates how many events a range holds, by the hour of the week."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from operator import itemgetter
 from typing import Final, NamedTuple
@@ -13,12 +13,14 @@ from tap_audit_events.events.instants import Instant, microseconds
 
 _DAY, _WEEK = 24, 168
 _HOUR: Final = 3_600_000_000
+_WEEK_MICROSECONDS: Final = _WEEK * _HOUR
 
 _TRUSTED: Final = _HOUR // 4
 """An hour of the week that was seen for so long is estimated half by itself."""
 
-_REACH: Final = 0.5
-"""Fewer events than usual continue for this many times as many as the newest ranges held."""
+_BUSIEST: Final = 8
+"""The busiest hour counts as at most so many times as busy as all hours together: a single burst
+does not make all that follows look like it."""
 
 _NEWEST_RANGES: Final = 5
 _SAMPLE: Final = 100
@@ -40,29 +42,32 @@ class Forecast:
 
     An hour of the week that was hardly seen is taken to be like the same hour of other days, and
     that to be like any other hour. If the newest pages hold more events than usual, more are
-    expected from then on, as most organizations grow; if they hold fewer, only for a while.
+    expected from then on, as most organizations grow.
+
+    Hours that were hardly seen may as well be like the busiest one: a run that begins at night has
+    not seen the day yet.
     """
 
     def __init__(self) -> None:
         self._events = [0.0] * _WEEK
         self._microseconds = [0] * _WEEK
         self._newest: deque[_Seen] = deque(maxlen=_NEWEST_RANGES)
-        self._cumulated: list[float] | None = None
+        self._usual: _Week | None = None
 
     def learn(self, start: Instant, end: Instant, instants: Sequence[Instant]) -> None:
         """Take in a range that was read, and the instants of its events."""
-        seen = _Seen(microseconds(start), max(map(microseconds, (start, end))), len(instants))
         sample = instants[:: max(1, len(instants) // _SAMPLE)]
         for text, found in Counter(map(_hour_of, sample)).items():
             hour = microseconds(Instant(f"{text}:00:00")) // _HOUR
             self._events[hour % _WEEK] += found * len(instants) / len(sample)
+        seen = _Seen(microseconds(start), max(map(microseconds, (start, end))), len(instants))
         self._add_time(seen)
         self._newest.append(seen)
-        self._cumulated = None
+        self._usual = None
 
     def _add_time(self, seen: _Seen) -> None:
         start = seen.start
-        weeks, left = divmod(seen.end - start, _WEEK * _HOUR)
+        weeks, left = divmod(seen.end - start, _WEEK_MICROSECONDS)
         if weeks:
             self._microseconds = [each + weeks * _HOUR for each in self._microseconds]
         while left > 0:
@@ -72,56 +77,78 @@ class Forecast:
 
     def expected(self, start: Instant, end: Instant) -> float:
         """Events to expect between two instants; something must have been learned."""
-        usual = self._usual(microseconds(start), microseconds(end))
-        ratio, missing = self._level()
-        return max(usual * ratio, usual - missing)
+        usual = self._as_usual().events_between(microseconds(start), microseconds(end))
+        return usual * self._level()
 
     def seconds_until(self, start: Instant, events: float) -> float:
         """Seconds from an instant until so many events should have come; as `expected`."""
-        ratio, missing = self._level()
-        usual = min(events / ratio, events + missing) if ratio else events + missing
-        cumulated = self._cumulated_events()
-        at = microseconds(start)
-        weeks, left = divmod(self._before(at % (_WEEK * _HOUR)) + usual, cumulated[-1])
-        hour = bisect_right(cumulated, left) - 1
-        share = (left - cumulated[hour]) / (cumulated[hour + 1] - cumulated[hour])
-        until = weeks * _WEEK * _HOUR + (hour + share) * _HOUR
-        return max(0.0, until - at % (_WEEK * _HOUR)) / 1e6
+        usual = events / self._level()
+        return self._as_usual().microseconds_until(microseconds(start), usual) / 1e6
 
-    def _level(self) -> tuple[float, float]:
-        """How many times the usual events the newest ranges held, and how many will be missing."""
+    def seconds_until_if_busy(self, start: Instant, events: float) -> float:
+        """As `seconds_until`, if hours that were hardly seen are like the busiest one."""
+        of_all = self._rate_of_all()
+        busiest = min(max(self._rates([of_all] * _DAY)), _BUSIEST * of_all)
+        week = _Week(self._rates([busiest] * _DAY))
+        return week.microseconds_until(microseconds(start), events) / 1e6
+
+    def _level(self) -> float:
+        """How many times the usual events the newest ranges held, at least 1."""
         came = sum(seen.events for seen in self._newest)
-        usual = sum(self._usual(seen.start, seen.end) for seen in self._newest)
-        return came / usual if usual else 1.0, _REACH * max(0.0, usual - came)
+        usual = sum(self._as_usual().events_between(seen.start, seen.end) for seen in self._newest)
+        return max(1.0, came / usual) if usual else 1.0
 
-    def _usual(self, start: int, end: int) -> float:
-        week = _WEEK * _HOUR
-        whole_weeks = end // week - start // week
-        events = whole_weeks * self._cumulated_events()[-1]
-        return max(0.0, events + self._before(end % week) - self._before(start % week))
+    def _as_usual(self) -> _Week:
+        if self._usual is None:
+            hours, of_all = range(_DAY), self._rate_of_all()
+            events = [sum(self._events[hour::_DAY]) for hour in hours]
+            seen = [sum(self._microseconds[hour::_DAY]) for hour in hours]
+            by_day = [_rate(events[hour], seen[hour], of_all) for hour in hours]
+            self._usual = _Week(self._rates(by_day))
+        return self._usual
 
-    def _before(self, into_week: int) -> float:
-        """Usual events of a week before so many microseconds of it."""
-        cumulated = self._cumulated_events()
-        hour, rest = divmod(into_week, _HOUR)
-        return cumulated[hour] + (cumulated[hour + 1] - cumulated[hour]) * rest / _HOUR
+    def _rates(self, otherwise: Sequence[float]) -> list[float]:
+        """Events a microsecond in each hour of the week; `otherwise` for those hardly seen."""
+        seen = zip(self._events, self._microseconds, strict=True)
+        return [
+            _rate(events, time, otherwise[hour % _DAY]) for hour, (events, time) in enumerate(seen)
+        ]
 
-    def _cumulated_events(self) -> list[float]:
-        """Usual events before each hour of the week, and before its end."""
-        if self._cumulated is None:
-            overall = max(1.0, sum(self._events)) / max(1.0, sum(self._microseconds))
-            by_day = [
-                _rate(sum(self._events[hour::_DAY]), sum(self._microseconds[hour::_DAY]), overall)
-                for hour in range(_DAY)
-            ]
-            rates = [
-                _rate(events, seen, by_day[hour % _DAY])
-                for hour, (events, seen) in enumerate(
-                    zip(self._events, self._microseconds, strict=True)
-                )
-            ]
-            self._cumulated = list(accumulate((rate * _HOUR for rate in rates), initial=0.0))
-        return self._cumulated
+    def _rate_of_all(self) -> float:
+        return max(1.0, sum(self._events)) / max(1.0, sum(self._microseconds))
+
+
+class _Week:
+    """Events of each hour of a week, every week.
+
+    Args:
+        rates: events a microsecond in each hour, above 0.
+    """
+
+    def __init__(self, rates: Iterable[float]) -> None:
+        self._before_hour = list(accumulate((rate * _HOUR for rate in rates), initial=0.0))
+
+    def events_between(self, start: int, end: int) -> float:
+        """Events between two times in microseconds, 0 if they are in the wrong order."""
+        weeks = end // _WEEK_MICROSECONDS - start // _WEEK_MICROSECONDS
+        events = weeks * self._before_hour[-1] + self._before(end) - self._before(start)
+        return max(0.0, events)
+
+    def microseconds_until(self, start: int, events: float) -> float:
+        """Microseconds until so many events have come."""
+        weeks, left = divmod(self._before(start) + events, self._before_hour[-1])
+        hour = bisect_right(self._before_hour, left) - 1
+        share = (left - self._before_hour[hour]) / self._of_hour(hour)
+        until = (weeks * _WEEK + hour + share) * _HOUR
+        return max(0.0, until - start % _WEEK_MICROSECONDS)
+
+    def _before(self, time: int) -> float:
+        """Events since the week began."""
+        hour, rest = divmod(time % _WEEK_MICROSECONDS, _HOUR)
+        return self._before_hour[hour] + self._of_hour(hour) * rest / _HOUR
+
+    def _of_hour(self, hour: int) -> float:
+        return self._before_hour[hour + 1] - self._before_hour[hour]
 
 
 def _rate(events: float, seen: int, otherwise: float) -> float:

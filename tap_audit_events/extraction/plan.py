@@ -14,6 +14,10 @@ from tap_audit_events.extraction.window_sizes import WindowSizes
 WINDOW_PAGES: Final = 8
 """Pages that a window is cut to at most, so that the first one is soon read to its end."""
 
+FEW_WORKERS: Final = 6
+"""Windows are as large as for so many workers until the budget allows one for each worker more:
+small ones would waste the requests that it allows, and then the rest is read by one cursor."""
+
 LAST_SHARE: Final = 0.8
 """A worker gets at most this share of its part of the pages that are left."""
 
@@ -203,9 +207,13 @@ class Plan:
         After empty windows it is cut to more: the range ends now, while its events may have ended
         long ago.
         """
+        unread = self._unread()
         expected = self._sizes.pages_left(reader)
-        open_pages = sum(_pages_left(each) for each in self._unread() if each.is_requested)
-        share = LAST_SHARE * (expected + open_pages) / self._concurrency
+        open_pages = sum(_pages_left(each) for each in unread if each.is_requested)
+        workers = self._concurrency
+        if not self._budget.can_afford(workers, unread):
+            workers = min(workers, FEW_WORKERS)
+        share = LAST_SHARE * (expected + open_pages) / workers
         pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)

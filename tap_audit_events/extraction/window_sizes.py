@@ -13,6 +13,9 @@ from tap_audit_events.extraction.window_reader import WindowReader
 
 _SHORTEST_SECONDS: Final = 4
 
+_MOST_TIMES: Final = 3
+"""A window has so many times its pages at most, even if hours not seen yet are busy ones."""
+
 
 class WindowSizes:
     """Estimates the size of windows from the pages that were read.
@@ -51,12 +54,16 @@ class WindowSizes:
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
         """The whole second after which so many pages should have come, None if it has no more.
 
-        It is a little early, so that hardly ever a page more comes.
+        It is a little early, so that hardly ever a page more comes, and earlier if it would
+        otherwise include hours that were not seen yet and may hold far more.
         """
         start = self._position(reader)
         events = pages * self._page_size
         events -= min(2 * sqrt(events), events / 2)
-        seconds = self._forecast.seconds_until(start, events)
+        seconds = min(
+            self._forecast.seconds_until(start, events),
+            self._forecast.seconds_until_if_busy(start, events * _MOST_TIMES),
+        )
         at = later(whole_second(start), seconds=2 + int(seconds))
         return at if start < at < self._end_of(reader) else None
 

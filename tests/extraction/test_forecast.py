@@ -180,29 +180,19 @@ def after_weeks(*events_an_hour: int) -> Forecast:
     """Ten weeks with two events an hour, then weeks with so many, each in five ranges."""
     forecast, start = Forecast(), MONDAY
     for each, hours in [*[(2, 84)] * 20, *product(events_an_hour, (33, 33, 33, 33, 36))]:
-        times = [start + number * HOUR / each for number in range(each * hours)]
+        times = [start + number * HOUR / each for number in range(each * hours) if each]
         learn(forecast, start, start := start + hours * HOUR, times)
     return forecast
 
 
 @pytest.mark.parametrize(
     ("events_an_hour", "hours", "events"),
-    [
-        ((4,), 1, 4),
-        ((4,), 1000, 4000),
-        ((1,), 1, 1),
-        ((1,), 84, 84),
-        ((1,), 84 + 11, 84 + 21),
-        ((1,), 84 + 1100, 84 + 2100),
-        ((4, 2), 84, 2 * 84),
-        ((4, 2), 84 + 12, 2 * 84 + 26),
-        ((1, 4), 1000, 4000),
-    ],
+    [((4,), 1, 4), ((4,), 1000, 4000), ((1, 4), 1000, 4000)],
 )
-def test_the_newest_ranges_tell_how_it_continues(
+def test_more_events_than_usual_are_expected_for_good(
     events_an_hour: Sequence[int], hours: float, events: float
 ) -> None:
-    """More events than usual are expected for good, fewer for half as long as they came."""
+    """As many as the newest ranges held."""
     forecast = after_weeks(*events_an_hour)
     start = MONDAY + 60 * 7 * DAY + 5.5 * HOUR
     assert expected(forecast, start, start + hours * HOUR) == pytest.approx(events)
@@ -210,14 +200,17 @@ def test_the_newest_ranges_tell_how_it_continues(
     assert until == pytest.approx(hours * HOUR, rel=1e-8)
 
 
-def test_after_nothing_at_all_nothing_is_expected_for_a_while() -> None:
-    """For half as long; then what is usual: here ten elevenths of two events an hour."""
-    forecast, start = after_weeks(), MONDAY + 10 * 7 * DAY
-    for hours in (33, 33, 33, 33, 36):
-        learn(forecast, start, start := start + hours * HOUR, [])
-    assert expected(forecast, start, start + 84 * HOUR) == pytest.approx(0, abs=1e-6)
-    assert expected(forecast, start, start + (84 + 11) * HOUR) == pytest.approx(20)
-    assert forecast.seconds_until(instant(start), 20) == pytest.approx((84 + 11) * HOUR)
+@pytest.mark.parametrize(
+    ("events_an_hour", "usual"), [((), 2), ((1,), 21 / 11), ((0,), 20 / 11), ((4, 1), 25 / 12)]
+)
+def test_fewer_events_than_usual_change_only_what_is_usual(
+    events_an_hour: Sequence[int], usual: float
+) -> None:
+    """A weekend is not taken for the end."""
+    forecast = after_weeks(*events_an_hour)
+    start = MONDAY + 60 * 7 * DAY + 5.5 * HOUR
+    for hours in (1, 84, 1000):
+        assert expected(forecast, start, start + hours * HOUR) == pytest.approx(usual * hours)
 
 
 def test_ranges_without_a_duration_do_not_tell_how_it_continues() -> None:
@@ -241,14 +234,6 @@ def test_more_than_usual_is_expected_to_continue() -> None:
     assert busy.seconds_until(instant(101 * DAY), 48) < 1.2 * DAY
 
 
-def test_fewer_than_usual_are_expected_for_a_while() -> None:
-    """After a day with a third of the events, few are expected, and then as many as usual."""
-    usual, quiet = after_a_day(1), after_a_day(3)
-    assert expected(quiet, *DAY_AFTER) < 0.8 * expected(usual, *DAY_AFTER)
-    assert expected(quiet, *YEAR_AFTER) > 0.9 * expected(usual, *YEAR_AFTER)
-    assert quiet.seconds_until(instant(101 * DAY), 24) > 1.2 * DAY
-
-
 def test_events_of_one_instant_are_very_many() -> None:
     """Nothing is divided by the time they took."""
     forecast = Forecast()
@@ -262,6 +247,46 @@ def test_digits_beyond_the_microsecond_change_nothing() -> None:
     forecast = drawn_forecast(3)
     end = Instant("2026-01-05T00:00:00.123456")
     assert forecast.expected(instant(0), Instant(f"{end}789")) == forecast.expected(instant(0), end)
+
+
+# What may come
+
+
+def test_hours_not_seen_may_be_as_busy_as_the_busiest() -> None:
+    """A run that begins at night, with an hour of many events."""
+    forecast = Forecast()
+    times = [MONDAY + number * 360 for number in range(50)]
+    times += [MONDAY + 5 * HOUR + number * 24 for number in range(150)]
+    learn(forecast, MONDAY, MONDAY + 6 * HOUR, times)
+    six = instant(MONDAY + 6 * HOUR)
+    rate_of_all = 200 / 6
+    busiest = (150 + rate_of_all / 4) / 1.25
+    busy = (rate_of_all + 3 * busiest) / 4
+    until = forecast.seconds_until_if_busy(six, 1000)
+    assert until == pytest.approx(1000 / busiest * HOUR, rel=0.01)
+    assert busy < busiest
+    assert until < 0.4 * forecast.seconds_until(six, 1000)
+
+
+def test_hours_that_were_seen_are_as_busy_as_they_were() -> None:
+    """They are known."""
+    forecast = worked_days(70)
+    monday = MONDAY + 70 * DAY
+    evening, morning = monday + 17 * HOUR, monday + DAY + 9 * HOUR
+    until = forecast.seconds_until_if_busy(instant(evening), 100)
+    assert until == pytest.approx(morning + HOUR - evening, rel=0.05)
+
+
+def test_a_burst_does_not_make_all_hours_busy() -> None:
+    """The busiest hour counts as eight times as busy as all hours at most."""
+    forecast = Forecast()
+    burst = [MONDAY + 30 * HOUR + number / 10 for number in range(10_000)]
+    learn(forecast, MONDAY, MONDAY + 2 * DAY, sorted([*burst, *range(MONDAY, MONDAY + DAY, HOUR)]))
+    wednesday = instant(MONDAY + 2 * DAY)
+    usual = 10_024 / 48
+    assert forecast.seconds_until_if_busy(wednesday, 5000) == pytest.approx(
+        5000 / (8 * usual) * HOUR, rel=0.01
+    )
 
 
 # What holds for any data
@@ -315,6 +340,7 @@ def test_no_times_break_the_arithmetic(
         for found in (
             forecast.expected(start, end),
             forecast.seconds_until(start, events),
+            forecast.seconds_until_if_busy(start, events),
             forecast.expected(range_start, range_end),
         ):
             assert isfinite(found)

@@ -211,6 +211,30 @@ def test_office_hours_take_hardly_longer_than_even_data() -> None:
     assert by_office_hours <= 1.2 * evenly_spread
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_day_after_a_night_is_not_left_to_one_cursor(seed: int) -> None:
+    """The first page covers hours with few events, and does not tell of the day that follows."""
+    rng, opens, closes = random.Random(seed), 8 * 3600, 18 * 3600
+    times = [
+        day * 86_400 + rng.uniform(begin, end)
+        for day in range(30)
+        for count, begin, end in ((20, 0, opens), (3300, opens, closes), (40, closes, 86_400))
+        for _ in range(count)
+    ]
+    played = Play(sorted(map(instant, times)), page_size=100).run()
+    all_delivered(played, len(times))
+    assert max(request.offset for request in played.requests) < 45 * 100
+    assert played.seconds <= 1008 / 5.3
+
+
+def test_a_short_run_does_not_waste_its_windows() -> None:
+    """Many workers do not read the end of thirty pages by one cursor."""
+    plays = [Play(drawn(office_hours, 3000, seed), page_size=100).run() for seed in range(10)]
+    for played in plays:
+        all_delivered(played, 3000)
+    assert mean(played.seconds for played in plays) <= 30 / 1.6
+
+
 def test_dense_parts_are_cut_again() -> None:
     """Events that suddenly become eighty times as dense are not left to a single cursor."""
     sparse = [instant(number * 864) for number in range(2000)]
