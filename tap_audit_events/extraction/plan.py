@@ -31,7 +31,7 @@ MOST_DOUBLINGS: Final = 10
 """Of the size of a window after empty ones."""
 
 PAGES_HELD: Final = 12
-BYTES_HELD: Final = 48 * 1024 * 1024
+BYTES_HELD: Final = 45 * 1024 * 1024
 """Pages that were requested and not taken yet: so many for each request in flight; bytes."""
 
 
