@@ -218,7 +218,7 @@ class Plan:
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
         if not self._empty_windows:
-            reader.expected_pages = expected if is_small else pages
+            reader.expected_pages = pages
         if at is not None:
             self._insert_after(reader, reader.cut(at))
 
