@@ -192,18 +192,18 @@ def _serve(read: Read, stop: Stop, connection: Connection, parents: Connection) 
 
 def _sent(read: Read, state: Mapping[str, Any], parent: _Parent) -> _End:
     """Send all pages, and return what is to be sent after them."""
-    last: EventPage | None = None
+    newest_page: EventPage | None = None
     error: AuditEventsError | None = None
     try:
         with closing(read(state)) as pages:
             for page in pages:
                 parent.send((page.organization_id, page.raw, page.instants))
-                last = page
+                newest_page = page
     except AuditEventsError as ended_by:
         error = ended_by
     except Exception as unexpected:  # noqa: BLE001 - becomes a line and an exit code
         traceback.print_exception(unexpected)
         error = defect(unexpected)
-    if last is None:
-        return _End(state=None, error=error)
-    return _End(last.state, error)
+    if newest_page is not None:
+        return _End(newest_page.state, error)
+    return _End(state=None, error=error)

@@ -52,7 +52,7 @@ class Forecast:
         self._events = [0.0] * _WEEK
         self._microseconds = [0] * _WEEK
         self._newest: deque[_Seen] = deque(maxlen=_NEWEST_RANGES)
-        self._usual: _Week | None = None
+        self._typical_week: _Week | None = None
 
     def learn(self, start: Instant, end: Instant, instants: Sequence[Instant]) -> None:
         """Take in a range that was read, and the instants of its events."""
@@ -63,7 +63,7 @@ class Forecast:
         seen = _Seen(microseconds(start), max(map(microseconds, (start, end))), len(instants))
         self._add_time(seen)
         self._newest.append(seen)
-        self._usual = None
+        self._typical_week = None
 
     def _add_time(self, seen: _Seen) -> None:
         start = seen.start
@@ -77,13 +77,13 @@ class Forecast:
 
     def expected(self, start: Instant, end: Instant) -> float:
         """Events to expect between two instants; something must have been learned."""
-        usual = self._as_usual().events_between(microseconds(start), microseconds(end))
+        usual = self._typical().events_between(microseconds(start), microseconds(end))
         return usual * self._level()
 
     def seconds_until(self, start: Instant, events: float) -> float:
         """Seconds from an instant until so many events should have come; as `expected`."""
         usual = events / self._level()
-        return self._as_usual().microseconds_until(microseconds(start), usual) / 1e6
+        return self._typical().microseconds_until(microseconds(start), usual) / 1e6
 
     def seconds_until_if_busy(self, start: Instant, events: float) -> float:
         """As `seconds_until`, if hours that were hardly seen are like the busiest one."""
@@ -95,17 +95,17 @@ class Forecast:
     def _level(self) -> float:
         """How many times the usual events the newest ranges held, at least 1."""
         came = sum(seen.events for seen in self._newest)
-        usual = sum(self._as_usual().events_between(seen.start, seen.end) for seen in self._newest)
+        usual = sum(self._typical().events_between(seen.start, seen.end) for seen in self._newest)
         return max(1.0, came / usual) if usual else 1.0
 
-    def _as_usual(self) -> _Week:
-        if self._usual is None:
+    def _typical(self) -> _Week:
+        if self._typical_week is None:
             hours, of_all = range(_DAY), self._rate_of_all()
             events = [sum(self._events[hour::_DAY]) for hour in hours]
             seen = [sum(self._microseconds[hour::_DAY]) for hour in hours]
             by_day = [_rate(events[hour], seen[hour], of_all) for hour in hours]
-            self._usual = _Week(self._rates(by_day))
-        return self._usual
+            self._typical_week = _Week(self._rates(by_day))
+        return self._typical_week
 
     def _rates(self, otherwise: Sequence[float]) -> list[float]:
         """Events a microsecond in each hour of the week; `otherwise` for those hardly seen."""

@@ -91,7 +91,7 @@ class DuckDBTable:
                 self._state_file.read()
             if self._path.exists():
                 self._old = _OldFile(self._path)
-            if self._state_file is None:  # every export begins with the oldest event
+            if self._state_file is None:  # there is nothing to resume from
                 return {}
             if self._old is not None:
                 return self._stored(self._old.connection, self._state_file)
