@@ -15,9 +15,9 @@ DEFAULT_REPETITIONS: Final = 5
 FLEET: Final = "quiet organizations"
 LARGE_IN_FLEET: Final = "one large organization among quiet ones"
 
-FAR_EARLIER: Final = {f"far-long-{hours}": hours for hours in (42, 84, 126)}
+FAR_EARLIER: Final = {f"far-long-{hours}": hours for hours in range(14, 168, 14)}
 """Scenarios like ``far-long``, so many hours earlier: how well windows can be cut depends on the
-hour of the week at which a history begins. Together the four are spread over the week."""
+hour of the week at which a history begins. With it they are twelve, spread over the week."""
 
 COPY: Final = "meltanolabs-target-postgres, COPY"
 BATCH: Final = "meltanolabs-target-postgres, BATCH"

@@ -16,6 +16,7 @@ from tap_audit_events.errors.exceptions import (
     OrganizationsError,
     RetryableError,
 )
+from tap_audit_events.events.compression import compress
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, WatermarkOf
@@ -186,8 +187,9 @@ class Reader:
 
 
 def _fetch(request: MemberRequest[OrganizationRun]) -> Page:
-    _, window, cursor = request.request
-    return request.member.client.fetch(window, cursor)
+    _, window, cursor, is_to_wait = request.request
+    page = request.member.client.fetch(window, cursor)
+    return compress(page) if is_to_wait else page
 
 
 def _by_token(each: Iterable[Settings]) -> Iterable[list[Settings]]:

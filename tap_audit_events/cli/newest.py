@@ -73,7 +73,7 @@ def _newest(
 
     def fetch_newest(request: Request) -> Page:
         """As many pages as are needed; the plan sees the last one, as if it were the only one."""
-        _, window, cursor = request
+        window, cursor = request.window, request.cursor
         for _ in range(count // LARGEST_PAGE + SPARE_PAGES):
             page = client.fetch(window, cursor)
             if page.malformed is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,20 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _id_of, _time_of = attrgetter("id"), attrgetter("occurredAt")
 
 
+class CompressedColumns(NamedTuple):
+    """The columns of a page, compressed.
+
+    Attributes:
+        keys: its ids and instants.
+        texts: its texts.
+        events: how many there are.
+    """
+
+    keys: bytes
+    texts: bytes
+    events: int
+
+
 @dataclass(frozen=True)
 class Page:
     """The events of one response (interface.md 2.7) as columns of equal length.
@@ -54,8 +68,9 @@ class Page:
             form, otherwise the bytes that came.
         next_cursor: position of the next page, None if no more events remain.
         malformed: the error of the first event that cannot be used; the columns end before it.
-        size: bytes of the response's body.
+        size: bytes of the response's body, or of the compressed columns if it has no others.
         has_empty_cursor: whether the service sent ``"nextCursor": ""``, which counts as none.
+        compressed: its columns in another form, if it has to wait for earlier pages.
     """
 
     ids: Sequence[str] = ()
@@ -65,6 +80,12 @@ class Page:
     malformed: ServiceError | None = None
     size: int = 0
     has_empty_cursor: bool = False
+    compressed: CompressedColumns | None = None
+
+    @property
+    def count(self) -> int:
+        """How many events it has, also while its columns are compressed."""
+        return len(self.ids) if self.compressed is None else self.compressed.events
 
     @cached_property
     def sorted_instants(self) -> list[Instant]:

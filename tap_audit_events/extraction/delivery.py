@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
+from tap_audit_events.events.compression import decompress
 from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant, seconds_between
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
@@ -58,8 +60,8 @@ class Delivery:
         """Start a page: its events that belong to its window and were not delivered before."""
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
-        self._read, self._page = read, read.page
-        self._positions = self._to_deliver(read)
+        self._read, self._page = read, decompress(read.page)
+        self._positions = self._to_deliver(read.window)
         self._written = self._committed = 0
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -115,8 +117,8 @@ class Delivery:
             self.watermark.settle(window.until or window.end)
         self._read, self._page, self._positions = None, _NO_PAGE, ()
 
-    def _to_deliver(self, read: ReadPage) -> Sequence[int]:
-        page, window = read.page, read.window
+    def _to_deliver(self, window: Window) -> Sequence[int]:
+        page = self._page
         fresh = self.watermark.fresh(page.ids, page.instants)
         self.repeats += len(page.ids) - len(fresh)
         if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):

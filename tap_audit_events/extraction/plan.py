@@ -30,9 +30,14 @@ TOO_LARGE: Final = 2
 MOST_DOUBLINGS: Final = 10
 """Of the size of a window after empty ones."""
 
-PAGES_HELD: Final = 12
-BYTES_HELD: Final = 45 * 1024 * 1024
-"""Pages that were requested and not taken yet: so many for each request in flight; bytes."""
+PAGES_HELD: Final = 25
+"""Most pages requested and not yet taken, for each request in flight."""
+
+BYTES_HELD: Final = 36 * 1024 * 1024
+"""Most bytes of them."""
+
+BYTES_UNCOMPRESSED: Final = 16 * 1024 * 1024
+"""If more bytes are held, pages that have to wait for earlier ones are compressed."""
 
 
 class Plan:
@@ -99,8 +104,9 @@ class Plan:
         if reader is None:
             return None
         self.windows += not reader.is_requested
+        compress = reader is not self._readers[0] and self._bytes_held() > BYTES_UNCOMPRESSED
         self.in_flight += 1
-        return reader.next_request()
+        return reader.next_request(compress=compress)
 
     def accept(self, request: Request, page: Page) -> None:
         """Take in the page that was requested."""
@@ -181,9 +187,15 @@ class Plan:
         """
         if reader is self._readers[0] and not reader.ready_pages:
             return True
-        room = min(self._pages_held, BYTES_HELD / self._newest_bytes)
         held = self.in_flight + sum(each.ready_pages for each in self._readers)
+        mean_bytes = self._bytes_held() / held if held else self._newest_bytes
+        room = min(self._pages_held, BYTES_HELD / mean_bytes)
         return held + min(pages_before, room / 2) < room
+
+    def _bytes_held(self) -> int:
+        """Bytes of the pages in flight, as far as is known, and of those not taken yet."""
+        ready = sum(each.ready_bytes for each in self._readers)
+        return max(1, self.in_flight * self._newest_bytes + ready)
 
     def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
         """The window as it should be requested: as it is, cut or begun again; None if it waits."""

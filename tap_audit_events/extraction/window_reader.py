@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
+from tap_audit_events.events.compression import without_columns
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -24,11 +25,13 @@ class Request(NamedTuple):
         reader: the reader that takes the response.
         window: whose events are requested.
         cursor: position of the page, None for the first one.
+        compress: whether the page should be compressed, as it has to wait for earlier ones.
     """
 
     reader: WindowReader
     window: Window
     cursor: str | None
+    compress: bool = False
 
 
 class ReadPage(NamedTuple):
@@ -36,7 +39,7 @@ class ReadPage(NamedTuple):
 
     Attributes:
         window: the window it belongs to; other events of the page belong to other windows.
-        page: the page.
+        page: the page; `decompress` gives the columns of one that had to wait.
         in_order: whether the events of the window came in ascending order, up to this page.
         completes_window: whether no more pages of the window follow.
     """
@@ -58,6 +61,7 @@ class WindowReader:
         expected_pages: how many pages it should have, 1 as long as nothing is known.
         is_in_flight: whether a request is on its way.
         is_read: whether nothing is left to request.
+        ready_bytes: bytes of the pages that have come and were not taken.
         pages_read: pages that have come.
         events_read: events that have come.
         has_more: whether it is known that more of its events follow.
@@ -80,6 +84,7 @@ class WindowReader:
         self._restarted_at_page = False
         self._newest_page_start: Instant | None = None
         self._ready: deque[ReadPage] = deque()
+        self.ready_bytes = 0
         self._events_taken = 0
 
     @property
@@ -105,13 +110,14 @@ class WindowReader:
     def take_page(self) -> ReadPage:
         """Take the oldest page that is ready."""
         taken = self._ready.popleft()
-        self._events_taken += len(taken.page.ids)
+        self._events_taken += taken.page.count
+        self.ready_bytes -= taken.page.size
         return taken
 
-    def next_request(self) -> Request:
+    def next_request(self, *, compress: bool = False) -> Request:
         """The next request of the window."""
         self.is_in_flight = True
-        return Request(self, self._requested, self._paginator.cursor)
+        return Request(self, self._requested, self._paginator.cursor, compress)
 
     def accept(self, page: Page) -> None:
         """Take in the page that was requested."""
@@ -130,7 +136,9 @@ class WindowReader:
         self.is_read = self.is_read or self._paginator.is_finished
         self.has_more = not self.is_read
         completes = self.is_read and self.error is None
-        self._ready.append(ReadPage(self.window, page, self._progress.in_order, completes))
+        held = without_columns(page)
+        self._ready.append(ReadPage(self.window, held, self._progress.in_order, completes))
+        self.ready_bytes += held.size
 
     def fail(self, error: Exception) -> None:
         """Take in what came instead of a page.
@@ -164,6 +172,7 @@ class WindowReader:
         again.has_more = True
         self.is_read = True
         self._ready.clear()
+        self.ready_bytes = 0
         return again
 
     def cut(self, at: Instant) -> WindowReader:

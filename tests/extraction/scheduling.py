@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from tap_audit_events.events.compression import compress, decompress
 from tap_audit_events.events.instants import Instant, next_whole_second, whole_second
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -88,6 +89,7 @@ class Play:
     Attributes:
         instants: of all events, in order.
         page_bytes: the size of each page.
+        text: of an event, by its place among all.
         fails: what a request fails with, None if it succeeds.
         arranged: all events of a window in the order in which the service sends them.
         ignores: the bounds of a window that the service ignores, of "start" and "end".
@@ -100,6 +102,7 @@ class Play:
     concurrency: int = 8
     window: Window = EVER
     page_bytes: int = 690_000
+    text: Callable[[int], bytes] = lambda _: b""
     fails: Callable[[Sent], Exception | None] = lambda _: None
     arranged: Arranged = lambda positions: positions
     ignores: str = ""
@@ -160,18 +163,20 @@ class Play:
             return
         self.played.seconds, _, request = heapq.heappop(self._in_flight)
         sent, page = self._respond(request)
+        page = compress(page) if request.compress else page
         self.played.requests.append(sent)
         error = self.fails(sent)
         if error is not None:
             self.plan.fail(request, error)
             return
         self.plan.accept(request, page)
-        bytes_held = self._ready_pages * self.page_bytes
+        bytes_held = sum(reader.ready_bytes for reader in self.plan._readers)
         self.played.most_bytes = max(self.played.most_bytes, bytes_held)
 
     def _take(self, read: ReadPage) -> None:
         self.played.disordered += not read.in_order
-        for text, moment in zip(read.page.ids, read.page.instants, strict=True):
+        page = decompress(read.page)
+        for text, moment in zip(page.ids, page.instants, strict=True):
             position = int(text)
             if not read.window.holds(moment):
                 continue
@@ -199,7 +204,8 @@ class Play:
     def a_page(self, positions: Sequence[int], cursor: str | None) -> Page:
         ids = [str(position) for position in positions]
         moments = [self.instants[position] for position in positions]
-        return Page(ids, moments, [b""] * len(ids), next_cursor=cursor, size=self.page_bytes)
+        texts = list(map(self.text, positions))
+        return Page(ids, moments, texts, next_cursor=cursor, size=self.page_bytes)
 
 
 def pages_needed(count: int, page_size: int) -> int:

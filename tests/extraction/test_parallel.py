@@ -63,8 +63,12 @@ def moves_only_forward(done: Run) -> None:
 
 
 def was_parallel(service: Service) -> bool:
-    """Whether windows were cut: requests without a cursor that start at different times."""
-    return len({request.params.get("startTime") for request in service.requests}) > 3
+    """Whether windows were cut: requests without a cursor that start at different times.
+
+    How many depends on how long responses take: early windows that are nearly empty use up the
+    budget, and the rest is read by one cursor.
+    """
+    return len({request.params.get("startTime") for request in service.requests}) > 1
 
 
 class CountingService(Service):

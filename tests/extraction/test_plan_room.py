@@ -8,13 +8,14 @@ import pytest
 
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.page import Page
+from tap_audit_events.extraction import plan
 from tap_audit_events.extraction.plan import BYTES_HELD, PAGES_HELD, Plan
 from tap_audit_events.extraction.window_reader import Request, WindowReader
 from tests.extraction.plan_cases import all_delivered
 from tests.extraction.scheduling import ALL_PAY, EVER, Play, evenly
 from tests.extraction.shapes import drawn, office_hours
 
-ONE_PAGE_BYTES = 20 * 1024 * 1024
+ONE_PAGE_BYTES = 10 * 1024 * 1024
 
 
 # What is held in memory
@@ -31,15 +32,45 @@ def test_pages_held_are_bounded_in_number(concurrency: int) -> None:
     assert PAGES_HELD * concurrency - 1 <= played.most_held <= PAGES_HELD * concurrency + 1
 
 
-def test_pages_held_are_bounded_in_bytes() -> None:
-    """Large pages are held up to the bound, and those that were in flight by then."""
+def test_pages_held_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are held up to the bound, and those that were in flight by then."""
     rng = random.Random(3)
+    monkeypatch.setattr(plan, "BYTES_UNCOMPRESSED", BYTES_HELD)
     play = Play(evenly(2000), page_size=20, page_bytes=ONE_PAGE_BYTES)
     play.takes = lambda: rng.random() < 0.05
     played = play.run()
     all_delivered(played, 2000)
     assert BYTES_HELD <= played.most_bytes < BYTES_HELD + 8 * ONE_PAGE_BYTES
     assert max(played.in_flight) > 1
+
+
+def test_pages_that_wait_are_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as many bytes are held, so that more pages have room in the same memory."""
+    rng = random.Random(4)
+    event_bytes, page_size = 400, 20
+    page_bytes = event_bytes * page_size
+    monkeypatch.setattr(plan, "BYTES_HELD", 60 * page_bytes)
+    monkeypatch.setattr(plan, "BYTES_UNCOMPRESSED", 20 * page_bytes)
+    play = Play(evenly(10_000), page_size=page_size, page_bytes=page_bytes)
+    play.text = lambda _: rng.randbytes(event_bytes // 8).hex().encode() * 4
+    play.takes = lambda: rng.random() < 0.05
+    played = play.run()
+    all_delivered(played, 10_000)
+    assert played.most_held > 60 * 1.5
+    assert played.most_bytes < 60 * page_bytes
+
+
+def test_pages_of_the_first_window_are_not_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are taken next."""
+    monkeypatch.setattr(plan, "BYTES_UNCOMPRESSED", 0)
+    play = Play(evenly(5000), concurrency=4)
+    requests = in_flight_together(play)
+    assert [request.compress for request in requests] == [False, True, True, True]
+
+
+def test_few_bytes_are_held_as_they_came() -> None:
+    """To compress them takes time, and gains nothing."""
+    assert not any(request.compress for request in in_flight_together(Play(evenly(5000))))
 
 
 def test_room_is_kept_for_pages_that_are_needed_first() -> None:
@@ -135,7 +166,7 @@ def ahead(play: Play, most_in_flight: int = ALL_PAY) -> int:
     pytest.fail("requests without a bound")
 
 
-@pytest.mark.parametrize(("page_bytes", "most"), [(0, 12), (1, 12), (BYTES_HELD // 3, 3)])
+@pytest.mark.parametrize(("page_bytes", "most"), [(0, 25), (1, 25), (BYTES_HELD // 3, 3)])
 def test_few_large_pages_are_held_by_one_request_at_a_time(page_bytes: int, most: int) -> None:
     """Pages without bytes count as any small page."""
     assert ahead(Play(evenly(2000), concurrency=1, page_bytes=page_bytes)) == most

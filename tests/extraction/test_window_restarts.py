@@ -44,8 +44,7 @@ def test_a_refused_cursor_restarts_at_the_newest_page(count: int, start: float) 
     reader.fail(REFUSED)
     assert (reader.is_in_flight, reader.is_read, reader.error) == (False, False, None)
     assert not reader.is_alone
-    window, cursor = reader.next_request()[1:]
-    assert (window, cursor) == (Window(instant(start), END, UNTIL), None)
+    assert reader.next_request() == Request(reader, Window(instant(start), END, UNTIL), None)
 
 
 def test_the_second_restart_is_at_the_newest_instant_and_the_third_ends_it() -> None:
@@ -76,7 +75,7 @@ def test_a_window_is_restarted_alone_at_its_newest_page(
         reader.accept(a_page([], "again"))
     reader.restart_alone()
     assert (reader.is_alone, reader.is_read, reader.error) == (True, False, None)
-    assert reader.next_request()[1:] == (Window(instant(start), END, UNTIL), None)
+    assert reader.next_request() == Request(reader, Window(instant(start), END, UNTIL), None)
     reader.accept(a_page(at_times([9, 9.5]), None))
     assert reader.is_read
 
@@ -117,7 +116,7 @@ def test_a_restart_begins_at_the_start_of_the_newest_page() -> None:
     reader.accept(a_page(events[4:], "x"))
     assert reader.next_request() == again._replace(cursor="x")
     once_more = refused(reader)
-    assert once_more == (reader, Window(instant(6), WHOLE.end), None)
+    assert once_more == Request(reader, Window(instant(6), WHOLE.end), None)
     reader.accept(a_page(events[5:], "y"))
     reader.next_request()
     reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))

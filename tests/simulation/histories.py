@@ -230,7 +230,7 @@ def _caps(rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[H
         memory=max(rng.randint(5, 50), 3 * (2 + page_size)),
         memory_before=3 * page_size + 2 * fullest,
         groups=rng.choice([4, 256]),
-        pages_held=rng.choice([1, 2, 12]),
+        pages_held=rng.choice([1, 2, 25]),
     )
 
 
