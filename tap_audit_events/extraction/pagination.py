@@ -7,10 +7,10 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from tap_audit_events.errors.exceptions import sanitize, service_error
+from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.page import Page
 
 RECENT_CURSORS: Final = 1000
-RECENT_PAGES: Final = 5
 LONGEST_CURSOR: Final = 16_384
 """In characters. It is part of a URL, and usual servers accept no URL of 16 KiB."""
 
@@ -20,6 +20,9 @@ MOST_EMPTY_PAGES: Final = 1000
 MOST_REPEATED_PAGES: Final = 30
 """Pages in a row that bring no event that is new to the window."""
 
+MOST_RECENT_IDS: Final = 100_000
+"""Ids that are remembered to recognize such pages."""
+
 MOST_CYCLES: Final = 3
 """How often a page from long ago may come again."""
 
@@ -28,8 +31,8 @@ class Paginator:
     """Reads ``nextCursor`` from page after page until one has none.
 
     A page without events is a page like any other: only one without ``nextCursor`` is the last.
-    What is remembered to notice a cycle does not grow: the newest cursors and pages, and those at
-    each power of two, which meet any longer cycle (Brent's algorithm).
+    What is remembered does not grow: the newest cursors, the ids since the newest event came, and
+    cursor and page at each power of two, which meet any longer cycle (Brent's algorithm).
 
     Attributes:
         cursor: position of the next page, None before the first page and after the last.
@@ -44,7 +47,8 @@ class Paginator:
         self._recent_cursors: deque[int] = deque(maxlen=RECENT_CURSORS)
         self._cursors: set[int] = set()
         self._milestone_cursor = 0
-        self._recent_pages: deque[AbstractSet[str]] = deque(maxlen=RECENT_PAGES)
+        self._newest = EARLIEST
+        self._recent_ids: set[str] = set()
         self._milestone_page: AbstractSet[str] = frozenset()
         self._empty = self._repeated = self._cycles = 0
 
@@ -81,14 +85,21 @@ class Paginator:
             raise service_error("AE-EMPTY-PAGES", details=f"{self._empty} in a row")
         if ids:
             self._count_repeats(ids)
-            self._recent_pages.append(ids)
+            self._remember(ids, page.newest)
         if self._pages >= self._next_milestone:
             self._milestone_page, self._milestone_cursor = ids, hash(page.next_cursor)
             self._next_milestone *= 2
 
     def _count_repeats(self, ids: AbstractSet[str]) -> None:
-        is_repeated = any(ids <= page for page in self._recent_pages)
+        is_repeated = ids <= self._recent_ids
         self._repeated = self._repeated + 1 if is_repeated else 0
         self._cycles += not is_repeated and ids <= self._milestone_page
         if self._repeated > MOST_REPEATED_PAGES or self._cycles > MOST_CYCLES:
             raise service_error("AE-NO-PROGRESS", details=f"after {self._pages} pages")
+
+    def _remember(self, ids: AbstractSet[str], newest: Instant) -> None:
+        """Remember ids as long as no page has a newer event: earlier ones could not repeat."""
+        if newest > self._newest or len(self._recent_ids) > MOST_RECENT_IDS:
+            self._recent_ids.clear()
+        self._newest = max(self._newest, newest)
+        self._recent_ids |= ids

@@ -1,8 +1,9 @@
 """Following cursors: to the page without one, and never in a circle."""
 
+import random
 import tracemalloc
 from collections.abc import Iterator
-from itertools import count, cycle, islice
+from itertools import chain, count, cycle, islice
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.page import Page
+from tap_audit_events.extraction import pagination
 from tap_audit_events.extraction.pagination import (
     LONGEST_CURSOR,
     MOST_CYCLES,
@@ -21,8 +23,14 @@ from tap_audit_events.extraction.pagination import (
 from tests.extraction.scheduling import instant
 
 
-def a_page(ids: list[str], cursor: str | None) -> Page:
-    return Page(ids, [instant(0)] * len(ids), [b""] * len(ids), next_cursor=cursor)
+def a_page(ids: list[str], cursor: str | None, seconds: float = 0) -> Page:
+    return Page(ids, [instant(seconds)] * len(ids), [b""] * len(ids), next_cursor=cursor)
+
+
+@pytest.fixture
+def _few_recent_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So few that longer cycles are noticed by what is kept longer."""
+    monkeypatch.setattr(pagination, "MOST_RECENT_IDS", 3)
 
 
 def follow(pages: Iterator[Page], most: int, paginator: Paginator | None = None) -> int:
@@ -137,6 +145,7 @@ def test_a_cycle_is_noticed_by_a_cursor_that_is_kept_longer(length: int, noticed
     assert pages_until_error(pages, 4 * length) == ("AE-CURSOR-REPEATED", noticed_at)
 
 
+@pytest.mark.usefixtures("_few_recent_ids")
 @pytest.mark.parametrize(("length", "noticed_at"), [(6, 38), (7, 39), (100, 612)])
 def test_a_page_from_long_ago_may_come_three_times(length: int, noticed_at: int) -> None:
     """The pages 1, 2, 4, 8 and so on are each kept until the next; the fourth return ends it."""
@@ -169,15 +178,34 @@ def test_more_than_a_thousand_empty_pages_are_an_error() -> None:
     assert pages_until_error(empty, 5000) == ("AE-EMPTY-PAGES", 1001)
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 5])
+@pytest.mark.parametrize("length", [1, 2, 3, 5, 100, 1500])
 @pytest.mark.parametrize("before", [0, 40])
 def test_the_same_pages_again_and_again_are_an_error(length: int, before: int) -> None:
     """As from a gateway that ignores the cursor and sends a new one each time: 30 are allowed."""
     same = [[f"{number}", f"{number} too"] for number in range(length)]
-    pages = [*islice(always_new(), before), *islice(repeated(same), 200)]
+    pages = [*islice(always_new(), before), *islice(repeated(same), 2 * length + 50)]
     renamed = (a_page(list(page.ids), f"{number}") for number, page in enumerate(pages))
     expected = before + length + MOST_REPEATED_PAGES + 1
-    assert pages_until_error(renamed, 300) == ("AE-NO-PROGRESS", expected)
+    assert pages_until_error(renamed, len(pages)) == ("AE-NO-PROGRESS", expected)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.99])
+def test_random_parts_of_the_same_events_are_an_error(share: float) -> None:
+    """As from a balancer that turns a cursor into a random place: it ends when all were seen."""
+    rng = random.Random(1)
+    ids = [f"{number:03}" for number in range(300)]
+
+    def parts() -> Iterator[Page]:
+        for number in count():
+            part = sorted(rng.sample(ids, int(share * len(ids))))
+            moments = [instant(int(each)) for each in part]
+            yield Page(part, moments, [b""] * len(part), next_cursor=f"{number}")
+
+    pages = list(islice(parts(), 2000))
+    code, number = pages_until_error(iter(pages), len(pages))
+    assert code == "AE-NO-PROGRESS"
+    before = pages[: number - MOST_REPEATED_PAGES - 1]
+    assert set(chain.from_iterable(page.ids for page in before)) == set(ids)
 
 
 def test_thirty_pages_without_news_are_allowed() -> None:
@@ -189,6 +217,7 @@ def test_thirty_pages_without_news_are_allowed() -> None:
     assert follow(iter([*pages, a_page([], None)]), 100) == len(pages) + 1
 
 
+@pytest.mark.usefixtures("_few_recent_ids")
 @pytest.mark.parametrize("length", [6, 7, 100, 1500])
 @pytest.mark.parametrize("before", [0, 33])
 def test_long_cycles_of_pages_with_new_cursors_are_noticed(length: int, before: int) -> None:
@@ -214,7 +243,8 @@ def test_what_is_remembered_does_not_grow() -> None:
 
     def read(first: int, last: int) -> None:
         for number in range(first, last):
-            paginator.advance(a_page([f"{number}-{each}" for each in range(3)], f"{number:016000}"))
+            ids = [f"{number}-{each}" for each in range(3)]
+            paginator.advance(a_page(ids, f"{number:016000}", seconds=number))
 
     tracemalloc.start()
     try:
@@ -225,3 +255,15 @@ def test_what_is_remembered_does_not_grow() -> None:
     finally:
         tracemalloc.stop()
     assert after - before < 30_000
+
+
+def test_ids_without_a_newer_event_are_remembered_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A single instant may have any number of events."""
+    assert pagination.MOST_RECENT_IDS == 100_000
+    monkeypatch.setattr(pagination, "MOST_RECENT_IDS", 1000)
+    paginator = Paginator()
+    for number in range(1000):
+        paginator.advance(a_page([f"{number}-{each}" for each in range(9)], f"{number}"))
+        assert len(paginator._recent_ids) < 1000 + 9 + 1
