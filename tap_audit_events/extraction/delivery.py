@@ -10,7 +10,6 @@ from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant, seconds_between
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
@@ -61,7 +60,7 @@ class Delivery:
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
         self._read, self._page = read, decompress(read.page)
-        self._positions = self._to_deliver(read.window)
+        self._positions = self._to_deliver(read)
         self._written = self._committed = 0
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -117,14 +116,23 @@ class Delivery:
             self.watermark.settle(window.until or window.end)
         self._read, self._page, self._positions = None, _NO_PAGE, ()
 
-    def _to_deliver(self, window: Window) -> Sequence[int]:
-        page = self._page
+    def _to_deliver(self, read: ReadPage) -> Sequence[int]:
+        page, window = self._page, read.window
         fresh = self.watermark.fresh(page.ids, page.instants)
+        if read.restarted_at is not None:
+            fresh = self._without_forgotten(fresh, before=read.restarted_at)
         self.repeats += len(page.ids) - len(fresh)
         if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
             return fresh
         self.outside += sum(not window.requests(page.instants[position]) for position in fresh)
         return [position for position in fresh if window.holds(page.instants[position])]
+
+    def _without_forgotten(self, positions: Sequence[int], *, before: Instant) -> Sequence[int]:
+        """Without events before an instant that may be repeats, as their ids were dropped."""
+        until, instants = self.watermark.dropped_until, self._page.instants
+        if until is None:
+            return positions
+        return [each for each in positions if instants[each] > until or instants[each] >= before]
 
     def _count_late(self, instants: Sequence[Instant]) -> None:
         before = self._bookmark_before

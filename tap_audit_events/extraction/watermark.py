@@ -59,6 +59,7 @@ class Watermark:
     Attributes:
         bookmark: as above. It is the instant of the newest event delivered, or an earlier instant
             while older events may still come.
+        dropped_until: the newest instant of which this run dropped ids, None if it dropped none.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Watermark:
         self._lookback_seconds = max(lookback_seconds, SHORTEST_LOOKBACK_SECONDS)
         self._longest_memory = longest_memory
         self._forgotten_until: Instant | None = None
+        self.dropped_until: Instant | None = None
         self._held: list[Known] = [
             (group.until, digest) for group in groups for digest in group.split()
         ]
@@ -225,6 +227,7 @@ class Watermark:
         del self._held[: min(first, len(dropped))]
         self._ids.difference_update([event_id for _, event_id in dropped])
         newest = dropped[-1][0]
+        self.dropped_until = max(self.dropped_until or newest, newest)
         if newest >= start:
             self._forgotten_until = max(self._forgotten_until or newest, newest)
 

@@ -42,12 +42,15 @@ class ReadPage(NamedTuple):
         page: the page; `decompress` gives the columns of one that had to wait.
         in_order: whether the events of the window came in ascending order, up to this page.
         completes_window: whether no more pages of the window follow.
+        restarted_at: where the window was restarted, None if it was not: older events came before,
+            except for those out of order.
     """
 
     window: Window
     page: Page
     in_order: bool
     completes_window: bool
+    restarted_at: Instant | None = None
 
 
 class WindowReader:
@@ -82,6 +85,7 @@ class WindowReader:
         self._progress = _Progress()
         self._reached = _Progress()
         self._restarted_at_page = False
+        self._restarted_at: Instant | None = None
         self._newest_page_start: Instant | None = None
         self._ready: deque[ReadPage] = deque()
         self.ready_bytes = 0
@@ -136,8 +140,8 @@ class WindowReader:
         self.is_read = self.is_read or self._paginator.is_finished
         self.has_more = not self.is_read
         completes = self.is_read and self.error is None
-        held = without_columns(page)
-        self._ready.append(ReadPage(self.window, held, self._progress.in_order, completes))
+        held, in_order = without_columns(page), self._progress.in_order
+        self._ready.append(ReadPage(self.window, held, in_order, completes, self._restarted_at))
         self.ready_bytes += held.size
 
     def fail(self, error: Exception) -> None:
@@ -192,6 +196,7 @@ class WindowReader:
         start = max(filter(None, [start, self._requested.start]), default=None)
         self._progress = _Progress()
         self._requested = Window(start, self.window.end, self.window.until)
+        self._restarted_at = start
         # A new one: pages and cursors may come again.
         self._paginator = Paginator()
 

@@ -8,9 +8,11 @@ from types import FrameType
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tap_audit_events.events.compression import compress, without_columns
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
@@ -329,3 +331,36 @@ def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
     few = steps(page_of(10))
     assert few > 0
     assert steps(page_of(1000)) == few
+
+
+def test_a_compressed_page_is_delivered_as_any_other() -> None:
+    """Its columns come back when it is its turn."""
+    page = a_page([("a", at(1)), ("b", at(2)), ("outside", at(10**6))])
+    held = without_columns(compress(page))
+    assert delivered(Delivery(Watermark()), held, Window(None, at(5))) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("restarted_at", "expected"),
+    [(None, ["again", "at the end"]), (at(3.5), ["at the end"]), (at(1), ["again", "at the end"])],
+)
+def test_a_restarted_window_does_not_repeat_what_was_dropped(
+    restarted_at: Instant | None, expected: list[str]
+) -> None:
+    """Events before the restart are left out if their ids are not known any more."""
+    watermark = Watermark()
+    watermark.dropped_until = at(2)
+    delivery = Delivery(watermark)
+    page = a_page([("again", at(1)), ("at the end", at(3))])
+    delivery.start(ReadPage(EVERYTHING, page, True, False, restarted_at))
+    assert [record["id"] for record in delivery.records()] == expected
+    assert delivery.repeats == 2 - len(expected)
+
+
+def test_a_restarted_window_repeats_nothing_that_is_known() -> None:
+    """As long as no ids were dropped, only those that are known are left out."""
+    delivery = Delivery(Watermark())
+    delivered(delivery, a_page([("known", at(1))]))
+    page = a_page([("known", at(1)), ("out of order", at(1)), ("new", at(3))])
+    delivery.start(ReadPage(EVERYTHING, page, True, False, at(3)))
+    assert [record["id"] for record in delivery.records()] == ["out of order", "new"]

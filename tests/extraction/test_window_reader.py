@@ -91,7 +91,7 @@ def ids_of(pages: Iterable[ReadPage]) -> list[str]:
     """Each event that belongs to the page's window, the first time that it comes."""
     found = {
         event_id: None
-        for window, page, _, _ in pages
+        for window, page, *_ in pages
         for event_id, moment in zip(page.ids, page.instants, strict=True)
         if window.holds(moment)
     }

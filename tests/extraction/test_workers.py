@@ -63,7 +63,7 @@ def workers_for(
 def ids_of(pages: Iterator[ReadPage]) -> list[int]:
     return [
         int(event_id)
-        for window, page, _, _ in pages
+        for window, page, *_ in pages
         for event_id, moment in zip(page.ids, page.instants, strict=True)
         if window.holds(moment)
     ]

@@ -219,16 +219,11 @@ def _with_page_size(run: PlannedRun, page_size: int) -> PlannedRun:
 
 
 def _caps(rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[Happening]) -> Caps:
-    """Small bounds, in about the proportions of the real ones.
-
-    The memory holds a few pages, and a run holds two pages and the fullest second.
-    """
-    seconds = [each.event["occurredAt"][:19] for each in happenings]
-    fullest = max(map(seconds.count, set(seconds)), default=0)
-    page_size = max(min(run.settings["page_size"], len(seconds)) for run in runs)
+    """Small bounds, in about the proportions of the real ones: the memory holds a few pages."""
+    page_size = max(min(run.settings["page_size"], len(happenings)) for run in runs)
     return Caps(
         memory=max(rng.randint(5, 50), 3 * (2 + page_size)),
-        memory_before=3 * page_size + 2 * fullest,
+        memory_before=3 * page_size,
         groups=rng.choice([4, 256]),
         pages_held=rng.choice([1, 2, 25]),
     )

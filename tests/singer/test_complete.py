@@ -38,6 +38,18 @@ def test_a_refused_cursor_restarts_its_window(service: Service, sync: Sync) -> N
     covered(done)
 
 
+def test_a_restart_in_a_full_second_repeats_nothing(service: Service, sync: Sync) -> None:
+    """A start is a whole second, of which more events were delivered than are remembered."""
+    full = [an_event(id=f"{n:05}", at=f"2024-05-06T08:00:01.{n:05}Z") for n in range(8100)]
+    later = [an_event(id=f"later {n:03}", at=f"2024-05-06T08:10:{n:02}Z") for n in range(60)]
+    service.add([*full, *later])
+    service.add_faults([Fault(kind="expire", when="83")])
+    done = sync(page_size=99, concurrency=1, lookback_seconds=0).raise_for_exit_code()
+    assert len(service.requests) > 82 + 82
+    assert done.ids == [event["id"] for event in (*full, *later)]
+    covered(done)
+
+
 def test_a_new_start_that_brings_nothing_new_is_an_error(service: Service, sync: Sync) -> None:
     """More ties than pages until the cursor expires: it says which instants are not covered.
 
