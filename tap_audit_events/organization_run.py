@@ -45,6 +45,7 @@ class OrganizationRun:
         one_page: whether one request for one page is enough, to try the connection.
 
     Attributes:
+        opened_at: when it was opened, before its first request; the range ends then at the latest.
         window: the range, None if it is empty.
         delivery: which events are delivered.
         plan: which windows are requested.
@@ -69,7 +70,7 @@ class OrganizationRun:
         self._is_held = is_held
         self.stage = Stage.OPENED
         self.error: Exception | None = None
-        now = instant_of(runtime.now())
+        self.opened_at = now = instant_of(runtime.now())
         self.window = run_window(
             start_date=settings.start_date,
             end_date=settings.end_date,

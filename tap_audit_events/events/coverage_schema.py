@@ -26,9 +26,10 @@ COVERAGE_SCHEMA: Final[dict[str, Any]] = {
         ),
         "covered_until": _time(
             "End of the covered range, exclusive. Every event in the range that the service showed"
-            " at read_at is delivered."
+            " at read_at is delivered; of what a failed run had read before, every event that the"
+            " service showed to that run."
         ),
-        "read_at": _time("When the run that read the range began."),
+        "read_at": _time("When the run began to read the organization, before its first request."),
         "action_types": {
             "type": ["array", "null"],
             "items": {"type": ["string"]},

@@ -55,7 +55,13 @@ class Coverage:
     def record(
         self, organization_id: str, covered_until: Instant, read_at: Instant
     ) -> dict[str, Any]:
-        """The record of a range that was read to its end, whose end must be after its start."""
+        """The record of a range that was read to its end.
+
+        Args:
+            organization_id: whose events were read.
+            covered_until: the end of the range, after its start.
+            read_at: when the run began to read, before its first request.
+        """
         return {
             "organization_id": organization_id,
             "covered_from": text_of(self.covered_from),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from singer_sdk import Tap
 
 from tap_audit_events.events.coverage_schema import COVERAGE_SCHEMA
-from tap_audit_events.events.instants import EARLIEST, instant_of
+from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, ORGANIZATION_KEY
 from tap_audit_events.extraction.coverage import Coverage, start_of_chain
 from tap_audit_events.extraction.run_state import unusable
@@ -77,8 +77,7 @@ class CoverageStream(ExactStream):
         if not self._has_schema:
             self._has_schema = True
             self._write_schema_message()
-        read_at = instant_of(self._now())
-        record = coverage.record(run.settings.organization_id, window.end, read_at)
+        record = coverage.record(run.settings.organization_id, window.end, run.opened_at)
         self._write_record_message(record)
         run.delivery.coverage = coverage.following(window.end)
 

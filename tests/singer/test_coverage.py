@@ -1,6 +1,7 @@
 """The stream of coverage records: a chain without gaps, true after faults and kills."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.extraction.coverage import Coverage, digest_number
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.messages import redacted_state
+from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.errors.test_masking import fresh_redaction  # noqa: F401 - a fixture
@@ -72,6 +75,31 @@ def test_records_form_a_chain(service: Service, sync: Sync) -> None:
     assert three["covered_from"] == f"{DAY}T10:00:00Z"
     assert (three["events"], three["digest"], three["first_event_at"]) == (0, "0" * 64, None)
     assert three["previous_digest"] == two["digest"]
+
+
+def test_read_at_is_before_the_first_request(
+    service: Service, settings: dict[str, Any], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """An event that the service shows only after its part was read is not claimed."""
+    service.add(events(0, 10))
+    service.add([an_event(id="late", at=f"{DAY}T08:00:30Z")], visible_from_request=3)
+    begin = datetime(2024, 5, 6, 9, tzinfo=UTC)
+
+    def now() -> datetime:
+        return begin + timedelta(minutes=len(service.requests))
+
+    config = settings | {"page_size": 2, "concurrency": 1}
+    catalog = TapAuditEvents(config=config).catalog_dict
+    for stream in catalog["streams"]:
+        stream["metadata"][-1]["metadata"]["selected"] = True
+    TapAuditEvents(config=config, catalog=catalog, runtime=Runtime(now=now)).sync_all()
+    records = [
+        message["record"]
+        for message in map(json.loads, capfdbinary.readouterr().out.splitlines())
+        if message["type"] == "RECORD"
+    ]
+    assert "late" not in [each.get("id") for each in records]
+    assert [each["read_at"] for each in records if "read_at" in each] == [f"{DAY}T09:00:00Z"]
 
 
 def test_a_run_that_fails_leaves_no_record(service: Service, sync: Sync) -> None:
