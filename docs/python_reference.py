@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ CLASSES = ("AuditEvents", "EventPage")
 EXCEPTIONS = (
     "AuditEventsError",
     "SettingsError",
+    "OrganizationsError",
     "ServiceError",
     "RetryableError",
     "RefusedError",
@@ -38,6 +39,8 @@ def _class(kind: type) -> Iterator[str]:
     if name == "AuditEvents":  # users receive pages, and never create one
         yield _signature(name, kind)
     yield _text(kind).split("\n\nArgs:")[0]
+    for attribute, text in _attributes(kind):
+        yield f"#### {name}.{attribute}\n\n{text[0].upper()}{text[1:]}"
     for attribute, value in vars(kind).items():
         if not attribute.startswith("_") and (member := _member(name, attribute, value)):
             yield member
@@ -56,9 +59,15 @@ def _member(owner: str, name: str, value: object) -> str | None:
 
 def _exception(kind: type) -> str:
     (summary, *_) = inspect.cleandoc(kind.__doc__ or "").split("\n\n")
-    attributes = re.search(r"Attributes:\n((?: +.*\n?)+)", inspect.getdoc(kind) or "")
     text = f"#### {kind.__name__}\n\n{_marked(summary)}"
-    return f"{text}\n\n{_entries(inspect.cleandoc(attributes[1]))}" if attributes else text
+    entries = _list(_attributes(kind))
+    return f"{text}\n\n{entries}" if entries else text
+
+
+def _attributes(kind: type) -> list[tuple[str, str]]:
+    """The attributes that a class's docstring describes."""
+    section = re.search(r"Attributes:\n((?: +.*\n?)+)", inspect.getdoc(kind) or "")
+    return _entry_texts(inspect.cleandoc(section[1])) if section else []
 
 
 def _signature(name: str, function: Any) -> str:
@@ -90,14 +99,18 @@ def _paragraph(text: str) -> str:
         return _marked(text)
     if title == "Example:":
         return f"```pycon\n{inspect.cleandoc(body)}\n```"
-    return f"{title}\n\n{_entries(inspect.cleandoc(body))}"
+    return f"{title}\n\n{_list(_entry_texts(inspect.cleandoc(body)))}"
 
 
-def _entries(body: str) -> str:
-    """The entries of a section as a list; a line that is indented continues an entry."""
+def _list(entries: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"- `{name}`: {meaning}" for name, meaning in entries)
+
+
+def _entry_texts(body: str) -> list[tuple[str, str]]:
+    """The entries of a section; a line that is indented continues an entry."""
     joined = re.sub(r"\n +", " ", body)
     matches = [_ENTRY.match(line) for line in joined.splitlines()]
-    return "\n".join(f"- `{found[1]}`: {_marked(found[2])}" for found in matches if found)
+    return [(found[1], _marked(found[2])) for found in matches if found]
 
 
 def _marked(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The audit events of an organization: a Singer tap, and the class `AuditEvents` for Python."""
+"""The audit events of organizations: a Singer tap, and the class `AuditEvents` for Python."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tap_audit_events.errors.exceptions import (
         AuditEventsError,
         ContractError,
+        OrganizationsError,
         RefusedError,
         RetryableError,
         ServiceError,
@@ -19,6 +20,7 @@ __all__ = [
     "AuditEventsError",
     "ContractError",
     "EventPage",
+    "OrganizationsError",
     "RefusedError",
     "RetryableError",
     "ServiceError",
@@ -30,6 +32,7 @@ _MODULES: Final = {
     "EventPage": "api.event_page",
     "AuditEventsError": "errors.exceptions",
     "ContractError": "errors.exceptions",
+    "OrganizationsError": "errors.exceptions",
     "RefusedError": "errors.exceptions",
     "RetryableError": "errors.exceptions",
     "ServiceError": "errors.exceptions",

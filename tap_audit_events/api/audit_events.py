@@ -89,7 +89,7 @@ class AuditEvents:
 
         Args:
             settings: what to read, and how.
-            new_runtime: makes what surrounds a run, for a program that stops its runs at a signal.
+            new_runtime: creates what surrounds a run, for a program that stops runs at a signal.
         """
         made = cls.__new__(cls)
         made._settings = settings  # noqa: SLF001 - its own
@@ -121,7 +121,8 @@ class AuditEvents:
             start: time of the earliest event, inclusive: an aware ``datetime`` or RFC 3339 text.
                 Default: the setting ``start_date``; if that is unset, the oldest event.
             end: time of the latest event, inclusive. Default: the setting ``end_date``; if that is
-                unset, the time of the first request. Later events are left for the next call.
+                unset, the time shortly before the first request; with several organizations, before
+                the first one of each. Later events are left for the next call.
             state: the last state that was stored, None or empty for a first call.
 
         Raises:
@@ -155,6 +156,7 @@ class AuditEvents:
         Raises:
             SettingsError: as `pages`; or ``pyarrow`` is not installed.
             ServiceError: as `pages`.
+            OrganizationsError: as `pages`.
         """
         from tap_audit_events.api.arrow import reader_of  # noqa: PLC0415 - an extra
 

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 class EventPage:
     """Some events of an organization in ascending order, none of which came before.
 
-    Each form of the events is made when it is first used.
+    Each form of the events is created when it is first used.
 
     Args:
         texts: the events' JSON texts.
         instants: their times.
-        organization_id: the organization from which they were read.
+        organization_id: UUID of the organization from which they were read.
         shape: what the settings ``details_format`` and ``raw_event`` change in `events`.
-        state: makes the state.
+        state: creates the state.
 
     Attributes:
-        organization_id: as above.
+        organization_id: UUID of the organization from which the events were read.
     """
 
     def __init__(

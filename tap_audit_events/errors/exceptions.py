@@ -123,6 +123,11 @@ class OrganizationsError(AuditEventsError):
         errors: the error of each, by organization id.
         count: how many organizations there are.
         not_begun: how many were not begun, as the service failed for one after the other.
+
+    Attributes:
+        errors: the error of each organization that failed, by its id.
+        not_begun: how many organizations were not begun, because the service failed for one after
+            the other.
     """
 
     def __init__(
@@ -193,7 +198,7 @@ class CursorRefusedError(RefusedError):
 
 
 class ContractError(ServiceError):
-    """The response does not follow interface.md."""
+    """The response does not follow the service's interface."""
 
 
 _SERVICE_ERRORS: Final[dict[Category, type[ServiceError]]] = {

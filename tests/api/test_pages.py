@@ -7,12 +7,23 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events import AuditEvents, AuditEventsError, EventPage, ServiceError, SettingsError
-from tap_audit_events.errors.exceptions import ContractError, RefusedError, RetryableError
+import tap_audit_events
+from tap_audit_events import (
+    AuditEvents,
+    AuditEventsError,
+    ContractError,
+    EventPage,
+    OrganizationsError,
+    RefusedError,
+    RetryableError,
+    ServiceError,
+    SettingsError,
+)
 from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import events, first_pages, ids, stored
 from tests.builders import an_event
 from tests.loaders import hostile
+from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
 
 COUNT = 150
 SECOND = datetime(2024, 5, 6, 7, 0, 30, tzinfo=UTC)
@@ -222,3 +233,24 @@ def test_an_error_leaves_the_states_before_it_good(service: Service, log: AuditE
         pages.extend(log.pages())
     assert 0 < len(ids(pages)) < 100
     assert ids(pages) + ids(log.pages(state=pages[-1].state)) == expected(100)
+
+
+def test_an_error_of_one_of_several_organizations_comes_last() -> None:
+    """With the error of each organization that failed, by its id; the others are read."""
+    services = [a_service(number, 20) for number in range(3)]
+    services[1].add_faults([Fault(kind="status", when="1-", code=403)])
+    pages: list[EventPage] = []
+    with Fleet(services).served() as fleet:
+        items = [{"organization_id": each.organization_id} for each in services]
+        log = AuditEvents(base_url=fleet.base_url, access_token=SHARED, organizations=items)
+        with pytest.raises(OrganizationsError) as raised:
+            pages.extend(log.pages())
+    assert {page.organization_id for page in pages} == {an_id(0), an_id(2)}
+    assert {name: each.code for name, each in raised.value.errors.items()} == {an_id(1): "AE-403"}
+    assert raised.value.not_begun == 0
+
+
+@pytest.mark.parametrize("name", tap_audit_events.__all__)
+def test_each_public_name_can_be_imported(name: str) -> None:
+    """Each is imported when it is first used."""
+    assert getattr(tap_audit_events, name).__name__ == name
