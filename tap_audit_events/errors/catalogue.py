@@ -93,14 +93,14 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-CURSOR-REFUSED": ErrorEntry(
         Category.CURSOR,
-        "The service refuses its own cursor, and restarting the window brings nothing new:"
+        "The service refuses its own cursor, and the window cannot be continued without it:"
         " status 400",
-        "Cursors expire, or a service forgets them. The tap then restarts the window at the newest"
-        " instant that it has delivered. That is wasted if the next cursor is refused too before"
-        " any new event has come, for example because more events share one instant than a page"
-        " can contain.",
-        "The events up to that instant are delivered. Run the tap again: it resumes there."
-        " If the error returns, try another page_size.",
+        "Cursors expire, or a service forgets them. The tap then requests the window again from the"
+        " start of its newest page; if that was its only page, or brings nothing new, from its"
+        " newest instant. If that brings nothing new either, or if the window's events came out of"
+        " order, the error is final.",
+        "All events that came before the error are delivered. Run the tap again: it resumes from"
+        " its state. If the error returns, try another page_size.",
     ),
     "AE-REDIRECT": ErrorEntry(
         Category.REFUSED,
