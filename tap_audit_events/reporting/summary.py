@@ -126,7 +126,7 @@ class Report:
         if run.error is not None:
             error = run.error
             summary = error.summary if isinstance(error, AuditEventsError) else repr(error)
-            run.logger.warning("%s. The other organizations are read on", summary)
+            run.logger.warning("%s. The run continues with the other organizations", summary)
         elif run.delivery.delivered:
             run.logger.info("%s", self._delivered_by(run))
 
