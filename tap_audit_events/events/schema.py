@@ -49,7 +49,7 @@ _ACTOR = _group(
 _CONTEXT = _group(
     "context",
     "The request that caused the event.",
-    _text("requestId", "Identifier of that request."),
+    _text("requestId", "Identifier of the request that caused the event."),
     _text("sessionId", "Identifier of the session."),
     _text("requestIp", "IP address that the request came from."),
 )
