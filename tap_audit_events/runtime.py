@@ -25,10 +25,10 @@ class Runtime:
 
     Attributes:
         stop: ends the run at a signal.
-        now: the time; it is read once to fix the range of a run.
-        new_session: makes a session for a thread.
-        new_rate_limiter: makes what holds the requests of one token back, in a run.
-        new_workers: makes what sends the requests of a plan.
+        now: the time; it is read once for each organization to fix its range.
+        new_session: creates a session for a thread.
+        new_rate_limiter: creates the rate limiter of one token, in a run.
+        new_workers: creates what sends the requests of a plan.
     """
 
     stop: Stop = field(default_factory=Stop)

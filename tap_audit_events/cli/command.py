@@ -54,7 +54,7 @@ def main() -> int:
 @click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name=PACKAGE, prog_name="audit-events")
 def audit_events() -> None:
-    """Export, count, watch, verify and draw the audit events of an organization."""
+    """Export, count, watch, verify and draw the audit events of one or several organizations."""
 
 
 @audit_events.command(
@@ -94,8 +94,8 @@ def export(to: str, state: str | None, common: Common) -> None:
 
     audit-events count --by actor --start 2026-01-01T00:00:00Z --format csv > actors.csv
 
-Every event in the range is read. Days are days in UTC. Should there be more than 200,000 different
-actions or actors, the last line counts the events of all further ones together."""
+Every event in the range is read. Days are days in UTC. If there are more than 200,000 different
+actions or actors, the last line counts the events of all others."""
 )
 @click.option(
     "--by",
@@ -137,7 +137,7 @@ requests, --follow waits and says so on stderr."""
     show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(0.1, 3600),
-    help="With --follow, look for new events so often.",
+    help="With --follow, seconds between two looks for new events.",
 )
 @common_options
 def tail(follow: bool, lines: int, interval: float, common: Common) -> None:

@@ -14,7 +14,7 @@ JsonText: TypeAlias = msgspec.Raw | bytes
 """The JSON text of one event."""
 
 _LONGEST_INTEGER: Final = 4000
-"""Digits that `int` converts without a limit of Python's."""
+"""Most digits given to `int`; Python's own limit is 4,300."""
 
 _EXCERPT_BYTES: Final = 4000
 """More than a message shows; an event may have many megabytes."""

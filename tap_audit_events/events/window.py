@@ -32,12 +32,12 @@ class Window:
 
     @property
     def start_time(self) -> str | None:
-        """``startTime`` of its requests: rounded down to a second, as services round."""
+        """``startTime`` of its requests: rounded down to a whole second."""
         return None if self.start is None else text_of(whole_second(self.start))
 
     @property
     def end_time(self) -> str:
-        """``endTime`` of its requests: rounded up to a second."""
+        """``endTime`` of its requests: rounded up to a whole second."""
         return text_of(next_whole_second(self.until or self.end))
 
     def holds(self, instant: Instant) -> bool:

@@ -82,7 +82,7 @@ class Coverage:
         return f"{self._sum:0{2 * _DIGEST_BYTES}x}"
 
     def following(self, covered_until: Instant) -> Coverage:
-        """What counts from the end of a record on."""
+        """The coverage that follows a record."""
         return Coverage(covered_until, self._action_types, previous_digest=self.digest)
 
     # STATE

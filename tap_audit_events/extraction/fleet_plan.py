@@ -12,8 +12,8 @@ from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import ReadPage, Request
 
 MOST_OPEN: Final = 4
-"""Organizations that are read at the same time at most, for each request in flight; in addition,
-those whose requests wait."""
+"""Most organizations that are open at a time, for each request in flight; those whose requests wait
+come in addition."""
 
 
 class Member(Protocol):

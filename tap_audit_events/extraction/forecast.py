@@ -16,11 +16,11 @@ _HOUR: Final = 3_600_000_000
 _WEEK_MICROSECONDS: Final = _WEEK * _HOUR
 
 _TRUSTED: Final = _HOUR // 4
-"""An hour of the week that was seen for so long is estimated half by itself."""
+"""Once this much of an hour of the week was read, its own rate has half the weight."""
 
 _BUSIEST: Final = 8
-"""The busiest hour counts as at most so many times as busy as all hours together: a single burst
-does not make all that follows look like it."""
+"""The busiest hour counts as at most this many times the average rate, so that a single burst does
+not make all that follows look like it."""
 
 _NEWEST_RANGES: Final = 5
 _SAMPLE: Final = 100
@@ -40,7 +40,7 @@ class _Seen(NamedTuple):
 class Forecast:
     """Estimates events from all that was read.
 
-    An hour of the week that was hardly seen is taken to be like the same hour of other days, and
+    An hour of the week that was hardly seen is assumed to be like the same hour of other days, and
     that to be like any other hour. If the newest pages hold more events than usual, more are
     expected from then on, as most organizations grow.
 

@@ -24,7 +24,7 @@ MOST_RECENT_IDS: Final = 100_000
 """Ids that are remembered to recognize such pages."""
 
 MOST_CYCLES: Final = 3
-"""How often a page from long ago may come again."""
+"""Most times that a much earlier page may come again."""
 
 
 class Paginator:

@@ -14,7 +14,8 @@ from tap_audit_events.extraction.window_reader import WindowReader
 _SHORTEST_SECONDS: Final = 4
 
 _MOST_TIMES: Final = 3
-"""A window has so many times its pages at most, even if hours not seen yet are busy ones."""
+"""Even if hours not seen yet are busy, a window should hold at most this many times its planned
+pages."""
 
 
 class WindowSizes:
@@ -54,7 +55,7 @@ class WindowSizes:
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
         """The whole second after which so many pages should have come, None if it has no more.
 
-        It is a little early, so that hardly ever a page more comes, and earlier if it would
+        It is a little early, so that an extra page is rarely needed, and earlier if it would
         otherwise include hours that were not seen yet and may hold far more.
         """
         start = self._position(reader)

@@ -6,10 +6,10 @@ from math import exp2, inf
 from typing import Final
 
 MARGIN: Final = 1.05
-"""Requests start this much further apart than by the rate that was measured."""
+"""Factor between the measured spacing and the one used."""
 
 WIDER: Final = 1.25
-"""After a refusal, requests start this much further apart than when it came."""
+"""Factor by which a refusal widens the spacing."""
 
 LONGEST_SPACING_SECONDS: Final = 5.0
 """A service that allows less than that slows the run by its own ``Retry-After``."""
@@ -32,7 +32,7 @@ class AdaptiveRate:
     halved by a refusal (additive increase, multiplicative decrease, as in TCP).
 
     Spacing: none until the service shows its rate. A period lasts from the end of one wait that the
-    service asked for to the end of the next. The requests that succeed in a period are what the
+    service requested to the end of the next. The requests that succeed in a period are what the
     service allows in that time. The first period may be different, because another client may have
     used most of the quota before: after few successes and a long wait, the rate remains unknown.
 
@@ -53,8 +53,8 @@ class AdaptiveRate:
         self._held_until = self._started_at = -inf
         self._period_start: float | None = None
         self._succeeded = 0  # of the requests started in this period
-        self._kept_spacing = 0.0  # from which it shrinks
-        self._spacing = self._last_spacing = 0.0  # after the newest request, and before it
+        self._kept_spacing = 0.0  # that recovery starts from
+        self._spacing = self._last_spacing = 0.0  # after the newest request; after the one before
 
     @property
     def held_until(self) -> float:

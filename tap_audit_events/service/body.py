@@ -9,7 +9,7 @@ from requests import Response
 from tap_audit_events.errors.exceptions import service_error
 
 LARGEST_ERROR_BYTES: Final = 64 * 1024
-"""Of an error's body, which is shown in part; the rest is not read."""
+"""Most bytes read of an error response."""
 
 _CHUNK_BYTES: Final = 8 * 1024 * 1024
 _LONGEST_LENGTH: Final = 18

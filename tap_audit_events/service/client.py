@@ -78,7 +78,7 @@ class Client:
                     return page
 
     def _attempt(self, window: Window, cursor: str | None, retries: Retries) -> Page | None:
-        """The page; None, after a wait, if the request should be sent again."""
+        """The page; None, after a wait, if the request should be retried."""
         with self._limiter.permit() as permit:
             try:
                 page = parse_page(self._body_of_page(window, cursor))

@@ -23,7 +23,7 @@ DEADLINE_FACTOR: Final = 10
 
 _BUFFER_BYTES: Final = 1 << 16
 _INTERIM: Final = range(102, 200)
-"""Statuses before that of the response; 101 would be a response to a request that is not sent."""
+"""Interim statuses, which are skipped; 101 is not one of them, since no upgrade is requested."""
 
 
 class _DeadlineReader(io.RawIOBase):

@@ -1,4 +1,4 @@
-"""One rate limiter for all requests of a run, whichever thread sends them."""
+"""One rate limiter for all requests with a token, whichever thread sends them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class RateLimiter:
         self.hold(permit, seconds)
 
     def hold(self, permit: Permit, seconds: float) -> None:
-        """As `rate_limited`, for a request that is not sent again."""
+        """As `rate_limited`, for a request that is not retried."""
         with self._changed:
             self._rate.rate_limited(self._clock(), started_at=permit.started_at, seconds=seconds)
 

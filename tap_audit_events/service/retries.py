@@ -29,7 +29,7 @@ class Retries:
         next(self._backoffs)  # backoff's generators yield nothing first
 
     def seconds_before_next(self, error: RetryableError) -> float:
-        """The wait before the request is sent again.
+        """The wait before the next retry.
 
         It is at least what ``Retry-After`` says; without it exponential, with full jitter.
 

@@ -1,4 +1,4 @@
-"""How long a service asks to wait before a retry."""
+"""The wait that a service requests before a retry."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 LONGEST_RETRY_AFTER_SECONDS: Final = 900.0
-"""If a service asks for more, the run ends; the next run resumes from its state."""
+"""If a service requests more, the run ends; the next run resumes from its state."""
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
-    """The wait that a ``Retry-After`` header asks for (RFC 9110, section 10.2.3).
+    """The wait that a ``Retry-After`` header requests (RFC 9110, section 10.2.3).
 
     Both forms are accepted: a number of seconds, and an HTTP date.
 

@@ -26,7 +26,7 @@ class Transport:
 
     Args:
         base_url: URL of the service.
-        new_session: makes a session for a thread.
+        new_session: creates a session for a thread.
 
     Raises:
         RefusedError: the environment names a proxy that cannot be used.
@@ -75,7 +75,7 @@ class Transport:
         """The start of a response, and whether the request was sent twice.
 
         A connection that the service closed while it was idle is replaced once, at once: that is
-        no failure, and costs no retry.
+        not a failure and does not count as a retry.
 
         Args:
             request: is for this service.

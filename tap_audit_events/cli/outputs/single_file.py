@@ -38,7 +38,7 @@ class SingleFile:
 
     Args:
         path: the file.
-        new_writer: makes what writes it.
+        new_writer: creates what writes it.
         state_file: says what the file contains; without it, each export replaces the file.
         logger: is warned of a file that has been moved away.
     """
