@@ -25,10 +25,10 @@ from tap_audit_events.service.rate_limiter import InFlight
 from tap_audit_events.service.transport import Transport
 
 MOST_THREADS: Final = 64
-"""At most, for several organizations: those that wait for one of them must not hold up others."""
+"""Most threads of a run for several organizations: more than `concurrency`, as some wait."""
 
 MOST_FAILURES: Final = 10
-"""So many organizations in a row may use up their retries before the rest is given up."""
+"""The run is given up after so many organizations in a row have used up their retries."""
 
 
 class Reader:
@@ -108,7 +108,7 @@ class Reader:
     def pages(
         self, idle: Callable[[], object] = lambda: None
     ) -> Generator[OrganizationRun, None, None]:
-        """Each organization when it is opened, with each page that is to be written, and ended.
+        """Each organization: when it is opened, for each page to be written, and when it has ended.
 
         `OrganizationRun.stage` tells which it is. A page counts as delivered when it was written:
         see `OrganizationRun.delivery`. If there are several organizations, the error of one is its
@@ -173,7 +173,7 @@ class Reader:
         return len(self._failures) == MOST_FAILURES
 
     def _waiting(self) -> int:
-        """Requests that wait, and leave it to others to be sent meanwhile."""
+        """Requests that wait, while others can be sent in their place."""
         run = self._in_flight
         return run.paused + (run.waiting if len(self.groups) > 1 else 0)
 
@@ -181,7 +181,7 @@ class Reader:
         while run.plan.restarted:
             run.logger.warning(
                 "The service refused one of its own cursors, which may have expired: the window"
-                " %s is requested again from where it was read to",
+                " %s is requested again from its newest page on",
                 run.plan.restarted.pop(),
             )
 

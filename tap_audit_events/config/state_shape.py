@@ -35,12 +35,16 @@ def state_warnings(state: Mapping[str, Any]) -> list[str]:
 
 def _is_bookmark(value: Any) -> bool:
     return (
-        isinstance(value, dict)
-        and isinstance(value.get("progress_markers", {}), dict)
+        _has_markers(value)
         and isinstance(value.get("partitions", []), list)
         and all(map(_is_partition, value.get("partitions", [])))
     )
 
 
 def _is_partition(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("context"), dict)
+    return _has_markers(value) and isinstance(value.get("context"), dict)
+
+
+def _has_markers(value: Any) -> bool:
+    """Whether it is an object whose progress markers, if it has some, are one as well."""
+    return isinstance(value, dict) and isinstance(value.get("progress_markers", {}), dict)

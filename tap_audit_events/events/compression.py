@@ -20,7 +20,7 @@ _decode_keys = msgspec.json.Decoder(tuple[list[str], list[Instant]]).decode
 def compress(page: Page) -> Page:
     """The same page with its columns compressed as well, for `without_columns`.
 
-    It takes about as long as parsing the page, and other threads work meanwhile.
+    It takes twice as long as parsing the page, and other threads work meanwhile.
     """
     if not page.ids:
         return page

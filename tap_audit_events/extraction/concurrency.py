@@ -1,4 +1,4 @@
-"""How many requests in flight pay, given how long responses and delivery take."""
+"""How many requests in flight gain time, given how long responses and delivery take."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ WINDOW_PAGES: Final = 8
 """Pages that a window is cut to at most, so that the first one is soon read to its end."""
 
 FEW_WORKERS: Final = 6
-"""Windows are as large as for so many workers until the budget allows one for each worker more:
-small ones would waste the requests that it allows, and then the rest is read by one cursor."""
+"""While the budget cannot afford a window for each worker, windows are cut as for this many workers
+at most: smaller ones would use up the budget, and the rest would be read by one cursor."""
 
 LAST_SHARE: Final = 0.8
-"""A worker gets at most this share of its part of the pages that are left."""
+"""A window has at most this share of one worker's part of the remaining pages."""
 
 FEW_PAGES: Final = 2
 """A window in progress is not given up for fewer pages."""
@@ -28,7 +28,7 @@ TOO_LARGE: Final = 2
 """A window in progress is given up if so many times the pages that were expected are left."""
 
 MOST_DOUBLINGS: Final = 10
-"""Of the size of a window after empty ones."""
+"""Most times that the size of windows is doubled after empty ones."""
 
 PAGES_HELD: Final = 25
 """Most pages requested and not yet taken, for each request in flight."""
@@ -43,7 +43,7 @@ BYTES_UNCOMPRESSED: Final = 16 * 1024 * 1024
 class Plan:
     """Reads a range in windows.
 
-    The first request covers the whole range. If more pages follow and requests in parallel pay,
+    The first request covers the whole range. If more pages follow and parallel requests gain time,
     the range is cut into windows of a few pages, by how many events are expected; each is read by
     cursor to its own end. So the service's time filter finds every event of a window, and no
     window depends on another.
@@ -95,7 +95,7 @@ class Plan:
         The caller then calls `accept` or `fail` with it.
 
         Args:
-            most_in_flight: how many pages, in flight or ready, pay at present.
+            most_in_flight: how many pages may be in flight or ready at present.
         """
         most = 1 if self._is_sequential else self._concurrency
         if self.in_flight >= most or self.in_flight + self.ready_pages >= most_in_flight:

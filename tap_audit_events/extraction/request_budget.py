@@ -21,7 +21,7 @@ _ROUNDING: Final = 1e-6
 
 
 class RequestBudget:
-    """Counts which share of each request a sequential run would have needed as well.
+    """Counts how much of each request a sequential run would have needed as well.
 
     The last page of a window may be nearly empty, so each window may waste up to one request.
 
@@ -68,5 +68,5 @@ class RequestBudget:
 
 
 def _pages(filled: float, has_more: bool) -> int:
-    """The pages of a sequential run that fill so many, and one if more events follow."""
+    """Pages that a sequential run needs for so many full ones, and one more if events follow."""
     return floor(filled + _ROUNDING) + 1 if has_more else ceil(filled - _ROUNDING)

@@ -73,7 +73,7 @@ class Workers(Generic[_Request, _Read_co]):
     def pages(self, idle: Callable[[], object]) -> Generator[_Read_co, None, None]:
         """Each page in order, as soon as it has come.
 
-        After a signal the threads are left to themselves; they end with the process.
+        After a signal nobody waits for the threads; they end when their connections are closed.
 
         Args:
             idle: called now and then while a page is waited for.
@@ -159,7 +159,7 @@ class Workers(Generic[_Request, _Read_co]):
         self._stop.wakeups.put(None)
 
     def _end(self) -> None:
-        """End the threads that are idle; the others end after their response, or without it."""
+        """End the threads that are idle; the others end after their response or their error."""
         with self._lock:
             self._is_over = True
             for inbox in self._idle:

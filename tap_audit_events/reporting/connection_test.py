@@ -129,11 +129,12 @@ class ConnectionTest:
         plan = Plan(window, page_size=1)
         workers = self._runtime.new_workers(plan, fetch_only_page, self._runtime.stop, 1)
         try:
-            ((_, page, _, _),) = workers.pages(lambda: None)
+            (read,) = workers.pages(lambda: None)
         finally:
             limiter.close()
         self._date = client.date
-        return page.instants[0] if page.instants else None
+        instants = read.page.instants
+        return instants[0] if instants else None
 
     def _tell_clock(self) -> None:
         """How this machine's clock differs from the service's, by the Date header."""

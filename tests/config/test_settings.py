@@ -257,6 +257,14 @@ def test_a_file_without_end_is_refused(option: str) -> None:
         ({"bookmarks": {"x": {"partitions": 5}}}, 'must look like {"bookmarks"'),
         ({"bookmarks": {"audit_events": {"partitions": [{}]}}}, 'must look like {"bookmarks"'),
         ({"bookmarks": {"x": {"partitions": [{"context": 1}]}}}, 'must look like {"bookmarks"'),
+        (
+            {
+                "bookmarks": {
+                    "audit_events": {"partitions": [{"context": {}, "progress_markers": []}]}
+                }
+            },
+            'must look like {"bookmarks"',
+        ),
         ({"bookmarks": {"x": {"a": "\ud800"}}}, "cannot be written again"),
         ({"bookmarks": {"audit_events": "2026-01-01T00:00:00Z"}}, 'must look like {"bookmarks"'),
         ({"singer_state": {"bookmarks": {}}}, "has the bookmarks inside 'singer_state'"),
