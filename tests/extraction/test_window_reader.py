@@ -202,6 +202,20 @@ def started(*pages: Sequence[float], window: Window = WHOLE) -> WindowReader:
     return reader
 
 
+def test_the_bytes_of_pages_count_until_they_are_taken() -> None:
+    """Or until the window is given up."""
+    reader = WindowReader(WHOLE)
+    sizes = [reader.ready_bytes]
+    for number, size in enumerate((70, 500, 3)):
+        reader.next_request()
+        reader.accept(a_page([(f"{number}", instant(number))], f"{number}", size=size))
+        sizes.append(reader.ready_bytes)
+    reader.take_page()
+    sizes.append(reader.ready_bytes)
+    reader.begin_again()
+    assert [*sizes, reader.ready_bytes] == [0, 70, 570, 573, 503, 0]
+
+
 @pytest.mark.parametrize("start", [None, instant(7)])
 def test_a_cut_shares_a_window_out_without_a_gap(start: Instant | None) -> None:
     """The first part ends where the rest begins, and the rest where the window did."""
