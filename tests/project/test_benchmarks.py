@@ -17,7 +17,7 @@ from benchmarks import counting
 from benchmarks.candidates import CANDIDATES, Job
 from benchmarks.displaced import PAGE_SIZES, SHAPES, cases, run_displaced
 from benchmarks.figures import Figures
-from benchmarks.lines import CORE, WHOLE, count_lines
+from benchmarks.lines import CORE, CORE_CODE, WHOLE, WHOLE_CODE, count_lines
 from benchmarks.report import CHARTS, PAGE, charts, page
 from benchmarks.results import (
     BATCH,
@@ -85,7 +85,7 @@ def invented_results() -> Results:
         versions={"dlt": "1"},
         repetitions=DEFAULT_REPETITIONS,
         scale=1.0,
-        lines={CORE: 1700, WHOLE: 9000},
+        lines={CORE: 1700, WHOLE: 9000, CORE_CODE: 1000, WHOLE_CODE: 5000},
         scenarios=scenarios(),
         checks=[Check("quiet", name, 1, 1, 100) for name in CANDIDATES],
         samples=samples,
@@ -174,8 +174,11 @@ def test_lines_are_counted_by_folder(tmp_path: Path) -> None:
     for folder, lines in FOLDERS.items():
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "module.py").write_text("x = 1\n" * lines)
+    (tmp_path / "service" / "other.py").write_text(
+        '"""A text.\n\nMore of it.\n"""\n\nx = """\n"""  # a comment\n\n# another\n'
+    )
 
-    assert count_lines(tmp_path) == {CORE: 7, WHOLE: 17}
+    assert count_lines(tmp_path) == {CORE: 16, CORE_CODE: 9, WHOLE: 26, WHOLE_CODE: 19}
     assert count_lines()[WHOLE] > count_lines()[CORE] > 0
 
 
