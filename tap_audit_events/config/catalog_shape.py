@@ -2,33 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from tap_audit_events.config.input_files import check_serializable, malformed
 from tap_audit_events.events.stream_names import STREAM
 
 
+class _Schema(msgspec.Struct):
+    """A JSON Schema, as far as taps and targets read it."""
+
+    type: str | list[str] = "object"
+    properties: dict[str, _Schema] = {}
+    anyOf: list[_Schema] = []  # noqa: N815 - the keyword's name
+    items: _Schema | None = None
+
+
+class _StreamSchema(_Schema, kw_only=True):
+    properties: dict[str, _Schema]
+
+
+class _Metadata(msgspec.Struct):
+    selected: bool | None = None  # the text "false" would count as true
+
+
+class _MetadataEntry(msgspec.Struct):
+    breadcrumb: list[str]
+    metadata: _Metadata
+
+
+class _Stream(msgspec.Struct):
+    tap_stream_id: str
+    schema: _StreamSchema
+    metadata: list[_MetadataEntry] | None = None
+    key_properties: list[str] | None = None
+    replication_key: str | None = None
+    replication_method: str | None = None
+
+
+class _Catalog(msgspec.Struct):
+    streams: list[_Stream]
+
+
+_IN_METADATA = {
+    "key_properties": "table-key-properties",
+    "replication_key": "replication-key",
+    "replication_method": "replication-method",
+}
+
+
 def check_catalog(catalog: Mapping[str, Any]) -> dict[str, Any]:
     """Check the shape of a catalog, and normalize it.
 
-    A replication method or key in a stream's metadata, where some tools write it, is moved to the
-    stream's entry.
+    Keys and a replication method in a stream's metadata, where some tools write them, are moved to
+    the stream's entry.
 
     Raises:
         SettingsError: it has another shape, or lacks the stream.
     """
-    check_serializable("catalog", catalog)  # first: the other checks cannot walk deep nesting
-    streams = catalog.get("streams")
-    if not isinstance(streams, list) or not all(map(_is_stream, streams)):
+    check_serializable("catalog", catalog)  # first: the next check fails on lone surrogates
+    try:
+        streams = msgspec.convert(catalog, _Catalog).streams
+    except msgspec.ValidationError as error:
         raise malformed(
             "catalog",
-            'must look like {"streams": [{"tap_stream_id": …, "schema": …, "metadata": […]}]};'
-            " generate one with --discover",
-        )
-    if STREAM not in [stream["tap_stream_id"] for stream in streams]:
+            'must look like {"streams": [{"tap_stream_id": …, "schema": …, "metadata": […]}]}'
+            f" ({error}); generate one with --discover",
+        ) from None
+    if STREAM not in [stream.tap_stream_id for stream in streams]:
         raise malformed("catalog", f"has no stream {STREAM}: generate one with --discover")
-    return {**catalog, "streams": list(map(_normalized, streams))}
+    return {**catalog, "streams": list(map(_normalized, catalog["streams"]))}
 
 
 def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
@@ -36,54 +81,8 @@ def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
     roots = [each["metadata"] for each in metadata if not each["breadcrumb"]]
     root: dict[str, Any] = roots[0] if roots else {}
     moved = {
-        key: root[key.replace("_", "-")]
-        for key in ("replication_method", "replication_key")
-        if not stream.get(key) and root.get(key.replace("_", "-"))
+        key: root[name]
+        for key, name in _IN_METADATA.items()
+        if stream.get(key) in (None, "") and root.get(name)
     }
     return {**stream, **moved, "stream": stream["tap_stream_id"], "metadata": metadata}
-
-
-def _is_string(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_stream(value: Any) -> bool:
-    return isinstance(value, dict) and all(
-        is_valid(value.get(key)) for key, is_valid in _STREAM_KEYS.items()
-    )
-
-
-def _is_stream_schema(value: Any) -> bool:
-    return isinstance(value, dict) and "properties" in value and _is_schema(value)
-
-
-def _is_schema(value: Any) -> bool:
-    """Whether a value is a JSON Schema, as far as taps and targets read it."""
-    if not isinstance(value, dict):
-        return False
-    types, properties = value.get("type", "object"), value.get("properties", {})
-    return (
-        (_is_string(types) or (isinstance(types, list) and all(map(_is_string, types))))
-        and isinstance(properties, dict)
-        and all(map(_is_schema, properties.values()))
-    )
-
-
-def _is_metadata(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(map(_is_metadata_entry, value)))
-
-
-def _is_metadata_entry(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("breadcrumb"), list)
-        and all(map(_is_string, value["breadcrumb"]))
-        and isinstance(value.get("metadata"), dict)
-    )
-
-
-_STREAM_KEYS: dict[str, Callable[[Any], bool]] = {
-    "tap_stream_id": _is_string,
-    "schema": _is_stream_schema,
-    "metadata": _is_metadata,
-}

@@ -85,6 +85,5 @@ def _read_bytes(path: str) -> bytes:
 
 
 def _unusable(kind: str, path: str, problem: str) -> SettingsError:
-    for text in possible_tokens(path):
-        register_possible_secret(text)
+    register_possible_secret(*possible_tokens(path))
     return SettingsError([f"The {kind} file {sanitize(path)} {problem}"], "AE-FILE")

@@ -5,8 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from tap_audit_events.config.input_files import check_serializable, malformed
 from tap_audit_events.events.stream_names import STREAM
+
+
+class _Partition(msgspec.Struct):
+    context: dict[str, Any]
+    progress_markers: dict[str, Any] = {}
+
+
+class _Bookmark(msgspec.Struct):
+    partitions: list[_Partition] = []
+    progress_markers: dict[str, Any] = {}
+
+
+class _State(msgspec.Struct):
+    bookmarks: dict[str, _Bookmark] = {}
 
 
 def check_state(state: Mapping[str, Any]) -> None:
@@ -15,15 +31,18 @@ def check_state(state: Mapping[str, Any]) -> None:
     Raises:
         SettingsError: it has another shape.
     """
+    check_serializable("state", state)  # first: the next check fails on lone surrogates
     for wrapper in ("singer_state", "completed", "value"):
         if wrapper in state and "bookmarks" not in state:
             raise malformed(
                 "state", f"has the bookmarks inside {wrapper!r}: give only the value of {wrapper!r}"
             )
-    bookmarks = state.get("bookmarks", {})
-    if not isinstance(bookmarks, dict) or not all(map(_is_bookmark, bookmarks.values())):
-        raise malformed("state", 'must look like {"bookmarks": {"audit_events": { … }}}')
-    check_serializable("state", state)
+    try:
+        msgspec.convert(state, _State)
+    except msgspec.ValidationError as error:
+        raise malformed(
+            "state", f'must look like {{"bookmarks": {{"audit_events": {{ … }}}}}} ({error})'
+        ) from None
 
 
 def state_warnings(state: Mapping[str, Any]) -> list[str]:
@@ -31,20 +50,3 @@ def state_warnings(state: Mapping[str, Any]) -> list[str]:
     if state and not state.get("bookmarks", {}).get(STREAM):
         return [f"The state has no bookmark for {STREAM}: all events are read"]
     return []
-
-
-def _is_bookmark(value: Any) -> bool:
-    return (
-        _has_markers(value)
-        and isinstance(value.get("partitions", []), list)
-        and all(map(_is_partition, value.get("partitions", [])))
-    )
-
-
-def _is_partition(value: Any) -> bool:
-    return _has_markers(value) and isinstance(value.get("context"), dict)
-
-
-def _has_markers(value: Any) -> bool:
-    """Whether it is an object whose progress markers, if it has some, are one as well."""
-    return isinstance(value, dict) and isinstance(value.get("progress_markers", {}), dict)

@@ -8,7 +8,6 @@ from typing import Any
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY
-from tap_audit_events.extraction import run_state
 from tap_audit_events.extraction.run_state import (
     check_organization,
     from_run_state,
@@ -17,7 +16,7 @@ from tap_audit_events.extraction.run_state import (
     to_run_state,
     unusable,
 )
-from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark import Watermark
 
 
 def to_bookmark(
@@ -43,7 +42,6 @@ def from_bookmark(
     *,
     organization_id: str,
     lookback_seconds: int,
-    longest_memory: int = LONGEST_MEMORY,
     warn: Callable[[str], object] = lambda _: None,
 ) -> Watermark:
     """The watermark that a bookmark holds.
@@ -55,30 +53,22 @@ def from_bookmark(
         bookmark: the bookmark of this stream, empty if there is none.
         organization_id: whose events are read.
         lookback_seconds: how far before the bookmark a run starts.
-        longest_memory: ids kept for the next run at most.
         warn: is called if something in the bookmark is not used.
 
     Raises:
         SettingsError: the bookmark is of another shape, key or organization, or holds no time.
     """
-
-    def without_ids(instant: Instant | None) -> Watermark:
-        return Watermark(instant, lookback_seconds=lookback_seconds, longest_memory=longest_memory)
-
     if not has_time(bookmark):
         if bookmark.keys() & {"replication_key", "watermark", "partitions"}:
             warn("The bookmark of audit_events has no replication_key_value: all events are read")
-        return without_ids(None)
+        return Watermark(lookback_seconds=lookback_seconds)
     if bookmark.get("replication_key", REPLICATION_KEY) != REPLICATION_KEY:
         raise unusable(f"its replication_key is not {REPLICATION_KEY}")
-    entry = _entry(bookmark)
+    entry = run_state_of(bookmark)
     check_organization(entry, organization_id)
     instant = _instant(_time(bookmark))
     watermark = from_run_state(
-        entry,
-        organization_id=organization_id,
-        lookback_seconds=lookback_seconds,
-        longest_memory=longest_memory,
+        entry, organization_id=organization_id, lookback_seconds=lookback_seconds
     )
     if watermark.bookmark == instant:
         return watermark
@@ -87,7 +77,7 @@ def from_bookmark(
             "The ids next to the bookmark belong to another replication_key_value or version:"
             " events at most lookback_seconds older than the bookmark may be emitted again"
         )
-    return without_ids(instant)
+    return Watermark(instant, lookback_seconds=lookback_seconds)
 
 
 def organization_of(bookmark: Mapping[str, Any]) -> str | None:
@@ -95,7 +85,7 @@ def organization_of(bookmark: Mapping[str, Any]) -> str | None:
     match bookmark.get("coverage"):
         case [{"organization_id": str(owner)}] if not has_time(bookmark):
             return owner
-    return _entry(bookmark).get("organization_id")
+    return run_state_of(bookmark).get("organization_id")
 
 
 def has_time(bookmark: Mapping[str, Any]) -> bool:
@@ -103,19 +93,12 @@ def has_time(bookmark: Mapping[str, Any]) -> bool:
     return _time(bookmark) is not None
 
 
-def types_never_requested(
-    bookmark: Mapping[str, Any], action_types: Iterable[str]
-) -> list[str] | None:
-    """The action types that the runs before a bookmark did not request, None if they read all."""
-    return run_state.types_never_requested(_entry(bookmark), action_types)
+def run_state_of(bookmark: Mapping[str, Any]) -> dict[str, Any]:
+    """What `to_run_state` returned for a bookmark, empty if this version cannot read it.
 
-
-def _time(bookmark: Mapping[str, Any]) -> Any:
-    return bookmark.get("replication_key_value", bookmark.get(REPLICATION_KEY))
-
-
-def _entry(bookmark: Mapping[str, Any]) -> dict[str, Any]:
-    """The object in the list next to the bookmark, empty if this version cannot read it."""
+    Raises:
+        SettingsError: the list holds something else.
+    """
     if "watermark" not in bookmark:
         return {}
     match bookmark["watermark"]:
@@ -124,6 +107,10 @@ def _entry(bookmark: Mapping[str, Any]) -> dict[str, Any]:
         case [entry] if is_run_state(entry):
             return dict(entry)
     raise unusable("its watermark is not as this tap writes it")
+
+
+def _time(bookmark: Mapping[str, Any]) -> Any:
+    return bookmark.get("replication_key_value", bookmark.get(REPLICATION_KEY))
 
 
 def _instant(value: Any) -> Instant:

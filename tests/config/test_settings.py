@@ -186,13 +186,13 @@ def test_several_files_and_the_environment_are_merged(service: Service, sync: Sy
         "TAP_AUDIT_EVENTS_PAGE_SIZE": "7",
         "TAP_AUDIT_EVENTS_REQUEST_TIMEOUT_SECONDS": "2.5",
         "TAP_AUDIT_EVENTS_ACTION_TYPES": '["a", "b"]',
-        "TAP_AUDIT_EVENTS_START_DATE": "2026-01-01T00:00:00Z",
+        "TAP_AUDIT_EVENTS_START_DATE": "2026-01-31T00:00:00Z",
     }
     sync("--config", "ENV", environment=environment, page_size=3).raise_for_exit_code()
     (request,) = service.requests
     assert request.params["pageSize"] == "7"
     assert request.params["actionTypes"] == "a,b"
-    assert request.params["startTime"] == "2026-01-01T00:00:00Z"
+    assert request.params["startTime"] == "2026-01-31T00:00:00Z"
 
 
 def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) -> None:
@@ -257,6 +257,7 @@ def test_a_file_without_end_is_refused(option: str) -> None:
         ({"bookmarks": {"x": {"partitions": 5}}}, 'must look like {"bookmarks"'),
         ({"bookmarks": {"audit_events": {"partitions": [{}]}}}, 'must look like {"bookmarks"'),
         ({"bookmarks": {"x": {"partitions": [{"context": 1}]}}}, 'must look like {"bookmarks"'),
+        ({"bookmarks": {"x": {"partitions": [{"context": 1}]}}}, "partitions[0].context"),
         (
             {
                 "bookmarks": {
@@ -279,60 +280,8 @@ def test_a_state_of_another_shape_is_refused(
     state: object, problem: str, service: Service, sync: Sync
 ) -> None:
     """A state that cannot be understood is not treated as empty."""
-    done = sync(state=state)
-    assert done.exit_code == 1
-    (line,) = done.errors
+    line = only_error(sync(state=state))
     assert line.startswith("AE-STATE: ")
-    assert problem in line
-    assert service.requests == []
-
-
-@pytest.mark.parametrize(
-    ("catalog", "problem"),
-    [
-        ({}, "The catalog must look like"),
-        ({"streams": {}}, "The catalog must look like"),
-        ({"streams": []}, "has no stream audit_events"),
-        (
-            {"streams": [{"tap_stream_id": "audit_events", "schema": {"properties": {"id": 5}}}]},
-            "The catalog must look like",
-        ),
-        ({"streams": [{"tap_stream_id": "audit_events"}]}, "The catalog must look like"),
-        (
-            {
-                "streams": [
-                    {
-                        "tap_stream_id": "audit_events",
-                        "schema": {"properties": {}},
-                        "metadata": [],
-                        "replication_method": "LOG_BASED",
-                    }
-                ]
-            },
-            "replication_method of audit_events must be INCREMENTAL or FULL_TABLE",
-        ),
-        (
-            {
-                "streams": [
-                    {
-                        "tap_stream_id": "audit_events",
-                        "schema": {"properties": {}},
-                        "replication_key": "id",
-                    }
-                ]
-            },
-            "replication_key of audit_events must be occurredAt",
-        ),
-    ],
-)
-def test_a_catalog_of_another_shape_is_refused(
-    catalog: object, problem: str, service: Service, sync: Sync
-) -> None:
-    """The tap does not guess what a malformed catalog means."""
-    done = sync(catalog=catalog)
-    assert done.exit_code == 1
-    (line,) = done.errors
-    assert line.startswith("AE-CATALOG: ")
     assert problem in line
     assert service.requests == []
 

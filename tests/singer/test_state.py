@@ -7,13 +7,9 @@ import pytest
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.run_state import types_never_requested
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.singer.state import (
-    from_bookmark,
-    has_time,
-    to_bookmark,
-    types_never_requested,
-)
+from tap_audit_events.singer.state import from_bookmark, has_time, run_state_of, to_bookmark
 from tests.builders import ORGANIZATION_ID
 from tests.extraction.watermarks import at
 
@@ -163,4 +159,4 @@ def test_types_that_were_never_requested_are_known(
     bookmark = to_bookmark(
         Watermark(at(0), []), organization_id=ORGANIZATION_ID, action_types=earlier
     )
-    assert types_never_requested(bookmark, wanted) == never_requested
+    assert types_never_requested(run_state_of(bookmark), wanted) == never_requested

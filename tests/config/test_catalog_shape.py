@@ -1,0 +1,198 @@
+"""Catalogs of another shape are refused before any request."""
+
+from typing import Any
+
+import pytest
+
+from tap_audit_events.config.catalog_shape import check_catalog
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.sandbox import Service
+from tests.conftest import Sync
+from tests.errors.test_errors import only_error
+from tests.running import Run
+
+
+@pytest.mark.parametrize(
+    ("catalog", "problem"),
+    [
+        ({}, "The catalog must look like"),
+        ({"streams": {}}, "The catalog must look like"),
+        ({"streams": []}, "has no stream audit_events"),
+        (
+            {"streams": [{"tap_stream_id": "audit_events", "schema": {"properties": {"id": 5}}}]},
+            "The catalog must look like",
+        ),
+        ({"streams": [{"tap_stream_id": "audit_events"}]}, "The catalog must look like"),
+        (
+            {
+                "streams": [
+                    {
+                        "tap_stream_id": "audit_events",
+                        "schema": {"properties": {}},
+                        "metadata": [],
+                        "replication_method": "LOG_BASED",
+                    }
+                ]
+            },
+            "replication_method of audit_events must be INCREMENTAL or FULL_TABLE",
+        ),
+        (
+            {
+                "streams": [
+                    {
+                        "tap_stream_id": "audit_events",
+                        "schema": {"properties": {}},
+                        "replication_key": "id",
+                    }
+                ]
+            },
+            "replication_key of audit_events must be occurredAt",
+        ),
+    ],
+)
+def test_a_catalog_of_another_shape_is_refused(
+    catalog: object, problem: str, service: Service, sync: Sync
+) -> None:
+    """The tap does not guess what a malformed catalog means."""
+    line = only_error(sync(catalog=catalog))
+    assert line.startswith("AE-CATALOG: ")
+    assert problem in line
+    assert service.requests == []
+
+
+def with_property(schema: object) -> dict[str, Any]:
+    properties = {"id": {"type": "string"}, "tags": schema}
+    return {"streams": [{"tap_stream_id": "audit_events", "schema": {"properties": properties}}]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        True,
+        {"type": 5},
+        {"properties": ["a"]},
+        {"properties": {"a": {"items": True}}},
+        {"type": "array", "items": 5},
+        {"type": "array", "items": [{"type": "string"}]},
+        {"anyOf": {"type": "string"}},
+        {"anyOf": [{"type": "string"}, True]},
+    ],
+)
+def test_a_malformed_schema_inside_is_refused(schema: object) -> None:
+    """The SDK would end with a traceback."""
+    with pytest.raises(SettingsError, match="must look like"):
+        check_catalog(with_property(schema))
+
+
+def test_the_error_says_where_the_catalog_is_malformed() -> None:
+    """A catalog may have thousands of lines."""
+    with pytest.raises(SettingsError) as raised:
+        check_catalog(with_property({"anyOf": [5]}))
+    place = "`$.streams[0].schema.properties[...].anyOf[0]`"
+    assert f"(Expected `object`, got `int` - at {place})" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"type": ["array", "null"], "items": {"type": "object", "properties": {"a": {}}}},
+        {"type": "array", "items": None},
+        {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    ],
+)
+def test_a_schema_inside_stays_as_it_is(schema: object) -> None:
+    """Whatever the SDK can read is accepted."""
+    stream = check_catalog(with_property(schema))["streams"][0]
+    assert stream["schema"]["properties"]["tags"] == schema
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"key_properties": "id"},
+        {"key_properties": [["id"]]},
+        {"replication_key": ["occurredAt"]},
+        {"replication_method": {}},
+        {"metadata": [{"breadcrumb": [], "metadata": {"selected": "false"}}]},
+        {"metadata": [{"breadcrumb": [], "metadata": {"selected": 0}}]},
+        {"metadata": [{"breadcrumb": ["properties", "actor"], "metadata": {"selected": "no"}}]},
+    ],
+)
+def test_values_of_another_type_are_refused(change: dict[str, Any]) -> None:
+    """The text "false" would select what somebody deselected."""
+    catalog = with_property({"type": "string"})
+    catalog["streams"][0] |= change
+    with pytest.raises(SettingsError, match="must look like"):
+        check_catalog(catalog)
+
+
+def schema_message(done: Run) -> dict[str, Any]:
+    (message,) = [each for each in done.messages if each["type"] == "SCHEMA"]
+    return message
+
+
+@pytest.mark.parametrize(
+    ("change", "keys"),
+    [
+        ({}, ["id"]),
+        ({"key_properties": None}, ["id"]),
+        ({"key_properties": ["id"]}, ["id"]),
+        ({"key_properties": ["id", "tags"]}, ["id", "tags"]),
+        (
+            {
+                "metadata": [
+                    {
+                        "breadcrumb": [],
+                        "metadata": {"selected": True, "table-key-properties": ["tags"]},
+                    }
+                ]
+            },
+            ["tags"],
+        ),
+    ],
+)
+def test_without_keys_in_the_catalog_the_keys_stay(
+    change: dict[str, Any], keys: list[str], sync: Sync
+) -> None:
+    """Without a key a target would load late events twice, or refuse them."""
+    catalog = with_property({"type": "string"})
+    catalog["streams"][0] |= change
+    assert schema_message(sync(catalog=catalog).raise_for_exit_code())["key_properties"] == keys
+
+
+def test_an_empty_list_of_keys_means_none(sync: Sync) -> None:
+    """Some targets then append; the keys that --discover wrote into the metadata do not count."""
+    catalog = with_property({"type": "string"})
+    metadata = {"selected": True, "table-key-properties": ["id"]}
+    catalog["streams"][0] |= {
+        "key_properties": [],
+        "metadata": [{"breadcrumb": [], "metadata": metadata}],
+    }
+    done = sync(catalog=catalog).raise_for_exit_code()
+    assert not schema_message(done).get("key_properties")
+
+
+@pytest.mark.parametrize("stream", ["audit_events", "audit_events_coverage"])
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            {"key_properties": ["nope"]},
+            "key_properties of {} names fields it does not have: ",
+        ),
+        ({"replication_key": "nope"}, "replication_key of {} must be "),
+        ({"replication_method": "LOG_BASED"}, "replication_method of {} must be INCREMENTAL or"),
+    ],
+)
+def test_what_a_stream_does_not_have_is_refused(
+    stream: str, change: dict[str, Any], problem: str, service: Service, sync: Sync
+) -> None:
+    """In either stream."""
+    catalog = with_property({"type": "string"})
+    if stream != "audit_events":
+        catalog["streams"].append(catalog["streams"][0] | {"tap_stream_id": stream})
+    catalog["streams"][-1] |= change
+    line = only_error(sync(catalog=catalog))
+    assert line.startswith(f"AE-CATALOG: The catalog's {problem.format(stream)}")
+    assert service.requests == []
