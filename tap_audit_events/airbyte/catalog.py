@@ -8,10 +8,8 @@ from typing import Any, Final
 from tap_audit_events.config.input_files import malformed
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.events.schema import schema_of
+from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import (
-    ORGANIZATION_KEY,
-    PRIMARY_KEY,
     REPLICATION_KEY,
     STREAM,
 )
@@ -34,8 +32,6 @@ def discovered_stream(shape: RecordShape) -> dict[str, Any]:
     syncs always resume.
     """
     schema = schema_of(shape)
-    is_fleet = shape.organization_id is not None
-    keys = [[ORGANIZATION_KEY], [PRIMARY_KEY]] if is_fleet else [[PRIMARY_KEY]]
     time = schema["properties"][REPLICATION_KEY] | {"airbyte_type": "timestamp_with_timezone"}
     return {
         "name": STREAM,
@@ -48,7 +44,7 @@ def discovered_stream(shape: RecordShape) -> dict[str, Any]:
         "supported_sync_modes": list(SyncMode),
         "source_defined_cursor": True,
         "default_cursor_field": [REPLICATION_KEY],
-        "source_defined_primary_key": keys,
+        "source_defined_primary_key": [[key] for key in keys_of(shape)],
         "is_resumable": False,
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -85,15 +84,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _handle_signals(runtime: Runtime) -> None:
     """Let a signal ask the run to stop; a second one ends the process at once."""
-
-    def stop(number: int, frame: object) -> None:
-        del frame
-        if runtime.stop.signal_number is not None:
-            os._exit(128 + number)
-        runtime.stop.request(number)
-
     for each in _SIGNALS:
-        signal.signal(each, stop)
+        signal.signal(each, runtime.stop.handle)
 
 
 def _ignore_signals() -> None:

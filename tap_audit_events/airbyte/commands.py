@@ -24,7 +24,6 @@ from tap_audit_events.config.settings import (
     token_warnings,
 )
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, StoppedError
-from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.reporting.connection_test import ConnectionTest
 from tap_audit_events.runtime import Runtime
@@ -104,7 +103,6 @@ class Commands:
             if name in PROPERTIES
         }
         settings = read_settings(known, is_only_place=True)
-        register_secret(settings.access_token)
         for warning in token_warnings(settings):
             self._logger.warning("%s", warning)
         return settings

@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import (
     RetryableError,
     SettingsError,
     StoppedError,
-    sanitize,
+    defect,
 )
 from tap_audit_events.errors.redaction import redact
 
@@ -47,6 +47,6 @@ def trace_of(error: AuditEventsError, milliseconds: int) -> Message:
 
 def trace_of_defect(error: Exception, milliseconds: int) -> Message:
     """The TRACE message for an unexpected error, with its traceback."""
-    defect = AuditEventsError("AE-DEFECT", f" ({type(error).__name__}: {sanitize(str(error))})")
     trace = redact("".join(traceback.format_exception(error)))
-    return error_trace(str(defect), failure_type(defect), milliseconds, stack_trace=trace)
+    ended = defect(error)
+    return error_trace(str(ended), failure_type(ended), milliseconds, stack_trace=trace)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
@@ -15,23 +15,24 @@ def read_environment(
     """The settings in environment variables: the prefix and the setting's name, in capitals.
 
     A variable with the prefix that is not a setting is in the result without a value, so that it
-    is warned about like any other unknown setting. No ``.env`` file is read.
+    is warned about like any other unknown setting. The variable of the log level is left out, and
+    so are those that Meltano sets, with two underscores after the prefix. No ``.env`` file is read.
+
+    The texts are converted to the types of the settings' schemas. One that does not fit its type
+    stays a string, so that its validator refuses it. A list is JSON, or strings separated by
+    commas.
     """
-    names = {name: f"{ENVIRONMENT_PREFIX}{name.upper()}" for name in properties}
-    texts = {name: environment[key] for name, key in names.items() if key in environment}
-    unknown = unknown_settings(environment, properties)
-    return parse_settings(texts, properties) | dict.fromkeys(unknown)
-
-
-def parse_settings(
-    texts: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Convert the texts of environment variables to the types of their settings' schemas.
-
-    A text that does not fit its type stays a string, so that its validator refuses it. A list is
-    JSON, or strings separated by commas.
-    """
-    return {name: _parse(text, properties[name].get("type", ())) for name, text in texts.items()}
+    settings: dict[str, Any] = {}
+    for variable, text in environment.items():
+        name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+        if not variable.startswith(ENVIRONMENT_PREFIX) or name.startswith("_"):
+            continue
+        if name in properties:
+            if variable == f"{ENVIRONMENT_PREFIX}{name.upper()}":
+                settings[name] = _parse(text, properties[name].get("type", ()))
+        elif name != "loglevel":
+            settings[name] = None
+    return settings
 
 
 def _parse(text: str, types: str | Sequence[str]) -> Any:
@@ -40,21 +41,6 @@ def _parse(text: str, types: str | Sequence[str]) -> Any:
         return _PARSERS.get(first_type, str)(text)
     except (ValueError, RecursionError):
         return text
-
-
-def unknown_settings(names: Iterable[str], known: Iterable[str]) -> list[str]:
-    """Names of environment variables with the tap's prefix that are not settings, without prefix.
-
-    Meltano sets variables with two underscores after the prefix; they do not count.
-    """
-    prefix, known = ENVIRONMENT_PREFIX, {*known, "loglevel"}
-    return [
-        name.removeprefix(prefix).lower()
-        for name in names
-        if name.startswith(prefix)
-        and not name.startswith(f"{prefix}_")
-        and name.removeprefix(prefix).lower() not in known
-    ]
 
 
 def _parse_list(text: str) -> Any:

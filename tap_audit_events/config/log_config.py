@@ -63,6 +63,5 @@ def _reason(error: Exception) -> str:
 
 
 def _unusable(path: str, problem: str) -> SettingsError:
-    for text in possible_tokens(path):
-        register_possible_secret(text)
+    register_possible_secret(*possible_tokens(path))
     return SettingsError([f"The file {sanitize(path)} that SINGER_SDK_LOG_CONFIG names {problem}"])

@@ -27,9 +27,8 @@ def guard_output(arguments: Sequence[str]) -> None:
     """
     redact_stderr()
     redact_logs()
-    for text in possible_tokens(list(arguments)):
-        register_possible_secret(text)
-    atexit.register(replace_closed_stderr)
+    register_possible_secret(*possible_tokens(list(arguments)))
+    atexit.register(_replace_closed_stderr)
 
 
 def check_log_levels(environment: Mapping[str, str]) -> None:
@@ -46,7 +45,7 @@ def check_log_levels(environment: Mapping[str, str]) -> None:
             )
 
 
-def replace_closed_stderr() -> None:
+def _replace_closed_stderr() -> None:
     """Replace stderr with the null device if it cannot be written to, such as a closed terminal.
 
     Otherwise Python would fail to flush it at exit, and a good run would end with exit code 120.

@@ -36,8 +36,8 @@ def read_token_file(path: str) -> str:
 
 
 def _shown(path: str) -> str:
-    """A path that cannot be read, for a message; a name without a folder may be the token."""
-    return sanitize(path) if len(Path(path).parts) > 1 else "names a file that"
+    """A path that cannot be read, for a message; one that is not absolute may be the token."""
+    return sanitize(path) if Path(path).is_absolute() else "names a file that"
 
 
 def others_may_read(status: os.stat_result) -> bool:

@@ -47,8 +47,8 @@ class AuditEventsError(Exception):
         self._context = context
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How `pickle` takes it to another process: with its attributes and notes."""
-        return _restored, (type(self), self.__dict__)
+        """How `pickle` restores it: with its attributes and notes, without calling `__init__`."""
+        return Exception.__new__, (type(self), self.code), self.__dict__
 
     @property
     def context(self) -> str:
@@ -67,12 +67,6 @@ class AuditEventsError(Exception):
 
     def __str__(self) -> str:
         return "; ".join(self.lines)
-
-
-def _restored(kind: type[AuditEventsError], attributes: dict[str, Any]) -> AuditEventsError:
-    error = kind.__new__(kind, attributes["code"])
-    error.__dict__.update(attributes)
-    return error
 
 
 class SettingsError(AuditEventsError):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
+from threading import Lock
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
@@ -56,41 +57,33 @@ class _Alike:
         return _alike(self._secrets, self._length + 1)
 
 
-class _Registered:
-    """The secrets that are registered at a time."""
-
-    def __init__(self, by_parts: Mapping[tuple[str, ...], _Secret]) -> None:
-        self.by_parts = by_parts
-
-    @cached_property
-    def groups(self) -> list[_Alike]:
-        """The secrets, grouped by how they begin."""
-        return _alike(self.by_parts.values(), MIN_SECRET_LENGTH)
-
-
 class _Secrets:
-    """The secrets so far; one may be added while another thread searches."""
+    """The secrets so far; one may be added while another thread searches or adds."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self.clear()
 
     def clear(self) -> None:
         """Forget all secrets."""
-        self._registered = _Registered({})
+        self._by_parts: dict[tuple[str, ...], _Secret] = {}
+        self._groups: list[_Alike] = []
 
     def add(self, added: Iterable[_Secret]) -> None:
         """Add secrets; one that is known may become certain."""
-        by_parts = dict(self._registered.by_parts)
-        for each in added:
-            known = by_parts.get(each.parts)
-            if known is None or each.is_certain > known.is_certain:
-                by_parts[each.parts] = each
-        if by_parts != self._registered.by_parts:
-            self._registered = _Registered(by_parts)
+        with self._lock:
+            by_parts = dict(self._by_parts)
+            for each in added:
+                known = by_parts.get(each.parts)
+                if not known or each.is_certain > known.is_certain:
+                    by_parts[each.parts] = each
+            if by_parts != self._by_parts:
+                self._by_parts = by_parts
+                self._groups = _alike(by_parts.values(), MIN_SECRET_LENGTH)
 
     def found_in(self, text: str) -> list[_Secret]:
         """Those that are in a text: the longest first, to be masked as a whole."""
-        found = (each for group in self._registered.groups for each in group.found_in(text))
+        found = (each for group in self._groups for each in group.found_in(text))
         return sorted(found, key=lambda each: len(each.text), reverse=True)
 
 

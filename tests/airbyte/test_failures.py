@@ -193,6 +193,7 @@ def test_a_file_that_cannot_be_read_is_named() -> None:
 DEFECT = """
 import sys, warnings
 from tap_audit_events.airbyte import __main__, commands
+from tap_audit_events.errors.redaction import register_secret
 
 def spec(self):
     print("printed")
@@ -201,7 +202,7 @@ def spec(self):
     raise ZeroDivisionError("about {token}")
 
 commands.Commands.spec = spec
-commands.register_secret("{token}")
+register_secret("{token}")
 sys.argv[1:] = ["spec"]
 __main__.main()
 """

@@ -1,5 +1,9 @@
 """A thousand access tokens: each is masked, and a text without one costs one search."""
 
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from tap_audit_events.errors import redaction
@@ -22,6 +26,25 @@ def compiled() -> object:
     """How many patterns are compiled from now on."""
     redaction._compiled.cache_clear()
     return lambda: redaction._compiled.cache_info().misses
+
+
+@pytest.fixture
+def _impatient_threads() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("_impatient_threads")
+def test_tokens_that_threads_register_at_the_same_time_are_all_masked() -> None:
+    """The workers of several organizations may each read a token file again."""
+    for start in range(0, 400, 40):
+        tokens = [f"pat_{number}" for number in range(start, start + 40)]
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(register_secret, tokens))
+        assert [each for each in tokens if not contains_secret(each)] == []
 
 
 def test_a_text_without_a_token_costs_one_search(compiled: object) -> None:

@@ -218,7 +218,9 @@ def test_a_token_in_a_wrong_place_of_the_settings_is_not_shown(swapped: dict[str
     assert "AE-" in done.log
 
 
-@pytest.mark.parametrize("name", ["a-secret-name", "'a-secret-name'", "secret-name.txt"])
+@pytest.mark.parametrize(
+    "name", ["a-secret-name", "'a-secret-name'", "secret-name.txt", "base64/secret-name=="]
+)
 def test_a_name_in_place_of_a_path_is_not_shown(name: str) -> None:
     """Even if it does not look like a token of the service."""
     done = run(GOOD | {"access_token": None, "access_token_file": name})
