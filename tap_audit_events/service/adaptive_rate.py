@@ -44,22 +44,18 @@ class AdaptiveRate:
 
     Attributes:
         in_flight: requests that have started and not ended.
+        held_until: when requests may start again after a refusal; -inf if there was none.
     """
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
         self._limit = float((concurrency + 1) // 2)
         self.in_flight = 0
-        self._held_until = self._started_at = -inf
+        self.held_until = self._started_at = -inf
         self._period_start: float | None = None
         self._succeeded = 0  # of the requests started in this period
         self._kept_spacing = 0.0  # that recovery starts from
         self._spacing = self._last_spacing = 0.0  # after the newest request; after the one before
-
-    @property
-    def held_until(self) -> float:
-        """Until when nothing may start, because of a refusal."""
-        return self._held_until
 
     @property
     def limit(self) -> int:
@@ -70,7 +66,7 @@ class AdaptiveRate:
         """Seconds until the next request may start; infinite if another has to end first."""
         if self.in_flight >= self.limit:
             return inf
-        return max(0.0, self._held_until - now, self._started_at + self._spacing - now)
+        return max(0.0, self.held_until - now, self._started_at + self._spacing - now)
 
     def start(self, now: float) -> None:
         """Count a request as in flight."""
@@ -85,24 +81,24 @@ class AdaptiveRate:
         self.in_flight -= 1
         if succeeded:
             self._limit = min(self._limit + 1 / self._limit, self._concurrency)
-            self._succeeded += started_at >= self._held_until
+            self._succeeded += started_at >= self.held_until
 
     def rate_limited(self, now: float, *, started_at: float, seconds: float) -> None:
         """A request was refused for its rate: nothing starts for so many seconds.
 
         Requests that were in flight together and are refused together slow the rate only once.
         """
-        if started_at >= self._held_until:
+        if started_at >= self.held_until:
             self._limit = max(1.0, self._limit / 2)
             spacing = self._wider() if self._kept_spacing else self._measured(started_at + seconds)
             self._kept_spacing = self._spacing = min(spacing, LONGEST_SPACING_SECONDS)
             self._succeeded = 0
-        self._held_until = max(self._held_until, now + seconds)
-        self._period_start = self._held_until
+        self.held_until = max(self.held_until, now + seconds)
+        self._period_start = self.held_until
 
     def _shrunk(self, now: float) -> float:
         """The spacing after a request that starts now."""
-        kept_until = self._held_until + min(STEADY_REQUESTS * self._kept_spacing, STEADY_SECONDS)
+        kept_until = self.held_until + min(STEADY_REQUESTS * self._kept_spacing, STEADY_SECONDS)
         return self._kept_spacing * exp2(-max(0.0, now - kept_until) / HALVING_SECONDS)
 
     def _wider(self) -> float:
@@ -116,5 +112,5 @@ class AdaptiveRate:
         if not self._succeeded or self._period_start is None:
             return 0.0
         spacing = (period_end - self._period_start) / self._succeeded * MARGIN
-        is_first = self._held_until == -inf
+        is_first = self.held_until == -inf
         return 0.0 if is_first and spacing > LONGEST_FIRST_SPACING_SECONDS else spacing

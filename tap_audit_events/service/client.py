@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from http import HTTPStatus
 from logging import Logger
@@ -62,7 +60,6 @@ class Client:
         self._limiter = limiter
         self._logger = logger
         self._authenticator = authenticator or new_authenticator(settings, logger)
-        self._url = f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events"
 
     def fetch(self, window: Window, cursor: str | None) -> Page:
         """One page of a window, retried up to `max_retries` times.
@@ -71,11 +68,14 @@ class Client:
             ServiceError: the last response's error, or why none arrived.
         """
         retries = Retries(self._settings.max_retries, self._logger)
-        with errors_name(window):
+        try:
             while True:
                 page = self._attempt(window, cursor, retries)
                 if page is not None:
                     return page
+        except ServiceError as error:
+            error.window = str(window)
+            raise
 
     def _attempt(self, window: Window, cursor: str | None, retries: Retries) -> Page | None:
         """The page; None, after a wait, if the request should be retried."""
@@ -122,25 +122,22 @@ class Client:
         Raises:
             ServiceError: no response arrived, or not all of it.
         """
+        settings = self._settings
         try:
-            response = self._send(self._request(window, cursor))
-            if response.status_code == HTTPStatus.OK:
-                return response, read_body(
-                    response, self._settings.max_response_megabytes * MEGABYTE
+            response, is_resent = self._transport.send(
+                self._request(window, cursor), timeout_seconds=settings.request_timeout_seconds
+            )
+            if is_resent:
+                self._logger.debug(
+                    "An idle connection was closed: the request was sent on a new one"
                 )
+            if response.status_code == HTTPStatus.OK:
+                return response, read_body(response, settings.max_response_megabytes * MEGABYTE)
             body = read_start(response, LARGEST_ERROR_BYTES)
             response.raw.close()  # the rest is not read; without a rest, the connection stays open
             return response, body
         except NETWORK_ERRORS as error:
             raise network_error(error) from None
-
-    def _send(self, request: PreparedRequest) -> Response:
-        response, is_resent = self._transport.send(
-            request, timeout_seconds=self._settings.request_timeout_seconds
-        )
-        if is_resent:
-            self._logger.debug("An idle connection was closed: the request was sent on a new one")
-        return response
 
     def _request(self, window: Window, cursor: str | None) -> PreparedRequest:
         request = self._prepared.copy()
@@ -153,7 +150,7 @@ class Client:
         settings = self._settings
         request = Request(
             "GET",
-            self._url,
+            f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events",
             headers={"User-Agent": settings.user_agent, "Accept": "application/json"},
             auth=lambda request: request,  # so that .netrc is not read
         )
@@ -181,13 +178,3 @@ def new_authenticator(settings: Settings, logger: Logger) -> AccessTokenAuthenti
         token_file=settings.access_token_file,
         logger=logger,
     )
-
-
-@contextmanager
-def errors_name(window: Window) -> Iterator[None]:
-    """Errors say which window they are about."""
-    try:
-        yield
-    except ServiceError as error:
-        error.window = str(window)
-        raise

@@ -14,7 +14,6 @@ from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import ConnectionPool
 
 from tap_audit_events.service.open_sockets import OpenSockets
 
@@ -125,21 +124,9 @@ class _SecurePool(_Pool, HTTPSConnectionPool):
 class _Adapter(HTTPAdapter):
     """Carries the requests for one URL over connections with a deadline, direct or by proxy."""
 
-    _pool: ConnectionPool | None = None
-
     def __init__(self) -> None:
         self.open_sockets = OpenSockets()
         super().__init__()
-
-    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> ConnectionPool:
-        """The pool, looked up once: URL, certificates and proxy stay the same."""
-        if self._pool is None:
-            self._pool = super().get_connection_with_tls_context(*args, **options)
-        return self._pool
-
-    def close(self) -> None:
-        self._pool = None
-        super().close()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)

@@ -30,7 +30,7 @@ class Permit:
 
 
 class InFlight:
-    """The requests that all limiters of a run have in flight.
+    """The requests of a run, whichever limiter they go through: those in flight, and totals.
 
     Args:
         most: requests at most.
@@ -40,6 +40,10 @@ class InFlight:
         changed: guards it and its limiters, and is notified of every change.
         paused: requests that wait for their own retry.
         waiting: requests that wait because the service limits the rate of their token.
+        requests: requests sent so far, retries included.
+        retries: how many of them were retries.
+        request_seconds: time that permits were held, in total.
+        retry_wait_seconds: waits before retries, in total.
         is_closed: whether the run is over.
     """
 
@@ -47,6 +51,8 @@ class InFlight:
         self.most = most
         self.tell = tell
         self.count = self.paused = self.waiting = 0
+        self.requests = self.retries = 0
+        self.request_seconds = self.retry_wait_seconds = 0.0
         self.changed = threading.Condition()
         self.is_closed = False
 
@@ -61,30 +67,20 @@ class RateLimiter:
     """Limits how many requests are in flight, and sends none while the service wants none.
 
     Args:
-        concurrency: requests in flight at most.
+        run: what it shares with the limiters of other tokens.
         clock: a monotonic clock, in seconds.
-        run: what it shares with the limiters of other tokens; by default it is the only one.
 
     Attributes:
-        requests: requests sent so far, retries included.
-        retries: how many of them were retries.
-        request_seconds: time that permits were held, in total.
-        retry_wait_seconds: waits before retries, in total.
+        run: as above.
         waiting: requests that wait because of it.
     """
 
-    def __init__(
-        self,
-        concurrency: int,
-        clock: Callable[[], float] = time.monotonic,
-        run: InFlight | None = None,
-    ) -> None:
-        self.requests = self.retries = self.waiting = 0
-        self.request_seconds = self.retry_wait_seconds = 0.0
-        self._rate = AdaptiveRate(concurrency)
+    def __init__(self, run: InFlight, clock: Callable[[], float] = time.monotonic) -> None:
+        self.run = run
+        self.waiting = 0
+        self._rate = AdaptiveRate(run.most)
         self._clock = clock
-        self._run = run or InFlight(concurrency)
-        self._changed = self._run.changed
+        self._changed = run.changed
 
     @property
     def is_held(self) -> bool:
@@ -130,25 +126,25 @@ class RateLimiter:
         with self._changed:
             self._count_retry(seconds)
             end = self._clock() + seconds
-            self._run.paused += 1
-            self._run.tell()
+            self.run.paused += 1
+            self.run.tell()
             try:
                 while (left := end - self._clock()) > 0:
                     self._check_open()
                     self._wait(left)
                 self._check_open()
             finally:
-                self._run.paused -= 1
+                self.run.paused -= 1
 
     def count_resend(self) -> None:
         """Count a request that was sent once more within its permit, with another token."""
         with self._changed:
-            self.requests += 1
-            self.retries += 1
+            self.run.requests += 1
+            self.run.retries += 1
 
     def close(self) -> None:
         """End the run, with all its limiters."""
-        self._run.close()
+        self.run.close()
 
     def _acquire(self) -> Permit:
         with self._changed:
@@ -158,13 +154,13 @@ class RateLimiter:
                     self._wait(seconds)
                 self._check_open()
             permit = Permit(self._clock())
-            self._run.count += 1
+            self.run.count += 1
             self._rate.start(permit.started_at)
-            self.requests += 1
+            self.run.requests += 1
             return permit
 
     def _seconds_to_wait(self) -> float:
-        is_full = self._run.count >= self._run.most
+        is_full = self.run.count >= self.run.most
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
 
     @contextmanager
@@ -172,30 +168,30 @@ class RateLimiter:
         """Count a wait, unless it is only for one of all requests of the run to end."""
         counts = self._rate.seconds_to_wait(self._clock()) > 0
         self.waiting += counts
-        self._run.waiting += counts
+        self.run.waiting += counts
         if counts:
-            self._run.tell()
+            self.run.tell()
         try:
             yield
         finally:
             self.waiting -= counts
-            self._run.waiting -= counts
+            self.run.waiting -= counts
 
     def _release(self, permit: Permit) -> None:
         with self._changed:
-            self._run.count -= 1
-            self.request_seconds += self._clock() - permit.started_at
+            self.run.count -= 1
+            self.run.request_seconds += self._clock() - permit.started_at
             self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
             self._changed.notify_all()  # not one: it might be a thread that waits for time
 
     def _count_retry(self, seconds: float) -> None:
-        self.retries += 1
-        self.retry_wait_seconds += seconds
+        self.run.retries += 1
+        self.run.retry_wait_seconds += seconds
 
     def _wait(self, seconds: float) -> None:
         """Wait for a change, at most so many seconds."""
         self._changed.wait(None if isinf(seconds) else seconds)
 
     def _check_open(self) -> None:
-        if self._run.is_closed:
+        if self.run.is_closed:
             raise ClosedError

@@ -39,9 +39,9 @@ def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) 
     """The error of a response whose status is not 200 (interface.md, section 7)."""
     status = response.status_code
     message = f"status {status}, {_message(body)}"
-    if 300 <= status < 400:
-        location = sanitize(response.headers.get("Location", ""))
-        return service_error("AE-REDIRECT", details=f"status {status} to {location}")
+    location = response.headers.get("Location")
+    if 300 <= status < 400 and location:
+        return service_error("AE-REDIRECT", details=f"status {status} to {sanitize(location)}")
     if status == HTTPStatus.BAD_REQUEST and has_cursor:
         return service_error("AE-CURSOR-REFUSED", details=message)
     error = service_error(_code_of_status(status), details=message)

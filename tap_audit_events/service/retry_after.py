@@ -16,7 +16,8 @@ _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
     """The wait that a ``Retry-After`` header requests (RFC 9110, section 10.2.3).
 
-    Both forms are accepted: a number of seconds, and an HTTP date.
+    Both forms are accepted: a number of seconds, and an HTTP date. If several numbers came, each in
+    a header of its own, the largest counts.
 
     Args:
         header: the header's text, None if there is none.
@@ -27,8 +28,9 @@ def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
         float; None if there is no header or it has neither form.
     """
     text = (header or "").strip()
-    if _SECONDS.fullmatch(text):
-        return float(text)
+    numbers = text.split(", ")  # headers of the same name are joined
+    if all(map(_SECONDS.fullmatch, numbers)):
+        return max(map(float, numbers))
     moment = http_date(text)
     return None if moment is None else max(0.0, (moment - now).total_seconds())
 

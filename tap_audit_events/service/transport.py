@@ -28,6 +28,9 @@ class Transport:
         base_url: URL of the service.
         new_session: creates a session for a thread.
 
+    Attributes:
+        is_closed: whether nothing is sent any more.
+
     Raises:
         RefusedError: the environment names a proxy that cannot be used.
     """
@@ -38,7 +41,7 @@ class Transport:
         self._connection = _Connection()
         self._sessions: list[Session] = []
         self._lock = threading.Lock()
-        self._is_closed = False
+        self.is_closed = False
         # Proxies and certificate bundles, read from the environment once.
         self._options: dict[str, Any] = dict(
             new_session().merge_environment_settings(self._url, {}, True, None, None)
@@ -47,15 +50,10 @@ class Transport:
             self._options["proxies"] = {}
         check_proxy(self._url, self._options["proxies"], os.environ)
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether nothing is sent any more."""
-        return self._is_closed
-
     def close(self) -> None:
         """End every request that waits for its response."""
         with self._lock:
-            self._is_closed = True
+            self.is_closed = True
             for session in self._sessions:
                 abort(session)
 
@@ -67,7 +65,7 @@ class Transport:
             connection.session = self._new_session()
             with self._lock:
                 self._sessions.append(connection.session)
-                if self._is_closed:
+                if self.is_closed:
                     abort(connection.session)
         return connection.session
 
@@ -87,7 +85,7 @@ class Transport:
         try:
             response = self._send_once(request, timeout_seconds)
         except exceptions.ConnectionError as error:
-            if not was_used or self._is_closed or not _was_closed(error):
+            if not was_used or self.is_closed or not _was_closed(error):
                 raise
             is_resent = True
             self.session.close()

@@ -11,7 +11,7 @@ from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
 from tap_audit_events.service.transport import Transport
 from tests.builders import ORGANIZATION_ID
 from tests.service.scripted import (
@@ -29,7 +29,7 @@ WHOLE = "order=asc&endTime=2026-01-31T00%3A00%3A00Z"
 def a_client(base_url: str, **options: Any) -> Client:
     """A client that is made as the tap makes it."""
     settings = {"base_url": base_url, "organization_id": ORGANIZATION_ID, "access_token": "x_pat_y"}
-    options = {"limiter": RateLimiter(1), "logger": LoggedLines(), **options}
+    options = {"limiter": RateLimiter(InFlight(1)), "logger": LoggedLines(), **options}
     return Client(read_settings(settings), Transport(base_url, new_session), **options)
 
 
@@ -59,10 +59,10 @@ def test_the_query_holds_what_is_set(
 
 def test_the_bounds_of_the_window_are_whole_seconds() -> None:
     """They are rounded to what contains the window."""
-    window = Window(Instant("2026-01-01T00:00:00.5"), Instant("2026-01-31T23:59:59.25"))
+    window = Window(Instant("2026-01-02T00:00:00.5"), Instant("2026-01-31T23:59:59.25"))
     with scripted_service(keeps_open) as service:
         a_client(service.base_url).fetch(window, None)
-    bounds = "startTime=2026-01-01T00%3A00%3A00Z&endTime=2026-02-01T00%3A00%3A00Z"
+    bounds = "startTime=2026-01-02T00%3A00%3A00Z&endTime=2026-02-01T00%3A00%3A00Z"
     assert service.heard == [f"GET {PATH}?order=asc&{bounds}&pageSize=1000 HTTP/1.1\r\n"]
 
 

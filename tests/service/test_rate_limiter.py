@@ -36,7 +36,7 @@ def simulated_time() -> SimulatedTime:
 @pytest.fixture
 def limiter(simulated_time: SimulatedTime, monkeypatch: pytest.MonkeyPatch) -> RateLimiter:
     """Eight in flight at most, in simulated time."""
-    limiter = RateLimiter(8, simulated_time)
+    limiter = RateLimiter(InFlight(8), simulated_time)
     monkeypatch.setattr(limiter._changed, "wait", simulated_time.wait)
     return limiter
 
@@ -62,7 +62,7 @@ def pause_until_closed(limiter: RateLimiter) -> None:
 def wait_for_a_retry(limiter: RateLimiter) -> None:
     """Wait until a thread has begun its pause."""
     end = time.monotonic() + 10
-    while not limiter.retries:
+    while not limiter.run.retries:
         assert time.monotonic() < end
         time.sleep(0.001)
 
@@ -88,7 +88,7 @@ class Inside:
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_no_more_than_the_limit_are_in_flight(concurrency: int) -> None:
     """Each of more threads gets its permits, and a failure returns its permit."""
-    limiter, inside = RateLimiter(concurrency), Inside()
+    limiter, inside = RateLimiter(InFlight(concurrency)), Inside()
 
     def work() -> None:
         for number in range(40):
@@ -102,9 +102,9 @@ def test_no_more_than_the_limit_are_in_flight(concurrency: int) -> None:
                 pass
 
     join(start_threads(10, work))
-    assert inside.total == limiter.requests == 400
+    assert inside.total == limiter.run.requests == 400
     assert inside.most == concurrency
-    assert limiter.retries == 0
+    assert limiter.run.retries == 0
 
 
 @pytest.mark.parametrize("seconds", [0.25, 1, 10, 900])
@@ -121,8 +121,8 @@ def test_a_429_holds_every_request(
             permit.succeeded = True
             assert permit.started_at >= 3.0 + seconds
     assert simulated_time.waits[0] == seconds
-    assert (limiter.requests, limiter.retries) == (7, 1)
-    assert limiter.retry_wait_seconds == seconds
+    assert (limiter.run.requests, limiter.run.retries) == (7, 1)
+    assert limiter.run.retry_wait_seconds == seconds
 
 
 def test_the_longest_of_several_waits_counts(
@@ -134,7 +134,7 @@ def test_the_longest_of_several_waits_counts(
             limiter.rate_limited(permit, seconds)
     with limiter.permit() as permit:
         assert permit.started_at == 5.0
-    assert (limiter.retries, limiter.retry_wait_seconds) == (3, 10.0)
+    assert (limiter.run.retries, limiter.run.retry_wait_seconds) == (3, 10.0)
 
 
 def test_fewer_requests_are_in_flight_after_a_429(
@@ -154,7 +154,7 @@ def test_fewer_requests_are_in_flight_after_a_429(
 
 def test_a_429_holds_every_thread() -> None:
     """The same with threads and a real clock."""
-    limiter = RateLimiter(8)
+    limiter = RateLimiter(InFlight(8))
     started: list[float] = []
     is_held = threading.Event()
 
@@ -180,7 +180,8 @@ def test_a_pause_lasts_as_long_as_it_says(
 ) -> None:
     limiter.pause(seconds)
     assert simulated_time.now == seconds
-    assert (limiter.requests, limiter.retries, limiter.retry_wait_seconds) == (0, 1, seconds)
+    run = limiter.run
+    assert (run.requests, run.retries, run.retry_wait_seconds) == (0, 1, seconds)
 
 
 def test_a_pause_is_not_cut_short_by_other_requests(
@@ -198,7 +199,7 @@ def test_a_pause_is_not_cut_short_by_other_requests(
 
 def test_a_pause_holds_one_request_only() -> None:
     """Others are sent meanwhile."""
-    limiter = RateLimiter(2)
+    limiter = RateLimiter(InFlight(2))
     paused = start_threads(1, lambda: pause_until_closed(limiter))
     wait_for_a_retry(limiter)
     with limiter.permit() as permit:
@@ -210,7 +211,7 @@ def test_a_pause_holds_one_request_only() -> None:
 
 def test_a_pause_keeps_no_permit_from_another_thread() -> None:
     """What wakes a thread that waits for a permit is not lost on one that waits for time."""
-    limiter = RateLimiter(1)
+    limiter = RateLimiter(InFlight(1))
     paused = start_threads(1, lambda: pause_until_closed(limiter))
     wait_for_a_retry(limiter)
 
@@ -221,14 +222,14 @@ def test_a_pause_keeps_no_permit_from_another_thread() -> None:
                 permit.succeeded = True
 
     join(start_threads(6, work))
-    assert limiter.requests == 120
+    assert limiter.run.requests == 120
     limiter.close()
     join(paused)
 
 
 def test_closing_ends_every_wait() -> None:
     """A wait for a permit, for the end of a 429's wait, and a pause; nothing is sent afterwards."""
-    limiter, ended = RateLimiter(2), Inside()
+    limiter, ended = RateLimiter(InFlight(2)), Inside()
 
     def wait_for_a_permit() -> None:
         with pytest.raises(ClosedError), limiter.permit():
@@ -248,7 +249,7 @@ def test_closing_ends_every_wait() -> None:
         limiter.close()
         join([*waiting_for_an_end, *threads])
     assert ended.total == 8
-    assert limiter.requests == 1
+    assert limiter.run.requests == 1
 
 
 def test_nothing_starts_after_closing(limiter: RateLimiter) -> None:
@@ -258,7 +259,7 @@ def test_nothing_starts_after_closing(limiter: RateLimiter) -> None:
         raise AssertionError("a permit was given")
     with pytest.raises(ClosedError):
         limiter.pause(0.0)
-    assert limiter.requests == 0
+    assert limiter.run.requests == 0
 
 
 def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime) -> None:
@@ -272,9 +273,9 @@ def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime
         limiter.count_resend()
         simulated_time.now += 0.5
     limiter.pause(4.0)
-    assert limiter.request_seconds == 2.0 + 3.0 + 0.5
-    assert limiter.retry_wait_seconds == 14.0
-    assert (limiter.requests, limiter.retries) == (4, 3)
+    assert limiter.run.request_seconds == 2.0 + 3.0 + 0.5
+    assert limiter.run.retry_wait_seconds == 14.0
+    assert (limiter.run.requests, limiter.run.retries) == (4, 3)
     assert simulated_time.now == 17.5
 
 
@@ -290,25 +291,25 @@ def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> In
 
 
 def test_limiters_of_several_tokens_share_what_may_be_in_flight() -> None:
-    """Whichever of them gives the permits."""
-    in_flight = InFlight(2)
-    one, other = RateLimiter(8, run=in_flight), RateLimiter(8, run=in_flight)
+    """Whichever of them gives the permits: each alone would give another one."""
+    in_flight = InFlight(3)
+    one, other = RateLimiter(in_flight), RateLimiter(in_flight)
 
     def send() -> None:
         with one.permit():
             pass
 
-    with one.permit(), other.permit():
+    with one.permit(), other.permit(), other.permit():
         assert in_flight.count == in_flight.most
         waiting = start_threads(1, send)
-        assert one.requests == 1
+        assert in_flight.requests == 3
     join(waiting)
-    assert one.requests == 2
+    assert in_flight.requests == 4
 
 
 def test_a_429_of_one_token_holds_no_other(shared: InFlight, simulated_time: SimulatedTime) -> None:
     """The permit of the other comes at once."""
-    one, other = (RateLimiter(8, simulated_time, shared) for _ in range(2))
+    one, other = (RateLimiter(shared, simulated_time) for _ in range(2))
     with one.permit() as permit:
         one.rate_limited(permit, 30.0)
     assert one.is_held
@@ -323,10 +324,10 @@ def test_a_last_429_holds_without_counting_a_retry(
     shared: InFlight, simulated_time: SimulatedTime
 ) -> None:
     """The request is not sent again; others of the token wait."""
-    limiter = RateLimiter(8, simulated_time, shared)
+    limiter = RateLimiter(shared, simulated_time)
     with limiter.permit() as permit:
         limiter.hold(permit, 5.0)
-    assert limiter.retries == 0
+    assert limiter.run.retries == 0
     assert limiter.is_held
 
 
@@ -337,7 +338,7 @@ def test_waits_are_counted_and_told(
     told: list[tuple[int, int]] = []
     seen: list[tuple[int, int, bool]] = []
     of_run = InFlight(8, lambda: told.append((of_run.paused, of_run.waiting)))
-    limiter = RateLimiter(8, simulated_time, of_run)
+    limiter = RateLimiter(of_run, simulated_time)
 
     def wait(seconds: float | None = None) -> bool:
         held_before = limiter.waiting > 0

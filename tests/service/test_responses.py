@@ -30,8 +30,11 @@ def test_every_redirect_is_refused(status: int, has_cursor: bool) -> None:
     assert error.details == rf"status {status} to 'https://a.example/\n'"
 
 
-def test_a_redirect_may_name_no_target() -> None:
-    assert status_error(a_response(304), b"", has_cursor=False).details == "status 304 to ''"
+@pytest.mark.parametrize("status", [300, 302, 304])
+def test_without_a_target_it_is_no_redirect(status: int) -> None:
+    """There is no URL to which base_url could be set."""
+    error = status_error(a_response(status), b"", has_cursor=False)
+    assert (type(error), error.code) == (RefusedError, "AE-STATUS")
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(
             client.fetch()
         assert service.connections == 3
     assert len(proxy.asked) == 3 * through_proxy
-    assert client.limiter.retries == 0
+    assert client.limiter.run.retries == 0
 
 
 @THROUGH_PROXY
