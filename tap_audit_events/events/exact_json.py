@@ -48,26 +48,18 @@ def read_record(text: JsonText) -> dict[str, Any]:
         ContractError: it is nested too deeply to be read.
     """
     try:
-        return _decode(text)
-    except msgspec.ValidationError:  # a number that msgspec does not read
-        return _decode_slowly(text)
+        try:
+            record = _decode(text)
+        except msgspec.ValidationError:  # a number that msgspec does not read
+            record = json.loads(bytes(text), parse_int=_exact_integer, parse_float=_exact_decimal)
     except RecursionError:
         raise service_error("AE-NESTING", details=excerpt(text)) from None
+    return record
 
 
 def excerpt(text: JsonText) -> str:
     """The start of an event's JSON text, for a message."""
     return sanitize(bytes(memoryview(text)[:_EXCERPT_BYTES]).decode("utf-8", "replace"))
-
-
-def _decode_slowly(text: JsonText) -> dict[str, Any]:
-    try:
-        record: dict[str, Any] = json.loads(
-            bytes(text), parse_int=_exact_integer, parse_float=_exact_decimal
-        )
-    except RecursionError:
-        raise service_error("AE-NESTING", details=excerpt(text)) from None
-    return record
 
 
 def _exact_integer(text: str) -> int | Decimal:

@@ -167,7 +167,8 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
     if b"\n" in body or b"\r" in body:  # between tokens: inside of strings they are escaped
         texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
     try:
-        _check_sizes(texts)
+        if max(map(len, texts), default=0) > LARGEST_EVENT_BYTES:
+            raise ValueError  # `_columns_before_malformed` finds which one
         keys = _decode_all_keys(body).auditEvents
         ids, times = list(map(_id_of, keys)), list(map(_time_of, keys))
         instants = utc_instants(times)
@@ -197,39 +198,22 @@ def _columns_before_malformed(
     usable: list[JsonText] = []
     malformed = None
     for position, text in enumerate(texts):
+        code = "AE-EVENT"
         try:
-            _check_sizes([text])
+            if len(text) > LARGEST_EVENT_BYTES:
+                code = "AE-EVENT-SIZE"
+                raise ValueError(f"it has {len(text):,} bytes; the most is {LARGEST_EVENT_BYTES:,}")
             keys = _decode_keys(text)
             form = _utc_form(keys.occurredAt)
         except (msgspec.ValidationError, ValueError) as error:
-            malformed = _malformed(position, text, error)
+            malformed = service_error(
+                code, details=f"event {position + 1} of the page: {error}: {excerpt(text)}"
+            )
             break
         ids.append(keys.id)
         instants.append(parse_instant(form))
         usable.append(_with_time(text, keys.occurredAt, form))
     return ids, instants, usable, malformed
-
-
-def _check_sizes(texts: Sequence[JsonText]) -> None:
-    """Check that no event is larger than `LARGEST_EVENT_BYTES`.
-
-    Raises:
-        ValueError: one is; the message says how large.
-    """
-    size = max(map(len, texts), default=0)
-    if size > LARGEST_EVENT_BYTES:
-        raise _EventTooLargeError(f"it has {size:,} bytes; the most is {LARGEST_EVENT_BYTES:,}")
-
-
-class _EventTooLargeError(ValueError):
-    """An event is too large to be read."""
-
-
-def _malformed(position: int, text: JsonText, error: Exception) -> ServiceError:
-    code = "AE-EVENT-SIZE" if isinstance(error, _EventTooLargeError) else "AE-EVENT"
-    return service_error(
-        code, details=f"event {position + 1} of the page: {error}: {excerpt(text)}"
-    )
 
 
 def _utc_form(time: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
-from tap_audit_events.events.stream_names import ORGANIZATION_KEY
+from tap_audit_events.events.stream_names import ORGANIZATION_KEY, PRIMARY_KEY
 
 _Property: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -133,3 +133,9 @@ def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, An
     if shape.organization_id is not None:
         properties = {ORGANIZATION_KEY: _ORGANIZATION_ID_SCHEMA, **properties}
     return {**base, "properties": properties}
+
+
+def keys_of(shape: RecordShape) -> tuple[str, ...]:
+    """The fields that tell records of a shape apart."""
+    is_fleet = shape.organization_id is not None
+    return (ORGANIZATION_KEY, PRIMARY_KEY) if is_fleet else (PRIMARY_KEY,)

@@ -13,11 +13,6 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK_BYTES: Final = 1 << 16
 """Text is checked in chunks that fit into a processor's cache."""
 
-_POSSIBLY_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
-_U = ord("u")
-_FEW_ESCAPES: Final = 2000
-"""A page with at most so many escapes is searched escape by escape, which is faster."""
-
 _UNSTORABLE = re.compile(
     rb"\\(?:u(?:0000|[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])"  # NUL, a high one without a low one
     rb"|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F]))"  # a low one without a high one
@@ -40,9 +35,10 @@ def storable(body: bytes) -> bytes:
         UnicodeDecodeError: the text is not UTF-8.
     """
     text = body.removeprefix(_BYTE_ORDER_MARK)
-    if _is_utf8(text) and not (_may_be_unstorable(text) and _UNSTORABLE.search(text)):
+    if _is_utf8(text) and not _UNSTORABLE.search(text):
         return text
-    return _repaired(text, _REPLACEMENT)
+    repaired = _repaired(text, _REPLACEMENT)
+    return text if repaired == text else repaired  # what was found may only look like an escape
 
 
 def with_marks(body: bytes) -> bytes:
@@ -73,19 +69,6 @@ def _is_utf8(text: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _may_be_unstorable(text: bytes) -> bool:
-    """Whether some escape begins like NUL or a surrogate; it may also be half of an emoji."""
-    find, end = text.find, len(text) - 1
-    at = find(b"\\", 0, end)
-    for _ in range(_FEW_ESCAPES):
-        if at < 0:
-            return False
-        if text[at + 1] == _U and _POSSIBLY_UNSTORABLE.match(text, at):
-            return True
-        at = find(b"\\", at + 2, end)
-    return at >= 0 and _POSSIBLY_UNSTORABLE.search(text, at) is not None
 
 
 def _joined_surrogates(text: bytes, replacement: str) -> bytes:

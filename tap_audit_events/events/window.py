@@ -33,7 +33,8 @@ class Window:
     @property
     def start_time(self) -> str | None:
         """``startTime`` of its requests: rounded down to a whole second."""
-        return None if self.start is None else text_of(whole_second(self.start))
+        first = self._first_second
+        return first and text_of(first)
 
     @property
     def end_time(self) -> str:
@@ -50,8 +51,15 @@ class Window:
 
     def requests(self, instant: Instant) -> bool:
         """Whether its requests cover an instant; their bounds are rounded."""
-        start = None if self.start is None else whole_second(self.start)
-        return Window(start, next_whole_second(self.until or self.end)).holds(instant)
+        return Window(self._first_second, next_whole_second(self.until or self.end)).holds(instant)
+
+    @property
+    def _first_second(self) -> Instant | None:
+        """The first second to request; a service may count a leap second to the month before."""
+        if self.start is None:
+            return None
+        second = whole_second(self.start)
+        return later(second, seconds=-1) if second.endswith("-01T00:00:00") else second
 
     def __str__(self) -> str:
         start = "the oldest event" if self.start is None else brief(self.start)

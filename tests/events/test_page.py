@@ -239,8 +239,8 @@ def test_an_event_has_a_greatest_size() -> None:
     assert len(largest) == LARGEST_EVENT_BYTES
     page = parse_page(an_envelope(small, largest))
     assert (len(page.ids), page.malformed) == (2, None)
-    page = parse_page(an_envelope(small, too_large))
-    assert page.ids == ["a"]
+    page = parse_page(an_envelope(largest, too_large))
+    assert page.ids == ["b"]
     assert page.malformed is not None
     assert page.malformed.code == "AE-EVENT-SIZE"
     sizes = f"event 2 of the page: it has {LARGEST_EVENT_BYTES + 1:,} bytes; the most is"

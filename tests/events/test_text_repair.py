@@ -63,12 +63,12 @@ def test_escapes_are_judged_as_json_has_them(escaped: bytes) -> None:
     assert record["action"]["details"]["fields"]["name"] == expected
 
 
-@pytest.mark.parametrize("others", [0, 1, 1999, 2000, 2001, 9000])
+@pytest.mark.parametrize("others", [0, 1, 2, 9000])
 @pytest.mark.parametrize("other", [rb"\n", rb"\\", rb"\u00e9"])
 def test_what_no_loader_can_store_is_found_behind_any_number_of_escapes(
     other: bytes, others: int
 ) -> None:
-    """Each of the few is looked at; behind them the rest is searched."""
+    """Also behind escaped backslashes, of which each two are one character."""
     name = b'"%b%b"' % (other * others, rb"\u0000 \ud800")
     body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
     left = only_record(body)["action"]["details"]["fields"]["name"]

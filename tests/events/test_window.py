@@ -44,6 +44,7 @@ def test_what_is_asked_is_at_least_the_window_in_whole_seconds(
     start: Instant, end: Instant
 ) -> None:
     """Bounds are asked rounded outwards, so that a service that rounds loses nothing."""
+    start, end = later(start, seconds=1), later(end, seconds=1)  # after the start of the month
     window = Window(start, end)
     assert window.start_time is not None
     asked_start, asked_end = parse_instant(window.start_time), parse_instant(window.end_time)
@@ -66,6 +67,25 @@ def test_a_window_from_the_oldest_event_asks_no_start() -> None:
     window = Window(None, at(0))
     assert window.start_time is None
     assert str(window) == "the oldest event to 2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("start", "start_time"),
+    [
+        ("2017-01-01T00:00:00", "2016-12-31T23:59:59Z"),
+        ("2017-01-01T00:00:00.5", "2016-12-31T23:59:59Z"),
+        ("2017-01-01T00:00:01", "2017-01-01T00:00:01Z"),
+        ("2017-01-02T00:00:00", "2017-01-02T00:00:00Z"),
+        ("2017-01-01T10:00:00", "2017-01-01T10:00:00Z"),
+        ("0001-01-01T00:00:00", "0001-01-01T00:00:00Z"),
+    ],
+)
+def test_a_month_is_requested_with_the_leap_second_before_it(start: str, start_time: str) -> None:
+    """A service may count 23:59:60 to the month before; other events of that time are left out."""
+    window = Window(Instant(start), at(0))
+    assert window.start_time == start_time
+    assert window.requests(parse_instant(start_time))
+    assert window.holds(Instant(start))
 
 
 def test_an_instant_belongs_to_one_of_two_neighbors() -> None:
