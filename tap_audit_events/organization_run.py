@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, MutableMapping
 from logging import Logger, LoggerAdapter
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError
@@ -19,11 +19,6 @@ from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client, new_authenticator
 from tap_audit_events.service.rate_limiter import InFlight
 from tap_audit_events.service.transport import Transport
-
-if TYPE_CHECKING:
-    _Adapter: TypeAlias = LoggerAdapter[Logger]
-else:
-    _Adapter = LoggerAdapter
 
 WatermarkOf: TypeAlias = Callable[[Settings, Logger], Watermark]
 """What earlier runs delivered of an organization; warnings go to the logger.
@@ -42,7 +37,6 @@ class OrganizationRun:
         client: requests its pages.
         is_held: whether the service wants no requests for it at present.
         logger: is told of restarts.
-        one_page: whether one request for one page is enough, to try the connection.
 
     Attributes:
         opened_at: when it was opened, before its first request; the range ends then at the latest.
@@ -62,7 +56,6 @@ class OrganizationRun:
         client: Client,
         is_held: Callable[[], bool],
         logger: Logger,
-        one_page: bool = False,
     ) -> None:
         self.settings = settings
         self.client = client
@@ -84,8 +77,7 @@ class OrganizationRun:
         self.plan = Plan(
             self.window or Window(None, now),
             page_size=settings.page_size,
-            concurrency=1 if one_page else settings.concurrency,
-            pages_held=1 if one_page else None,
+            concurrency=settings.concurrency,
         )
 
     @property
@@ -111,10 +103,6 @@ class TokenGroup:
         logger: is told of retries and restarts; for a fleet, after the organization's id.
         is_fleet: whether lines name the organization.
         has_others: whether there are other tokens, for which requests can be sent meanwhile.
-        one_page: as of `OrganizationRun`.
-
-    Attributes:
-        limiter: what all their requests go through.
     """
 
     def __init__(
@@ -128,7 +116,6 @@ class TokenGroup:
         logger: Logger,
         is_fleet: bool,
         has_others: bool,
-        one_page: bool,
     ) -> None:
         self._each = iter(each)
         self._watermark_of = watermark_of
@@ -137,14 +124,13 @@ class TokenGroup:
         self._logger = logger
         self._is_fleet = is_fleet
         self._has_others = has_others
-        self._one_page = one_page
-        self.limiter = runtime.new_rate_limiter(in_flight)
+        self._limiter = runtime.new_rate_limiter(in_flight)
         self._authenticators: dict[str | None, AccessTokenAuthenticator] = {}
 
     @property
     def is_held(self) -> bool:
         """Whether the service wants no requests for them at present."""
-        return self._has_others and self.limiter.is_held
+        return self._has_others and self._limiter.is_held
 
     def open_next(self) -> OrganizationRun | None:
         """Open the next organization; None if all are open. It may have ended with an error."""
@@ -165,7 +151,7 @@ class TokenGroup:
         client = Client(
             settings,
             self._transport,
-            limiter=self.limiter,
+            limiter=self._limiter,
             logger=logger,
             authenticator=self._authenticator_of(settings),
         )
@@ -176,7 +162,6 @@ class TokenGroup:
             client=client,
             is_held=lambda: self.is_held,
             logger=logger,
-            one_page=self._one_page,
         )
         run.error = error
         return run
@@ -194,7 +179,7 @@ def organization_logger(logger: Logger, organization_id: str) -> Logger:
     return cast("Logger", OrganizationLogger(logger, organization_id))
 
 
-class OrganizationLogger(_Adapter):
+class OrganizationLogger(LoggerAdapter[Logger]):
     """Writes the id of an organization before each line."""
 
     def __init__(self, logger: Logger, organization_id: str) -> None:

@@ -39,12 +39,11 @@ class Reader:
         watermark_of: what earlier runs delivered of an organization.
         runtime: what surrounds the run.
         logger: is told of retries and restarts.
-        one_page: whether one request for one page is enough, to try the connection.
 
     Attributes:
-        groups: the organizations by their tokens.
         organizations: how many there are.
         opened: how many of them were begun.
+        in_flight: the requests of the run: those in flight, and totals.
         errors: why some of several organizations were not read to their end, by their ids.
     """
 
@@ -55,14 +54,13 @@ class Reader:
         *,
         runtime: Runtime,
         logger: Logger,
-        one_page: bool = False,
     ) -> None:
         self._runtime = runtime
         self._logger = logger
         self._is_fleet = settings.is_fleet
-        self._concurrency = 1 if one_page else settings.concurrency
+        self._concurrency = settings.concurrency
         wakeups = runtime.stop.wakeups
-        self._in_flight = InFlight(self._concurrency, lambda: wakeups.put(None))
+        self.in_flight = InFlight(self._concurrency, lambda: wakeups.put(None))
         self._transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
         self.organizations = len(each)
@@ -70,40 +68,19 @@ class Reader:
         self.errors: dict[str, Exception] = {}
         self._failures: list[RetryableError] = []
         groups = list(_by_token(each))
-        self.groups = [
+        self._groups = [
             TokenGroup(
                 group,
                 watermark_of,
                 transport=self._transport,
-                in_flight=self._in_flight,
+                in_flight=self.in_flight,
                 runtime=runtime,
                 logger=logger,
                 is_fleet=settings.is_fleet,
                 has_others=len(groups) > 1,
-                one_page=one_page,
             )
             for group in groups
         ]
-
-    @property
-    def requests(self) -> int:
-        """Requests sent so far, retries included."""
-        return sum(group.limiter.requests for group in self.groups)
-
-    @property
-    def retries(self) -> int:
-        """How many of them were retries."""
-        return sum(group.limiter.retries for group in self.groups)
-
-    @property
-    def request_seconds(self) -> float:
-        """How long they took, in total."""
-        return sum(group.limiter.request_seconds for group in self.groups)
-
-    @property
-    def retry_wait_seconds(self) -> float:
-        """Waits before retries, in total."""
-        return sum(group.limiter.retry_wait_seconds for group in self.groups)
 
     def pages(
         self, idle: Callable[[], object] = lambda: None
@@ -123,7 +100,7 @@ class Reader:
         """
         runtime, concurrency = self._runtime, self._concurrency
         plan: FleetPlan[OrganizationRun] = FleetPlan(
-            self.groups, concurrency=concurrency, waiting=self._waiting
+            self._groups, concurrency=concurrency, waiting=self._waiting
         )
         threads = MOST_THREADS if self._is_fleet else concurrency
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
@@ -145,7 +122,7 @@ class Reader:
                     yield run
                     run.delivery.finish()
         finally:
-            self._in_flight.close()
+            self.in_flight.close()
             self._transport.close()
 
     def check_errors(self) -> None:
@@ -174,8 +151,8 @@ class Reader:
 
     def _waiting(self) -> int:
         """Requests that wait, while others can be sent in their place."""
-        run = self._in_flight
-        return run.paused + (run.waiting if len(self.groups) > 1 else 0)
+        run = self.in_flight
+        return run.paused + (run.waiting if len(self._groups) > 1 else 0)
 
     def _tell_restarts(self, run: OrganizationRun) -> None:
         while run.plan.restarted:

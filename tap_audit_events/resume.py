@@ -33,8 +33,28 @@ def resume(
         organization_id=settings.organization_id,
         lookback_seconds=settings.lookback_seconds,
     )
+    warn_of_gaps(watermark, state, settings, runtime=runtime, logger=logger)
+    return watermark
+
+
+def warn_of_gaps(
+    watermark: Watermark,
+    state: Mapping[str, Any],
+    settings: Settings,
+    *,
+    runtime: Runtime,
+    logger: Logger,
+) -> None:
+    """Warn of events that neither this run nor later ones will bring.
+
+    Args:
+        watermark: what earlier runs delivered.
+        state: what it was read from, as `to_run_state` returned it.
+        settings: those of this run.
+        runtime: knows the time.
+        logger: receives the warnings.
+    """
     if (added := types_never_requested(state, settings.action_types)) is not None:
         logger.warning("%s", widened_warning(added))
     for warning in start_warnings(watermark, settings, instant_of(runtime.now())):
         logger.warning("%s", warning)
-    return watermark

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from requests import Session
 
@@ -13,10 +12,6 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.service.connection import new_session
 from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
-
-
-def _new_rate_limiter(run: InFlight) -> RateLimiter:
-    return RateLimiter(run.most, run=run)
 
 
 @dataclass(frozen=True)
@@ -34,5 +29,5 @@ class Runtime:
     stop: Stop = field(default_factory=Stop)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_session: Callable[[], Session] = new_session
-    new_rate_limiter: Callable[[InFlight], RateLimiter] = _new_rate_limiter
-    new_workers: Callable[[Requests[Any, Any], Fetch, Stop, int], Workers[Any, Any]] = Workers
+    new_rate_limiter: Callable[[InFlight], RateLimiter] = RateLimiter
+    new_workers: Callable[[Requests, Fetch, Stop, int], Workers] = Workers

@@ -44,15 +44,8 @@ class _LineFormatter(logging.Formatter):
 
 def stop_at_signals(stop: Stop) -> None:
     """Ask the run to stop at a signal; a second one ends the process at once."""
-
-    def handle(number: int, frame: object) -> None:
-        del frame
-        if stop.signal_number is not None:
-            os._exit(128 + number)
-        stop.request(number)
-
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, handle)
+        signal.signal(each, stop.handle)
 
 
 def exit_code_of(error: BaseException) -> int:

@@ -64,16 +64,9 @@ class Coverage:
         """
         return {
             "organization_id": organization_id,
-            "covered_from": text_of(self.covered_from),
             "covered_until": text_of(covered_until),
             "read_at": text_of(read_at),
-            "action_types": self._action_types,
-            "events": self._events,
-            "late_events": self._late_events,
-            "first_event_at": None if self._first is None else text_of(self._first),
-            "last_event_at": None if self._last is None else text_of(self._last),
-            "digest": self.digest,
-            "previous_digest": self._previous_digest,
+            **self.to_json(),
         }
 
     @property
@@ -89,16 +82,14 @@ class Coverage:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` understands."""
-        first = None if self._first is None else text_of(self._first)
-        last = None if self._last is None else text_of(self._last)
         return {
             "covered_from": text_of(self.covered_from),
             "action_types": self._action_types,
             "previous_digest": self._previous_digest,
             "events": self._events,
             "late_events": self._late_events,
-            "first_event_at": first,
-            "last_event_at": last,
+            "first_event_at": self._first and text_of(self._first),
+            "last_event_at": self._last and text_of(self._last),
             "digest": self.digest,
         }
 

@@ -124,8 +124,10 @@ class FleetPlan(Generic[_Member]):
         Args:
             most_in_flight: as of `Plan.next_request`, for all organizations together.
         """
-        spare = self._spare(most_in_flight)
-        if spare <= 0:
+        in_flight = sum(member.plan.in_flight for member in self._open)
+        ready = sum(member.plan.ready_pages for member in self._open)
+        most = min(self._concurrency, most_in_flight - ready)
+        if max(0, in_flight - self._waiting()) >= most:
             return None
         found = self._next_request(most_in_flight, lambda member: not member.is_held)
         if found is None and not any(member.plan.in_flight for member in self._open):
@@ -150,12 +152,6 @@ class FleetPlan(Generic[_Member]):
                 return found
             is_first = False
         return None
-
-    def _spare(self, most_in_flight: int) -> int:
-        """Requests that can be sent now."""
-        in_flight = sum(member.plan.in_flight for member in self._open)
-        ready = sum(member.plan.ready_pages for member in self._open)
-        return min(most_in_flight - ready, self._concurrency) - max(0, in_flight - self._waiting())
 
     def accept(self, request: MemberRequest[_Member], page: Page) -> None:
         """Take in the page that was requested."""

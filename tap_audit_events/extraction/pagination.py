@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -44,8 +43,7 @@ class Paginator:
         self.is_finished = False
         self._pages = 0
         self._next_milestone = 1
-        self._recent_cursors: deque[int] = deque(maxlen=RECENT_CURSORS)
-        self._cursors: set[int] = set()
+        self._recent_cursors: dict[int, None] = {}
         self._milestone_cursor = 0
         self._newest = EARLIEST
         self._recent_ids: set[str] = set()
@@ -71,12 +69,11 @@ class Paginator:
             details = f"{len(cursor):,} characters; the most is {LONGEST_CURSOR:,}"
             raise service_error("AE-CURSOR-LENGTH", details=details)
         digest = hash(cursor)
-        if digest in self._cursors or digest == self._milestone_cursor:
+        if digest in self._recent_cursors or digest == self._milestone_cursor:
             raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {sanitize(cursor)}")
         if len(self._recent_cursors) == RECENT_CURSORS:
-            self._cursors.discard(self._recent_cursors[0])
-        self._recent_cursors.append(digest)
-        self._cursors.add(digest)
+            del self._recent_cursors[next(iter(self._recent_cursors))]  # the oldest
+        self._recent_cursors[digest] = None
 
     def _check_progress(self, page: Page) -> None:
         ids = frozenset(page.ids)

@@ -52,7 +52,6 @@ class Plan:
         window: the range of the run.
         page_size: events of a page at most.
         concurrency: requests in flight at most; with 1 nothing is cut.
-        pages_held: pages at most that may have been requested and not taken.
 
     Attributes:
         windows: how many were requested.
@@ -60,13 +59,10 @@ class Plan:
         restarted: the windows that were restarted because a cursor was refused.
     """
 
-    def __init__(
-        self, window: Window, *, page_size: int, concurrency: int = 1, pages_held: int | None = None
-    ) -> None:
+    def __init__(self, window: Window, *, page_size: int, concurrency: int = 1) -> None:
         self.windows = self.in_flight = 0
         self.restarted: list[Window] = []
         self._concurrency = concurrency
-        self._pages_held = pages_held or PAGES_HELD * concurrency
         self._readers = [WindowReader(window)]
         self._sizes = WindowSizes(window, page_size)
         self._budget = RequestBudget(page_size)
@@ -189,7 +185,7 @@ class Plan:
             return True
         held = self.in_flight + sum(each.ready_pages for each in self._readers)
         mean_bytes = self._bytes_held() / held if held else self._newest_bytes
-        room = min(self._pages_held, BYTES_HELD / mean_bytes)
+        room = min(PAGES_HELD * self._concurrency, BYTES_HELD / mean_bytes)
         return held + min(pages_before, room / 2) < room
 
     def _bytes_held(self) -> int:

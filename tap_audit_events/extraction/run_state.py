@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
-from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import VERSION, from_json, to_json
 
 _ORGANIZATIONS: Final = "organizations"
@@ -24,11 +24,7 @@ def to_run_state(
 
 
 def from_run_state(
-    state: Mapping[str, Any],
-    *,
-    organization_id: str,
-    lookback_seconds: int,
-    longest_memory: int = LONGEST_MEMORY,
+    state: Mapping[str, Any], *, organization_id: str, lookback_seconds: int
 ) -> Watermark:
     """The watermark of a state that `to_run_state` returned; an empty one if the state is empty.
 
@@ -36,7 +32,6 @@ def from_run_state(
         state: in this version or an earlier one.
         organization_id: whose events are read.
         lookback_seconds: as of this run, which may differ from earlier runs.
-        longest_memory: ids kept for the next run at most.
 
     Raises:
         SettingsError: it belongs to another organization, or is not such a state.
@@ -45,7 +40,7 @@ def from_run_state(
         raise unusable("its watermark is not as this tap writes it")
     check_organization(state, organization_id)
     try:
-        return from_json(state, lookback_seconds=lookback_seconds, longest_memory=longest_memory)
+        return from_json(state, lookback_seconds=lookback_seconds)
     except ValueError as error:
         raise unusable(f"its watermark is not as this tap writes it: {error}") from None
 

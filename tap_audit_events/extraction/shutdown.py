@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from queue import SimpleQueue
 
 from tap_audit_events.errors.exceptions import StoppedError
@@ -10,7 +11,8 @@ from tap_audit_events.errors.exceptions import StoppedError
 class Stop:
     """Whether a signal asked the run to stop.
 
-    A signal handler only calls `request`. The main thread checks, and ends after a whole line.
+    `handle` is the signal handler. It only notes the first signal; the main thread checks, and ends
+    after a whole line.
 
     Attributes:
         signal_number: the signal, None as long as there was none.
@@ -21,6 +23,16 @@ class Stop:
     def __init__(self) -> None:
         self.signal_number: int | None = None
         self.wakeups: SimpleQueue[None] = SimpleQueue()
+
+    def handle(self, signal_number: int, frame: object) -> None:
+        """Handle a signal: ask the run to stop; at a second signal end the process at once.
+
+        The exit code is then 128 + the number of the second signal.
+        """
+        del frame
+        if self.signal_number is not None:
+            os._exit(128 + signal_number)
+        self.request(signal_number)
 
     def request(self, signal_number: int) -> None:
         """Note the signal, and end the main thread's wait."""

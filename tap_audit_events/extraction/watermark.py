@@ -53,8 +53,9 @@ class Watermark:
         covered_from: the instant from which on everything up to the bookmark was read, None if that
             is not known.
         lookback_seconds: how far before the bookmark the next run starts.
-        longest_memory: ids kept for the next run at most. Those of the bookmark's own instant are
-            kept even if there are more: the next run reads them again in any case.
+        longest_memory: ids kept for the next run at most, by default `LONGEST_MEMORY`. Those of the
+            bookmark's own instant are kept even if there are more: the next run reads them again in
+            any case.
 
     Attributes:
         bookmark: as above. It is the instant of the newest event delivered, or an earlier instant
@@ -70,14 +71,14 @@ class Watermark:
         ids_from: Instant = EARLIEST,
         covered_from: Instant | None = None,
         lookback_seconds: int = 0,
-        longest_memory: int = LONGEST_MEMORY,
+        longest_memory: int | None = None,
     ) -> None:
         self.bookmark = bookmark
         self._ids_from = ids_from
         self._covered_from = covered_from
         self._starts_anew_at: Instant | None = None
         self._lookback_seconds = max(lookback_seconds, SHORTEST_LOOKBACK_SECONDS)
-        self._longest_memory = longest_memory
+        self._longest_memory = longest_memory or LONGEST_MEMORY
         self._forgotten_until: Instant | None = None
         self.dropped_until: Instant | None = None
         self._held: list[Known] = [
@@ -124,10 +125,6 @@ class Watermark:
         if self.bookmark is None or self.ids_from <= self.lookback_start:
             return None
         return seconds_between(self.ids_from, self.bookmark)
-
-    def is_ahead_of(self, now: Instant) -> bool:
-        """Whether the bookmark is future-dated: until then, a run has nothing to read."""
-        return self.bookmark is not None and self.bookmark > now
 
     @property
     def groups(self) -> list[Group]:

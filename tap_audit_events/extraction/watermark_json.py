@@ -10,7 +10,7 @@ from typing import Any, Final
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
 from tap_audit_events.extraction.id_groups import DIGEST_BYTES, Group, digests_of
-from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark import Watermark
 
 VERSION: Final = 2
 """Version 1 had the ids themselves, without instants; it is still read."""
@@ -34,22 +34,19 @@ def to_json(watermark: Watermark) -> dict[str, Any]:
     }
 
 
-def from_json(
-    value: Mapping[str, Any], *, lookback_seconds: int, longest_memory: int = LONGEST_MEMORY
-) -> Watermark:
+def from_json(value: Mapping[str, Any], *, lookback_seconds: int) -> Watermark:
     """The watermark of a JSON object; keys that it does not know are left alone.
 
     Args:
         value: what `to_json` returned, in this version or an earlier one.
         lookback_seconds: as of this run, which may differ from earlier runs.
-        longest_memory: as of `Watermark`.
 
     Raises:
         ValueError: it is not a watermark of a known version. The message is the rest of a sentence
             that begins "It cannot be used: ".
     """
     if not value:
-        return Watermark(lookback_seconds=lookback_seconds, longest_memory=longest_memory)
+        return Watermark(lookback_seconds=lookback_seconds)
     bookmark, ids_from = _instant(value, "bookmark"), _instant(value, "ids_from")
     if ids_from > bookmark:
         raise ValueError("its ids_from lies after its bookmark")
@@ -62,7 +59,6 @@ def from_json(
         ids_from=ids_from,
         covered_from=covered_from,
         lookback_seconds=lookback_seconds,
-        longest_memory=longest_memory,
     )
 
 

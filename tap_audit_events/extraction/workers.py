@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from queue import Empty, SimpleQueue
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
@@ -15,32 +15,23 @@ from tap_audit_events.extraction.shutdown import Stop
 Fetch: TypeAlias = Callable[[Any], Page]
 """Sends a request of the plan; it is called from several threads."""
 
-_Request = TypeVar("_Request")
-_Read_co = TypeVar("_Read_co", covariant=True)
+IDLE_SECONDS = 1.0
+"""How often the main thread looks after other things while it waits for a page."""
 
 
-class Requests(Protocol[_Request, _Read_co]):
+class Requests(Protocol):
     """What to request next, and what comes next: a `Plan`, or those of several organizations."""
 
     @property
     def is_done(self) -> bool: ...
-    def next_request(self, most_in_flight: int) -> _Request | None: ...
-    def accept(self, request: _Request, page: Page) -> None: ...
-    def fail(self, request: _Request, error: Exception) -> None: ...
-    def next_page(self) -> _Read_co | None: ...
+    def next_request(self, most_in_flight: int) -> Any: ...
+    def accept(self, request: Any, page: Page) -> None: ...
+    def fail(self, request: Any, error: Exception) -> None: ...
+    def next_page(self) -> Any: ...
 
 
-IDLE_SECONDS = 1.0
-"""How often the main thread looks after other things while it waits for a page."""
-
-_Inbox: TypeAlias = "SimpleQueue[_Request | None]"
-
-
-class Workers(Generic[_Request, _Read_co]):
+class Workers:
     """Sends the requests of a plan in daemon threads, each of which sends one at a time.
-
-    A request goes to the thread that became idle last, whose memory is still in the processor's
-    cache: to the one that has just received a page, if a request is due.
 
     Args:
         plan: knows what to request; only one thread at a time uses it.
@@ -52,7 +43,7 @@ class Workers(Generic[_Request, _Read_co]):
 
     def __init__(
         self,
-        plan: Requests[_Request, _Read_co],
+        plan: Requests,
         fetch: Fetch,
         stop: Stop,
         count: int,
@@ -65,12 +56,12 @@ class Workers(Generic[_Request, _Read_co]):
         self._clock = clock
         self._estimator = ConcurrencyEstimator()
         self._lock = threading.Lock()
-        self._started = 0
-        self._idle: list[_Inbox[_Request]] = []
+        self._started = self._idle = 0
+        self._requests: SimpleQueue[Any] = SimpleQueue()
         self._is_over = False
         self._defect: BaseException | None = None
 
-    def pages(self, idle: Callable[[], object]) -> Generator[_Read_co, None, None]:
+    def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
         """Each page in order, as soon as it has come.
 
         After a signal nobody waits for the threads; they end when their connections are closed.
@@ -111,32 +102,26 @@ class Workers(Generic[_Request, _Read_co]):
 
     def _assign(self) -> None:
         """Hand requests that are due to idle threads, or to new ones."""
-        while self._idle or self._started < self._count:
-            request = self._next_request()
+        while not self._is_over and (self._idle or self._started < self._count):
+            request = self._plan.next_request(self._estimator.most_in_flight)
             if request is None:
                 return
             if self._idle:
-                self._idle.pop().put(request)
+                self._idle -= 1
             else:
                 self._started += 1
-                threading.Thread(target=self._work, args=(request,), daemon=True).start()
+                threading.Thread(target=self._work, daemon=True).start()
+            self._requests.put(request)
 
-    def _next_request(self) -> _Request | None:
-        if self._is_over:
-            return None
-        return self._plan.next_request(self._estimator.most_in_flight)
-
-    def _work(self, request: _Request | None) -> None:
-        inbox: _Inbox[_Request] = SimpleQueue()
+    def _work(self) -> None:
         try:
-            while request is not None:
-                self.perform(request, inbox)
-                request = inbox.get()
+            while (request := self._requests.get()) is not None and not self._is_over:
+                self._perform(request)
         except BaseException as defect:  # noqa: BLE001 - the main thread would wait for ever
             self._defect = defect
             self._stop.wakeups.put(None)
 
-    def perform(self, request: _Request, inbox: _Inbox[_Request]) -> None:
+    def _perform(self, request: Any) -> None:
         """Send a request and hand in what comes; the thread is idle then."""
         started_at, processor = self._clock(), time.thread_time()
         outcome: Page | Exception
@@ -151,10 +136,7 @@ class Workers(Generic[_Request, _Read_co]):
                 self._plan.fail(request, outcome)
             else:
                 self._plan.accept(request, outcome)
-            if self._is_over:
-                inbox.put(None)
-            else:
-                self._idle.append(inbox)
+            self._idle += 1
             self._assign()
         self._stop.wakeups.put(None)
 
@@ -162,5 +144,5 @@ class Workers(Generic[_Request, _Read_co]):
         """End the threads that are idle; the others end after their response or their error."""
         with self._lock:
             self._is_over = True
-            for inbox in self._idle:
-                inbox.put(None)
+        for _ in range(self._started):
+            self._requests.put(None)

@@ -24,7 +24,7 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
     bookmark, start_date = watermark.bookmark, settings.start_date
     if bookmark is None:
         return
-    if watermark.is_ahead_of(now):
+    if bookmark > now:
         yield (
             f"The bookmark {brief(bookmark)} lies in the future: nothing is read until then. Check"
             " this machine's clock; to read again, set replication_key_value in the state back"
@@ -41,7 +41,7 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
             " read, and not later either once the bookmark has moved on. To get them, run with the"
             " earlier start_date before that"
         )
-    elif watermark.short_reach_seconds is not None and _is_new_reach(watermark, start_date):
+    elif _is_new_reach(watermark, start_date):
         yield (
             f"Late events are read only from {brief(watermark.ids_from)} on: earlier runs kept no"
             " ids before that, and would repeat events. The whole lookback_seconds are covered"

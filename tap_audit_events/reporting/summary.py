@@ -103,8 +103,8 @@ class Report:
         line = self._progress.log_line(
             delivered=delivered,
             reached=reached,
-            requests=self.reader.requests,
-            retries=self.reader.retries,
+            requests=self.reader.in_flight.requests,
+            retries=self.reader.in_flight.retries,
         )
         self._logger.info("%s%s", line, self._organizations_ended())
 
@@ -137,7 +137,7 @@ class Report:
             records: how many records were written.
             left_out: of how many events stream maps wrote no record.
         """
-        total, reader = self._total, self.reader
+        total, in_flight = self._total, self.reader.in_flight
         run = self._run
         if run is None and not self._settings.is_fleet:
             return
@@ -146,8 +146,8 @@ class Report:
             "Done: %s; %d of them late%s; %d dropped as delivered before;"
             " %d requests in %d windows, %d of them retries; %.1f s waited for retries; %s",
             _delivered(total.delivered, records, left_out), total.late, late,
-            total.repeats, reader.requests, total.windows, reader.retries,
-            reader.retry_wait_seconds,
+            total.repeats, in_flight.requests, total.windows, in_flight.retries,
+            in_flight.retry_wait_seconds,
             self._organizations() if run is None else self._bookmark(run),
         )  # fmt: skip
 

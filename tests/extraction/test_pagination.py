@@ -267,3 +267,15 @@ def test_ids_without_a_newer_event_are_remembered_up_to_a_bound(
     for number in range(1000):
         paginator.advance(a_page([f"{number}-{each}" for each in range(9)], f"{number}"))
         assert len(paginator._recent_ids) < 1000 + 9 + 1
+
+
+@pytest.mark.parametrize(("remembered", "is_kept"), [(8, True), (9, True), (10, False)])
+def test_ids_are_remembered_up_to_the_bound(
+    remembered: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If one more was remembered than the bound allows, they are forgotten."""
+    monkeypatch.setattr(pagination, "MOST_RECENT_IDS", 9)
+    paginator = Paginator()
+    paginator.advance(a_page([f"{number}" for number in range(remembered)], "1"))
+    paginator.advance(a_page(["another"], "2"))
+    assert len(paginator._recent_ids) == (remembered + 1 if is_kept else 1)

@@ -141,10 +141,12 @@ def test_no_more_requests_are_in_flight_than_pay(most: int, in_flight: int) -> N
 
 
 @pytest.mark.parametrize("pages_held", [1, 2, 3, 5])
-def test_a_caller_may_hold_fewer_pages(pages_held: int) -> None:
-    """As for a connection test, which needs only the first page."""
-    play = Play(evenly(1000), concurrency=1)
-    play.plan = Plan(EVER, page_size=50, pages_held=pages_held)
+def test_a_page_that_is_taken_makes_room_for_another(
+    pages_held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the bound on the pages held is used up, and kept."""
+    monkeypatch.setattr(plan, "PAGES_HELD", pages_held)
+    play = Play(evenly(1000), page_size=50, concurrency=1)
     assert ahead(play) == pages_held
     assert play.plan.next_page() is not None
     assert ahead(play) == 1

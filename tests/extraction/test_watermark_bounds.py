@@ -71,12 +71,6 @@ def test_an_id_of_a_group_is_known_up_to_the_groups_instant() -> None:
         assert deliver(watermark, [("a", at(time))]) == ([] if is_known else ["a"])
 
 
-@pytest.mark.parametrize(("now", "is_ahead"), [(999, True), (1000, False), (1001, False)])
-def test_a_bookmark_is_ahead_of_every_earlier_instant(now: int, is_ahead: bool) -> None:
-    assert Watermark(at(BOOKMARK)).is_ahead_of(at(now)) == is_ahead
-    assert not Watermark().is_ahead_of(at(now))
-
-
 def test_ids_that_are_not_unicode_text_have_digests_of_their_own() -> None:
     """A lone surrogate is part of an id like any other character."""
     assert len({digest_of(each) for each in ("\ud800", "\ud801", "\ufffd", "?")}) == 4

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import Instant, parse_instant
+from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
@@ -128,9 +129,12 @@ def test_groups_of_one_instant_are_read() -> None:
 
 
 @pytest.mark.parametrize("value", [{}, GOLDEN])
-def test_lookback_and_memory_are_those_of_this_run(value: dict[str, Any]) -> None:
+def test_lookback_and_memory_are_those_of_this_run(
+    value: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever was written, and even if nothing was."""
-    watermark = from_json(value, lookback_seconds=60, longest_memory=5)
+    monkeypatch.setattr(module, "LONGEST_MEMORY", 5)
+    watermark = from_json(value, lookback_seconds=60)
     deliver(watermark, [(f"{time}", at(time)) for time in range(1000, 1010)])
     assert watermark.lookback_start == at(400)
     assert sum(group.count for group in watermark.groups) == 5

@@ -1,13 +1,13 @@
 """The threads that send requests: each page once and in order, and an end to every wait."""
 
 import gc
+import signal
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import cycle, islice
-from typing import Any
 
 import pytest
 
@@ -53,7 +53,7 @@ def workers_for(
     stop: Stop | None = None,
     most: int = 4,
     count: int = 4,
-) -> Workers[Any, Any]:
+) -> Workers:
     """Workers that may have so many requests in flight from the second response on."""
     workers = Workers(plan or a_plan(), service.send, stop or Stop(), count)
     workers._estimator = Steered([most])
@@ -140,9 +140,7 @@ def test_one_request_that_pays_needs_one_thread() -> None:
 def test_no_more_pages_are_ready_than_pay(most: int) -> None:
     """If nobody takes pages, no others are requested, although there is room for dozens."""
     service, plan = FakeService(pages=200), a_plan()
-    workers = workers_for(service, plan)
-    workers._estimator.most_in_flight = most
-    while (request := workers._next_request()) is not None:
+    while (request := plan.next_request(most)) is not None:
         plan.accept(request, service.fetch(request.window, request.cursor))
     assert plan.ready_pages == most
     assert service.requests <= most + 1  # the page that a split gave up
@@ -227,6 +225,16 @@ def test_a_signal_ends_the_run_between_two_pages() -> None:
     with pytest.raises(StoppedError):
         next(pages)
     assert ended(service.threads)
+
+
+def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first only asks the run to stop."""
+    stop, codes = Stop(), list[int]()
+    monkeypatch.setattr("os._exit", codes.append)
+    stop.handle(signal.SIGTERM, None)
+    assert (stop.signal_number, stop.wakeups.qsize(), codes) == (signal.SIGTERM, 1, [])
+    stop.handle(signal.SIGINT, None)
+    assert codes == [130]
 
 
 def test_the_threads_end_if_the_caller_ends_early() -> None:

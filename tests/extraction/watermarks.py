@@ -1,10 +1,12 @@
 """What the tests of the watermark build, and what must hold of what it holds."""
 
 from collections.abc import Sequence
+from unittest.mock import patch
 
 from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import Instant, later, parse_instant
+from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import digest_of
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
@@ -50,7 +52,8 @@ def digests_in(watermark: Watermark) -> list[bytes]:
 
 def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:
     """The watermark that the next run reads from STATE."""
-    return from_json(to_json(watermark), lookback_seconds=lookback, longest_memory=memory)
+    with patch.object(module, "LONGEST_MEMORY", memory):
+        return from_json(to_json(watermark), lookback_seconds=lookback)
 
 
 def check_held(watermark: Watermark, history: dict[str, Instant], *, memory: int) -> None:

@@ -91,7 +91,7 @@ class DuckDBTable:
                 self._state_file.read()
             if self._path.exists():
                 self._old = _OldFile(self._path)
-            if self._state_file is None:  # no earlier export is continued
+            if self._state_file is None:  # each export begins anew
                 return {}
             if self._old is not None:
                 return self._stored(self._old.connection, self._state_file)
