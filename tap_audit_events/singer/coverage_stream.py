@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from singer_sdk import Tap
 
 from tap_audit_events.events.coverage_schema import COVERAGE_SCHEMA
-from tap_audit_events.events.instants import EARLIEST
+from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, ORGANIZATION_KEY
 from tap_audit_events.extraction.coverage import Coverage, start_of_chain
 from tap_audit_events.extraction.run_state import unusable
+from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.singer.sdk_stream import ExactStream
 
@@ -42,11 +43,6 @@ class CoverageStream(ExactStream):
         """An organization's records are written in ascending order."""
         return True
 
-    def get_records(self, context: object) -> Iterator[dict[str, Any]]:
-        """No records: they were written with the events."""
-        del context
-        return iter(())
-
     def begin(self, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
         """Begin to count what an organization's run delivers, from where the chain ends.
 
@@ -59,7 +55,7 @@ class CoverageStream(ExactStream):
         types = run.settings.action_types
         coverage = _read(bookmark, run.settings.organization_id)
         start, watermark = run.window.start, run.delivery.watermark
-        if coverage is None or not (coverage.has_types(types) and _continues(coverage, run)):
+        if not (coverage and coverage.has_types(types) and _continues(coverage, start, watermark)):
             coverage = start_of_chain(watermark.bookmark, start, types)
         run.delivery.coverage = coverage
 
@@ -95,10 +91,8 @@ def coverage_entry(run: OrganizationRun) -> dict[str, Any]:
     return {_COVERAGE: [coverage.to_json() | scope]}
 
 
-def _continues(coverage: Coverage, run: OrganizationRun) -> bool:
+def _continues(coverage: Coverage, start: Instant | None, watermark: Watermark) -> bool:
     """Whether all that follows the end of the chain was read by earlier runs, or is read now."""
-    start = run.window.start if run.window else None
-    watermark = run.delivery.watermark
     read_until = max(coverage.covered_from, watermark.bookmark or EARLIEST)
     read_from = watermark.covered_from or EARLIEST
     return (start is None or start <= read_until) and read_from <= coverage.covered_from
@@ -114,12 +108,8 @@ def _read(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:
         case [{"organization_id": str(theirs)} as value] if (
             theirs.lower() == organization_id.lower()
         ):
-            return _parsed(value)
+            try:
+                return Coverage.from_json(value)
+            except ValueError as error:
+                raise unusable(str(error)) from None
     return None
-
-
-def _parsed(value: Mapping[str, Any]) -> Coverage:
-    try:
-        return Coverage.from_json(value)
-    except ValueError as error:
-        raise unusable(str(error)) from None

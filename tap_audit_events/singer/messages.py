@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, Protocol
 
@@ -44,13 +43,8 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
     Records wait in the buffer. Any other message is flushed with everything before it, so a STATE
     that was written has reached the pipe, and so has every record before it.
 
-    Args:
-        clock: a monotonic clock, in seconds.
+    Its arguments are those of `LineWriter`.
     """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(clock)
-        self._encode = encode
 
     def serialize_message(self, message: Message) -> bytes:
         """A message as one line of JSON, with every digit of its numbers.
@@ -60,13 +54,13 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
         """
         if isinstance(message, StateMessage):
             state = {"type": message.type, "value": message.value}  # `to_dict` would copy it
-            line = self._encode(state)
-            return self._encode(redacted_state(state)) if _contains_secret(line) else line
+            line = encode(state)
+            return encode(redacted_state(state)) if _contains_secret(line) else line
         value = message.to_dict()
-        line = self._encode(value)
+        line = encode(value)
         if message.type == SingerMessageType.RECORD or not _contains_secret(line):
             return line
-        return self._encode(redact_json(value))
+        return encode(redact_json(value))
 
     def write_message(self, message: Message) -> None:
         """Write a message, except a STATE that is already the last line.
@@ -93,8 +87,8 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
             OutputError: as `write_message`.
         """
         if texts:
-            begin = b'{"type":"RECORD","stream":%b,"record":' % self._encode(stream)
-            end = b',"time_extracted":%b}\n' % self._encode(extracted_at)
+            begin = b'{"type":"RECORD","stream":%b,"record":' % encode(stream)
+            end = b',"time_extracted":%b}\n' % encode(extracted_at)
             self._write(begin, (end + begin).join(texts), end)
 
     def complete(self) -> None:

@@ -23,11 +23,11 @@ class RunMetric(StrEnum):
 
 def write_metrics(report: Report) -> None:
     """Write what a run has measured by now, however it ended."""
-    reader = report.reader
-    _write("counter", metrics.Metric.HTTP_REQUEST_COUNT, reader.requests)
-    _write("counter", RunMetric.RETRY_COUNT, reader.retries)
-    if reader.requests:
-        mean_seconds = reader.request_seconds / reader.requests
+    in_flight = report.reader.in_flight
+    _write("counter", metrics.Metric.HTTP_REQUEST_COUNT, in_flight.requests)
+    _write("counter", RunMetric.RETRY_COUNT, in_flight.retries)
+    if in_flight.requests:
+        mean_seconds = in_flight.request_seconds / in_flight.requests
         _write("timer", metrics.Metric.HTTP_REQUEST_DURATION, mean_seconds)
     if (seconds := report.lag_seconds()) is not None:
         _write("gauge", RunMetric.LAG_SECONDS, round(seconds, 3))

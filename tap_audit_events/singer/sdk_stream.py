@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -21,7 +22,8 @@ from singer_sdk.exceptions import (
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import CustomStreamMap, SameRecordTransform, StreamMap
 from singer_sdk.metrics import Counter
-from singer_sdk.singerlib import RecordMessage, StateMessage
+from singer_sdk.singerlib import Catalog, RecordMessage, StateMessage
+from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -30,6 +32,8 @@ from tap_audit_events.errors.exceptions import (
     service_error,
 )
 from tap_audit_events.singer.catalog import Path, deselected, leave_out
+
+_METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
 
 
 class ExactStream(Stream):
@@ -47,7 +51,6 @@ class ExactStream(Stream):
     """
 
     TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE  # fields that the schema lacks are kept
-    STATE_MSG_FREQUENCY = sys.maxsize  # the subclass writes STATE
 
     def __init__(
         self, tap: Tap, *, schema: dict[str, Any], name: str, now: Callable[[], datetime]
@@ -56,7 +59,37 @@ class ExactStream(Stream):
         self.logger.addFilter(_drop_alarm_for_expected_errors)
         self.records_written = self.events_left_out = 0
         self._now = now
-        self._left_out: list[Path] | None = None
+
+    def apply_catalog(self, catalog: Catalog) -> None:
+        """Take selection, schema, keys and replication method from a catalog.
+
+        Raises:
+            SettingsError: it names a key or a replication method that the stream does not have.
+        """
+        replication_key = self.replication_key
+        super().apply_catalog(catalog)
+        entry = catalog.get_stream(self.name)
+        if not entry:
+            return
+        fields = entry.schema.properties or {}
+        unknown = [key for key in entry.key_properties or () if key not in fields]
+        if unknown:
+            names = ", ".join(sanitize(key, 60) for key in unknown)
+            raise _catalog_error(
+                f"key_properties of {self.name} names fields it does not have: {names}"
+            )
+        if self.replication_key and self.replication_key != replication_key:
+            raise _catalog_error(f"replication_key of {self.name} must be {replication_key}")
+        if self.replication_method not in _METHODS:
+            raise _catalog_error(
+                f"replication_method of {self.name} must be {' or '.join(_METHODS)}"
+            )
+        self.replication_key = replication_key
+
+    @cached_property
+    def left_out(self) -> list[Path]:
+        """The fields that the catalog deselects."""
+        return deselected(self.mask)
 
     def get_replication_key_signpost(self, context: object = None) -> None:
         """No signpost: it would go into STATE, and the bookmark is exact without it."""
@@ -85,7 +118,7 @@ class ExactStream(Stream):
 
     @property
     def partitions(self) -> None:
-        """None: the SDK would read all organizations once for each partition in the state."""
+        """None: at the end the SDK would search the state for each organization in turn."""
         return
 
     @property
@@ -100,16 +133,14 @@ class ExactStream(Stream):
             and self.ABORT_AT_RECORD_COUNT is None
         )
 
-    def _write_starting_replication_value(self, context: object) -> None:
-        """The bookmark is read from the state as it is; the SDK would compare it inexactly."""
+    def get_records(self, context: object) -> Iterator[dict[str, Any]]:
+        """No records: `_sync_records` writes them."""
+        del context
+        return iter(())
 
-    def _increment_stream_state(self, latest_record: object, *, context: object = None) -> None:
-        """The bookmark moves with pages; the SDK would compare texts instead of instants."""
-
-    def _process_record(
-        self, record: object, child_context: object = None, partition_context: object = None
-    ) -> None:
-        """Nothing: there are no child streams, for which the SDK would evaluate `__filter__`."""
+    def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
+        """Write the records. Nothing is left for the SDK, which would keep an inexact bookmark."""
+        return ()
 
     def _write_state_message(self) -> None:
         """Write STATE, also an unchanged one: it is always the last line."""
@@ -119,9 +150,7 @@ class ExactStream(Stream):
         self, record: dict[str, Any]
     ) -> Generator[RecordMessage, None, None]:
         """The RECORD of each stream map, without what is not selected."""
-        if self._left_out is None:
-            self._left_out = deselected(self.mask)
-        leave_out(record, self._left_out)
+        leave_out(record, self.left_out)
         written_before = self.records_written
         for stream_map in self.stream_maps:
             mapped = _mapped(stream_map, record)
@@ -146,6 +175,10 @@ class ExactStream(Stream):
                 self.write_record(message)
         except RecursionError:
             raise service_error("AE-NESTING", details=f"event {sanitize(str(event_id))}") from None
+
+
+def _catalog_error(problem: str) -> SettingsError:
+    return SettingsError([f"The catalog's {problem}"], "AE-CATALOG")
 
 
 class _WrittenCounter(Counter):

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from logging import Logger
-from typing import Any
 
 from singer_sdk import Tap
-from singer_sdk.singerlib import Catalog, RecordMessage
+from singer_sdk.singerlib import RecordMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.settings import Settings, shape_to_discover
-from tap_audit_events.errors.exceptions import OutputError, SettingsError
+from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.exact_json import encode
-from tap_audit_events.events.instants import instant_of
-from tap_audit_events.events.schema import schema_of
+from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import (
-    ORGANIZATION_KEY,
-    PRIMARY_KEY,
     REPLICATION_KEY,
     STREAM,
 )
@@ -28,22 +24,16 @@ from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
-from tap_audit_events.reporting.start_warnings import (
-    raw_event_warnings,
-    start_warnings,
-    widened_warning,
-)
+from tap_audit_events.reporting.start_warnings import raw_event_warnings
 from tap_audit_events.reporting.summary import Report
+from tap_audit_events.resume import warn_of_gaps
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.bookmarks import Bookmarks
-from tap_audit_events.singer.catalog import deselected
 from tap_audit_events.singer.coverage_stream import CoverageStream, coverage_entry
 from tap_audit_events.singer.messages import MessageWriter, RecordOutput
 from tap_audit_events.singer.run_metrics import write_metrics
 from tap_audit_events.singer.sdk_stream import ExactStream
-from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
-
-_METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
+from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookmark
 
 
 class AuditEventsStream(ExactStream):
@@ -68,8 +58,7 @@ class AuditEventsStream(ExactStream):
     ) -> None:
         self._shape = shape_to_discover(tap.config)
         super().__init__(tap, schema=schema_of(self._shape), name=STREAM, now=runtime.now)
-        is_fleet = self._shape.organization_id is not None
-        self.primary_keys = (ORGANIZATION_KEY, PRIMARY_KEY) if is_fleet else (PRIMARY_KEY,)
+        self.primary_keys = keys_of(self._shape)
         self.replication_key = REPLICATION_KEY
         self._runtime = runtime
         self._writer = writer
@@ -84,30 +73,8 @@ class AuditEventsStream(ExactStream):
         """Pages are requested in ascending order."""
         return True
 
-    def apply_catalog(self, catalog: Catalog) -> None:
-        """Take selection, schema and replication method from a catalog.
-
-        Raises:
-            SettingsError: it names a replication method or key that the stream does not have.
-        """
-        super().apply_catalog(catalog)
-        if self.replication_key and self.replication_key != REPLICATION_KEY:
-            raise SettingsError(
-                [f"The catalog's replication_key of {STREAM} must be {REPLICATION_KEY}"],
-                "AE-CATALOG",
-            )
-        self.replication_key = REPLICATION_KEY
-        if self.replication_method not in _METHODS:
-            raise SettingsError(
-                [f"The catalog's replication_method of {STREAM} must be {' or '.join(_METHODS)}"],
-                "AE-CATALOG",
-            )
-
-    def get_records(self, context: object) -> Iterator[dict[str, Any]]:
-        """The records of this run's range that were not delivered before, for the SDK to write.
-
-        An event counts as delivered when the next one is requested: by then the SDK has written
-        it. So every STATE covers only records that stand before it.
+    def _pages(self) -> Generator[Delivery, None, None]:
+        """Each page of this run's range, to be written; STATE follows if it is due.
 
         Raises:
             ServiceError: the range could not be read to its end.
@@ -115,17 +82,8 @@ class AuditEventsStream(ExactStream):
             SettingsError: the bookmark does not fit this tap or this organization.
             StoppedError: a signal asked the run to stop.
         """
-        del context
-        with closing(self._pages()) as pages:
-            for delivery in pages:
-                for record in delivery.records():
-                    self._runtime.stop.check()
-                    yield record
-
-    def _pages(self) -> Generator[Delivery, None, None]:
-        """Each page of this run's range, to be written; STATE follows if it is due."""
         settings = self._read_settings()
-        hidden = [".".join(path) for path in deselected(self.mask)]
+        hidden = [".".join(path) for path in self.left_out]
         has_maps = bool(self.config.get("stream_maps"))
         for warning in raw_event_warnings(self._shape, hidden, has_maps=has_maps):
             self.logger.warning("%s", warning)
@@ -134,13 +92,7 @@ class AuditEventsStream(ExactStream):
             [each.organization_id for each in settings.each()],
             is_fleet=settings.is_fleet,
         )
-        reader = Reader(
-            settings,
-            self._watermark_of,
-            runtime=self._runtime,
-            logger=self.logger,
-            one_page=self.ABORT_AT_RECORD_COUNT is not None,
-        )
+        reader = Reader(settings, self._watermark_of, runtime=self._runtime, logger=self.logger)
         report = self._report = self._new_report(reader)
         with closing(reader.pages(report.tick)) as pages:
             for run in pages:
@@ -196,18 +148,14 @@ class AuditEventsStream(ExactStream):
         if self.replication_method == REPLICATION_FULL_TABLE:
             return Watermark(lookback_seconds=settings.lookback_seconds)
         bookmark = self._bookmarks.of(settings.organization_id)
-        added = types_never_requested(bookmark, settings.action_types)
-        if added is not None:
-            logger.warning("%s", widened_warning(added))
         watermark = from_bookmark(
             bookmark,
             organization_id=settings.organization_id,
             lookback_seconds=settings.lookback_seconds,
             warn=logger.warning,
         )
-        now = instant_of(self._runtime.now())
-        for warning in start_warnings(watermark, settings, now):
-            logger.warning("%s", warning)
+        state = run_state_of(bookmark)
+        warn_of_gaps(watermark, state, settings, runtime=self._runtime, logger=logger)
         return watermark
 
     # STATE
@@ -246,14 +194,14 @@ class AuditEventsStream(ExactStream):
         else:
             self._output.write_records(message.stream, [encode(message.record)], self._now())
 
-    def _sync_records(self, context: Any = None, *, write_messages: bool = True) -> Any:
-        """Write the records by one of two lanes; STATE covers them even if that ends early."""
+    def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
+        """Write the records; STATE covers those that were written even if that ends early.
+
+        It replaces the SDK's loop, which keeps an inexact bookmark.
+        """
         try:
             self._output = self._new_output()
-            if write_messages and self.is_verbatim:
-                self._write_pages()
-            else:
-                yield from super()._sync_records(context, write_messages=write_messages)
+            self._write_pages()
         except OutputError:
             raise
         except Exception:
@@ -266,6 +214,7 @@ class AuditEventsStream(ExactStream):
             if self._report is not None:
                 self._report.close()
                 write_metrics(self._report)
+        return ()
 
     def _new_output(self) -> RecordOutput:
         config = read_batch_config(self.config.get("batch_config"))
@@ -277,11 +226,25 @@ class AuditEventsStream(ExactStream):
         return BatchFiles(config, self._writer, logger=self.logger, page_size=page_size)
 
     def _write_pages(self) -> None:
-        """The verbatim lane: events leave as the bytes they came in, a page at a time."""
+        """Write the records by one of two lanes, and STATE at the end.
+
+        In the verbatim lane events leave as the bytes they came in, a page at a time; in the SDK
+        lane one by one, through stream maps and flattening.
+        """
+        write = self._write_verbatim if self.is_verbatim else self._write_by_sdk
         with self.get_record_counter(), self.get_sync_timer(), closing(self._pages()) as pages:
             for delivery in pages:
-                texts = delivery.record_texts()
-                self._output.write_records(self.name, texts, self._runtime.now())
-                delivery.all_written()
-                self.records_written += len(texts)
+                write(delivery)
         self._write_state_message()
+
+    def _write_verbatim(self, delivery: Delivery) -> None:
+        texts = delivery.record_texts()
+        self._output.write_records(self.name, texts, self._now())
+        delivery.all_written()
+        self.records_written += len(texts)
+
+    def _write_by_sdk(self, delivery: Delivery) -> None:
+        for record in delivery.records():
+            self._runtime.stop.check()
+            self._check_max_record_limit(self.records_written + self.events_left_out)
+            self._write_record_message(record)

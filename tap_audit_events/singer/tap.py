@@ -102,16 +102,21 @@ class TapAuditEvents(Tap):
     def setup_mapper(self) -> None:
         """Set up the stream maps, for the shape of the records that the settings ask for.
 
-        A catalog may have been written for another shape.
+        A catalog may have been written for another shape, or without the stream's keys.
         """
         from singer_sdk.singerlib import Schema
 
-        from tap_audit_events.events.schema import schema_of
+        from tap_audit_events.events.schema import keys_of, schema_of
 
         catalog = self.input_catalog
         if catalog is not None and (entry := catalog.get_stream(STREAM)):
             shape = shape_to_discover(self.config)
-            entry.schema = Schema.from_dict(schema_of(shape, entry.schema.to_dict()))
+            schema = schema_of(shape, entry.schema.to_dict())
+            entry.schema = Schema.from_dict(schema)
+            keys = keys_of(shape)
+            has_keys = all(key in schema["properties"] for key in keys)
+            if has_keys and entry.key_properties is None:
+                entry.key_properties = keys
         super().setup_mapper()
 
     def load_state(self, state: dict[str, Any]) -> None:
@@ -152,10 +157,7 @@ class TapAuditEvents(Tap):
 
     def _handle_termination(self, signum: int, frame: object) -> None:
         """Ask the run to stop; a second signal ends the process at once."""
-        del frame
-        if self.runtime.stop.signal_number is not None:
-            os._exit(128 + signum)
-        self.runtime.stop.request(signum)
+        self.runtime.stop.handle(signum, frame)
 
     @classmethod
     def _sdk_settings(cls) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def test_a_quiet_fleet_costs_a_request_each_and_few_lines() -> None:
         ("status:code=401@*", "AE-401"),
         ("status:code=403@*", "AE-403"),
         ("status:code=404@*", "AE-404"),
-        ("same-cursor@2", "AE-CURSOR-REPEATED"),
+        ("same-cursor@*", "AE-CURSOR-REPEATED"),
         ("body:text=%7B%7D@*", "AE-ENVELOPE"),
     ],
 )

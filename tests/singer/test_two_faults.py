@@ -79,7 +79,7 @@ def test_cycles_of_any_length_are_found_with_bounded_memory(
         paginator = Paginator()
         with pytest.raises(Exception, match="AE-CURSOR-REPEATED"):
             advance_in_a_cycle(paginator, length)
-        assert len(paginator._cursors) <= 10
+        assert len(paginator._recent_cursors) <= 10
 
 
 def test_bounds_that_were_rounded_raise_no_warning(service: Service, sync: Sync) -> None:
