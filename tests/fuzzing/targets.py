@@ -20,9 +20,9 @@ from singer_sdk.singerlib import Catalog
 from urllib3.util import parse_url
 
 from tap_audit_events.config.catalog_shape import check_catalog
-from tap_audit_events.config.environment import parse_settings
+from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
-from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, read_settings, settings_warnings
 from tap_audit_events.config.state_shape import check_state, state_warnings
 from tap_audit_events.errors.exceptions import (
@@ -46,12 +46,13 @@ from tap_audit_events.events.page import parse_page
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.events.text_repair import storable
 from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.run_state import types_never_requested
 from tap_audit_events.service.retry_after import (
     LONGEST_RETRY_AFTER_SECONDS,
     http_date,
     retry_after_seconds,
 )
-from tap_audit_events.singer.state import from_bookmark, to_bookmark, types_never_requested
+from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookmark
 from tests.builders import ORGANIZATION_ID
 from tests.fuzzing.answers import answered_with, listened_to
 
@@ -88,8 +89,8 @@ def environment(data: bytes) -> None:
     """Lines ``name=value`` as environment variables give them."""
     register_secret(TOKEN)
     pairs = [line.partition("=") for line in _text(data).split("\n")]
-    texts = {name: text for name, _, text in pairs if name in SETTINGS_SCHEMA["properties"]}
-    read = _settings(GOOD | parse_settings(texts, SETTINGS_SCHEMA["properties"]))
+    variables = {f"{ENVIRONMENT_PREFIX}{name.upper()}": text for name, _, text in pairs}
+    read = _settings(GOOD | read_environment(variables, SETTINGS_SCHEMA["properties"]))
     if read:
         _check_request(read, None)
 
@@ -116,7 +117,7 @@ def state(data: bytes) -> None:
         check_state(document)
         lines += state_warnings(document)
         bookmark = document.get("bookmarks", {}).get(STREAM, {})
-        types_never_requested(bookmark, ["x"])
+        types_never_requested(run_state_of(bookmark), ["x"])
         watermark = from_bookmark(
             bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60, warn=lines.append
         )

@@ -4,8 +4,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from singer_sdk import Stream
-
 from tap_audit_events import reader
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import instant_of
@@ -17,7 +15,6 @@ from tap_audit_events.service.rate_limiter import RateLimiter
 from tap_audit_events.singer import bookmarks, coverage_stream, state, stream
 from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.coverage_stream import CoverageStream
-from tap_audit_events.singer.sdk_stream import ExactStream
 from tap_audit_events.singer.state import has_time
 from tap_audit_events.singer.stream import AuditEventsStream
 from tests.simulation.mutations import Mutation, Patch
@@ -114,11 +111,6 @@ def a_state_without_what_ended(patch: Patch) -> None:
 
     real = Bookmarks.keep
     patch.setattr(Bookmarks, "keep", keep)
-
-
-def all_are_read_for_each_bookmark(patch: Patch) -> None:
-    """The SDK reads the stream once for each partition of the state."""
-    patch.setattr(ExactStream, "partitions", Stream.partitions)
 
 
 # Records and requests
@@ -238,7 +230,6 @@ OTHERS: list[Mutation] = [
     the_bookmark_of_a_single_run_is_not_found,
     the_bookmark_in_a_partition_is_not_found,
     a_state_without_what_ended,
-    all_are_read_for_each_bookmark,
     records_name_another_organization,
     one_token_serves_all,
     a_limited_token_is_not_held,

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from logging import Logger
-from typing import Any
 from unittest.mock import patch
 
 from tap_audit_events.errors.exceptions import AuditEventsError
@@ -18,7 +17,6 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
-from tap_audit_events.singer import state, stream
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import Caps, History, PlannedRun, draw
 from tests.simulation.judge import Acknowledged, Judge, PlayedRun
@@ -67,10 +65,9 @@ def _small_caps(caps: Caps | None) -> Iterator[None]:
     if caps is None:
         yield
         return
-    from_bookmark = partial(state.from_bookmark, longest_memory=caps.memory)
     with ExitStack() as stack:
         for owner, name, value in (
-            (stream, "from_bookmark", from_bookmark),
+            (watermark, "LONGEST_MEMORY", caps.memory),
             (watermark, "LONGEST_MEMORY_BEFORE", caps.memory_before),
             (watermark, "_GROUPS", caps.groups),
             (plan, "PAGES_HELD", caps.pages_held),
@@ -212,9 +209,7 @@ class _Run:
         self._limiters.append(SimulatedRateLimiter(run, self._world))
         return self._limiters[-1]
 
-    def _new_workers(
-        self, requests: Requests[Any, Any], fetch: Fetch, stop: Stop, count: int
-    ) -> Workers[Any, Any]:
+    def _new_workers(self, requests: Requests, fetch: Fetch, stop: Stop, count: int) -> Workers:
         kind = ThreadedWorkers if self._world.history.uses_threads else InlineWorkers
         return kind(requests, fetch, stop, count, self._world)
 

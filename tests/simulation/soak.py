@@ -72,7 +72,7 @@ class QuickRateLimiter(RateLimiter):
     """Lets time pass instead of waiting."""
 
     def __init__(self, run: InFlight, clock: Clock) -> None:
-        super().__init__(run.most, clock, run)
+        super().__init__(run, clock)
         self._time = clock
 
     def _wait(self, seconds: float) -> None:

@@ -298,12 +298,10 @@ class Network(BaseAdapter):
         return a_response(429, b"{}", {"Retry-After": str(seconds)})
 
 
-class InlineWorkers(Workers[Any, Any]):
+class InlineWorkers(Workers):
     """Sends requests in the main thread; the world draws which response arrives when."""
 
-    def __init__(
-        self, plan: Requests[Any, Any], fetch: Fetch, stop: Stop, count: int, world: World
-    ) -> None:
+    def __init__(self, plan: Requests, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
         super().__init__(plan, fetch, stop, count)
         self._random = world.random
         self._most_in_flight = world.history.most_in_flight
@@ -354,12 +352,10 @@ class FixedEstimator(ConcurrencyEstimator):
         self.most_in_flight = self._fixed
 
 
-class ThreadedWorkers(Workers[Any, Any]):
+class ThreadedWorkers(Workers):
     """The real ones; a main thread that would wait for ever fails."""
 
-    def __init__(
-        self, plan: Requests[Any, Any], fetch: Fetch, stop: Stop, count: int, world: World
-    ) -> None:
+    def __init__(self, plan: Requests, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
         super().__init__(plan, fetch, stop, count)
         self._estimator = FixedEstimator(world.history.most_in_flight)
         self._idle_seconds = 0
@@ -381,7 +377,7 @@ class SimulatedRateLimiter(RateLimiter):
     """
 
     def __init__(self, run: InFlight, world: World) -> None:
-        super().__init__(run.most, lambda: world.seconds, run)
+        super().__init__(run, lambda: world.seconds)
         self._world = world
         self.waited_seconds = 0.0
 
