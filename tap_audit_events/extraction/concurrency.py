@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-_RESPONSES: Final = 16
-"""Responses that tell how long one takes."""
-
-_SMOOTHING: Final = 0.2
-"""Weight of the newest page in the average of the delivery."""
+_PAGES: Final = 16
+"""The newest pages, which tell how long one takes."""
 
 
 class ConcurrencyEstimator:
@@ -25,28 +22,26 @@ class ConcurrencyEstimator:
 
     def __init__(self) -> None:
         self.most_in_flight = 1
-        self._waits: deque[float] = deque(maxlen=_RESPONSES)
-        self._parse_seconds = 0.0
-        self._deliver_seconds = 0.0
+        self._waits: deque[float] = deque(maxlen=_PAGES)
+        self._parses: deque[float] = deque(maxlen=_PAGES)
+        self._deliveries: deque[float] = deque(maxlen=_PAGES)
 
     def received(self, seconds: float, processor_seconds: float) -> None:
         """Take in how long a page took, and how much of that the processor worked for it."""
         self._waits.append(max(0.0, seconds - processor_seconds))
-        self._parse_seconds = _average(self._parse_seconds, processor_seconds)
+        self._parses.append(processor_seconds)
         self._estimate()
 
     def delivered(self, seconds: float) -> None:
         """Take in how long it took to deliver a page."""
-        self._deliver_seconds = _average(self._deliver_seconds, seconds)
+        self._deliveries.append(seconds)
         self._estimate()
 
     def _estimate(self) -> None:
-        if not self._waits:
-            return
-        wait = sorted(self._waits)[len(self._waits) // 4]  # a retry or a busy processor is slower
-        page_seconds = max(self._parse_seconds, 1e-6) + self._deliver_seconds
-        self.most_in_flight = max(1, int(min(wait / page_seconds, 1e6)))
+        page_seconds = max(_typical(self._parses), 1e-6) + _typical(self._deliveries)
+        self.most_in_flight = max(1, int(min(_typical(self._waits) / page_seconds, 1e6)))
 
 
-def _average(average: float, newest: float) -> float:
-    return newest if not average else average + _SMOOTHING * (newest - average)
+def _typical(seconds: deque[float]) -> float:
+    """The lower quartile, as a retry, a busy processor or a target that commits takes longer."""
+    return sorted(seconds)[len(seconds) // 4] if seconds else 0.0

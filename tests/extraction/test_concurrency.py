@@ -69,24 +69,24 @@ def test_the_newest_responses_count(before: float, after: float, most: int) -> N
 
 
 def test_it_follows_a_target_that_becomes_faster() -> None:
-    """The average forgets how long pages took at first."""
+    """Within sixteen pages."""
     estimator = learned(wait_seconds=0.1001, deliver_seconds=5.0)
-    learned(wait_seconds=0.1001, deliver_seconds=0.0, estimator=estimator, pages=80)
+    learned(wait_seconds=0.1001, deliver_seconds=0.0, estimator=estimator, pages=16)
     assert estimator.most_in_flight == 25
 
 
-@pytest.mark.parametrize(
-    ("parse_seconds", "deliver_seconds", "most"),
-    [(0.004, 0.004, 12), (0.104, 0.004, 3), (0.004, 0.104, 3), (0.024, 0.004, 8), (0.0, 0.0, 15)],
-)
-def test_a_single_page_counts_as_a_fifth(
-    parse_seconds: float, deliver_seconds: float, most: int
-) -> None:
-    """One that took long to parse or to deliver, or no time, changes the average only so far."""
-    estimator = learned(wait_seconds=0.1001, deliver_seconds=0.004)
-    estimator.received(0.1001 + parse_seconds, parse_seconds)
-    estimator.delivered(deliver_seconds)
-    assert estimator.most_in_flight == most
+@pytest.mark.parametrize("what", ["parse", "deliver"])
+@pytest.mark.parametrize(("slow", "most"), [(0, 12), (1, 12), (11, 12), (12, 1)])
+def test_pages_that_take_long_do_not_count(what: str, slow: int, most: int) -> None:
+    """As of a target that commits now and then, unless they are most of the newest sixteen."""
+    estimator = ConcurrencyEstimator()
+    for number in range(48):
+        seconds = 5.0 if number % 16 < slow else PARSE_SECONDS
+        parse_seconds = seconds if what == "parse" else PARSE_SECONDS
+        estimator.received(0.1001 + parse_seconds, parse_seconds)
+        estimator.delivered(seconds if what == "deliver" else PARSE_SECONDS)
+        if number >= 16:
+            assert estimator.most_in_flight == most
 
 
 @pytest.mark.parametrize(("seconds", "processor_seconds"), [(0.0, 0.0), (0.0, 1.0), (1e9, 0.0)])

@@ -74,8 +74,6 @@ def was_parallel(service: Service) -> bool:
 class CountingService(Service):
     """Notes how many requests are in flight at once."""
 
-    latency_seconds = 0.02
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._ends: list[float] = []
@@ -94,7 +92,7 @@ class CountingService(Service):
 @pytest.fixture
 def service() -> Service:
     """Responses take a moment, so that requests in parallel pay."""
-    return CountingService(page_latency_seconds=0.02)
+    return CountingService(page_latency_seconds=0.05)
 
 
 @pytest.mark.parametrize(("concurrency", "selected"), [(2, "all but one"), (8, "all fields")])
@@ -159,7 +157,7 @@ def test_a_run_resumes_after_a_fault_that_is_fixed(service: Service, sync: Sync)
     """The next run delivers the rest, and nothing twice."""
     events = events_at([number * 1000.0 for number in range(2500)])
     service.add(events)
-    service.add_faults([Fault(kind="status", code=403, only=starts_late, when="1")])
+    service.add_faults([Fault(kind="status", code=403, when="100")])
     first = sync(page_size=PAGE_SIZE, concurrency=8)
     assert first.exit_code == 1
     second = sync(state=first.state, page_size=PAGE_SIZE, concurrency=8).raise_for_exit_code()
