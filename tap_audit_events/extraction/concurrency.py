@@ -8,13 +8,16 @@ from typing import Final
 _PAGES: Final = 16
 """The newest pages, which tell how long one takes."""
 
+_ROUNDING: Final = 0.25
+"""Three quarters of a waiting page count as one; for less, a request more gains no time."""
+
 
 class ConcurrencyEstimator:
     """Estimates the pages that may be on their way or ready without waiting for each other.
 
-    While one request waits for its response, other pages can be read and delivered: as many as fit
-    into that time. More requests than that only get in each other's way, as with a service that
-    responds at once. The first request is sent alone.
+    While one page is read or delivered, others can wait for their response: as many as fit into
+    the time that a response takes. More requests than that only get in each other's way, as with a
+    service that responds at once. The first request is sent alone.
 
     Attributes:
         most_in_flight: requests in flight and ready pages at most, at least 1.
@@ -39,7 +42,8 @@ class ConcurrencyEstimator:
 
     def _estimate(self) -> None:
         page_seconds = max(_typical(self._parses), 1e-6) + _typical(self._deliveries)
-        self.most_in_flight = max(1, int(min(_typical(self._waits) / page_seconds, 1e6)))
+        waiting = min(_typical(self._waits) / page_seconds, 1e6)
+        self.most_in_flight = int(1 + waiting + _ROUNDING)
 
 
 def _typical(seconds: deque[float]) -> float:

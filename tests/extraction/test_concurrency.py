@@ -32,7 +32,7 @@ def test_the_first_request_is_alone() -> None:
 
 @pytest.mark.parametrize(
     ("wait_seconds", "most"),
-    [(0, 1), (0.001, 1), (0.0079, 1), (0.0121, 3), (0.1001, 25), (1.001, 250)],
+    [(0, 1), (0.0029, 1), (0.0031, 2), (0.0069, 2), (0.0071, 3), (0.1001, 26), (1.001, 251)],
 )
 def test_as_many_pay_as_fit_into_a_response(wait_seconds: float, most: int) -> None:
     """One against a near service, many against a far one."""
@@ -41,7 +41,8 @@ def test_as_many_pay_as_fit_into_a_response(wait_seconds: float, most: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("deliver_seconds", "most"), [(0.0, 25), (0.001, 20), (0.004, 12), (0.096, 1), (5.0, 1)]
+    ("deliver_seconds", "most"),
+    [(0.0, 26), (0.001, 21), (0.004, 13), (0.096, 2), (0.2, 1), (5.0, 1)],
 )
 def test_a_slow_target_lowers_it(deliver_seconds: float, most: int) -> None:
     """Pages that nobody takes need not be requested."""
@@ -57,10 +58,10 @@ def test_single_quick_or_slow_responses_do_not_count(quick_seconds: float) -> No
         wait = {0: quick_seconds, 1: 5.0, 2: 60.0}.get(number % 8, 0.1001)
         estimator.received(wait + PARSE_SECONDS, PARSE_SECONDS)
         if number >= 8:
-            assert estimator.most_in_flight == 25
+            assert estimator.most_in_flight == 26
 
 
-@pytest.mark.parametrize(("before", "after", "most"), [(0.001, 0.1001, 25), (0.1001, 0.001, 1)])
+@pytest.mark.parametrize(("before", "after", "most"), [(0.001, 0.1001, 26), (0.1001, 0.001, 1)])
 def test_the_newest_responses_count(before: float, after: float, most: int) -> None:
     """It follows a service that becomes slower or faster within sixteen responses."""
     estimator = learned(wait_seconds=before)
@@ -72,11 +73,11 @@ def test_it_follows_a_target_that_becomes_faster() -> None:
     """Within sixteen pages."""
     estimator = learned(wait_seconds=0.1001, deliver_seconds=5.0)
     learned(wait_seconds=0.1001, deliver_seconds=0.0, estimator=estimator, pages=16)
-    assert estimator.most_in_flight == 25
+    assert estimator.most_in_flight == 26
 
 
 @pytest.mark.parametrize("what", ["parse", "deliver"])
-@pytest.mark.parametrize(("slow", "most"), [(0, 12), (1, 12), (11, 12), (12, 1)])
+@pytest.mark.parametrize(("slow", "most"), [(0, 13), (1, 13), (11, 13), (12, 1)])
 def test_pages_that_take_long_do_not_count(what: str, slow: int, most: int) -> None:
     """As of a target that commits now and then, unless they are most of the newest sixteen."""
     estimator = ConcurrencyEstimator()
@@ -95,4 +96,4 @@ def test_clocks_may_say_anything(seconds: float, processor_seconds: float) -> No
     estimator = ConcurrencyEstimator()
     estimator.received(seconds, processor_seconds)
     estimator.delivered(0.0)
-    assert 1 <= estimator.most_in_flight <= 10**6
+    assert 1 <= estimator.most_in_flight <= 10**6 + 1
