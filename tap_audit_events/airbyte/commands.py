@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from logging import Logger
-from typing import Any, Final
+from typing import Any
 
 from tap_audit_events.airbyte.catalog import SyncMode, discovered_stream, sync_mode_of
 from tap_audit_events.airbyte.connection_specification import (
@@ -16,6 +15,7 @@ from tap_audit_events.airbyte.messages import MessageWriter
 from tap_audit_events.airbyte.state import stream_state_in
 from tap_audit_events.airbyte.sync import Sync
 from tap_audit_events.config.input_files import read_any_json_file, read_json_file
+from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.settings import (
     Settings,
     read_settings,
@@ -27,8 +27,6 @@ from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, St
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.reporting.connection_test import ConnectionTest
 from tap_audit_events.runtime import Runtime
-
-_GARBAGE_THRESHOLD: Final = 100_000
 
 
 class Commands:
@@ -87,8 +85,7 @@ class Commands:
         earlier: dict[str, Any] = {}
         if state is not None and mode == SyncMode.INCREMENTAL:
             earlier = stream_state_in(read_any_json_file("state", state))
-        gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
-        gc.set_threshold(_GARBAGE_THRESHOLD)  # the garbage collector would search them for nothing
+        collect_garbage_rarely()
         Sync(settings, self._writer, runtime=self._runtime, logger=self._logger).run(earlier)
 
     def _read_settings(self, path: str) -> Settings:

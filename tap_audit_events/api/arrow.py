@@ -9,17 +9,14 @@ from typing import Any, Final
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.errors.exceptions import missing_extra
 from tap_audit_events.events.exact_json import JsonText, encode
 from tap_audit_events.events.instants import Instant
 
 try:
     import pyarrow as pa
 except ImportError:
-    raise SettingsError(
-        ["pyarrow is not installed: install the package with it, tap-audit-events[arrow]"],
-        "AE-EXTRA",
-    ) from None
+    raise missing_extra("pyarrow", "arrow") from None
 
 COLUMNS: Final[dict[str, tuple[str, ...]]] = {
     "organization_id": (),

@@ -12,7 +12,7 @@ from math import log10
 from typing import Any, Final
 
 from tap_audit_events.cli.calendar_data import Calendar
-from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.errors.exceptions import missing_extra
 
 try:
     import matplotlib as mpl
@@ -20,10 +20,7 @@ try:
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 except ImportError:
-    raise SettingsError(
-        ["matplotlib is not installed: install the package with it, tap-audit-events[report]"],
-        "AE-EXTRA",
-    ) from None
+    raise missing_extra("matplotlib", "report") from None
 
 _COLORS: Final = {
     "text": ("#1f2328", "#e6edf3"),

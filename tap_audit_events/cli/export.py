@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from collections.abc import Generator, Mapping
@@ -19,6 +18,7 @@ from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.reading_process import Read, ReadingProcess
 from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError
 from tap_audit_events.events.instants import instant_of
@@ -39,8 +39,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
     format_ = format_of(to)
     path = Path(to).resolve()
     state_file = None if state_path is None else StateFile(state_path.resolve(), path)
-    gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
-    gc.set_threshold(100_000)  # the garbage collector would search them without finding any
+    collect_garbage_rarely()
     with ExitStack() as entered:
         read = entered.enter_context(_reading(common, settings))
         if state_file is not None:

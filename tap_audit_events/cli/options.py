@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
@@ -57,7 +57,7 @@ class Common:
         """Where warnings go."""
         return logging.getLogger(LOGGER_NAME)
 
-    def settings(self, environment: Mapping[str, str] = os.environ) -> Settings:
+    def settings(self) -> Settings:
         """The settings: those of the options, else of the files, else of the environment.
 
         Raises:
@@ -67,7 +67,7 @@ class Common:
 
         if self.quiet:
             self.logger.setLevel(max(self.logger.level, logging.WARNING))
-        settings = checked_settings(self._config(environment))
+        settings = checked_settings(self._config())
         start = _instant("--start", self.start) or settings.start_date
         end = _instant("--end", self.end) or settings.end_date
         if start is not None and end is not None and end < start:
@@ -86,7 +86,7 @@ class Common:
 
         return AuditEvents.of_settings(settings, self.runtime)
 
-    def _config(self, environment: Mapping[str, str]) -> dict[str, Any]:
+    def _config(self) -> dict[str, Any]:
         from tap_audit_events.config.environment import read_environment
         from tap_audit_events.config.input_files import read_json_file
         from tap_audit_events.config.schema import SETTINGS_SCHEMA
@@ -94,7 +94,7 @@ class Common:
 
         known = SETTINGS_SCHEMA["properties"]
         tap_only = {name: {"type": "object"} for name in _OF_THE_TAP}
-        config = read_environment(environment, known | tap_only)
+        config = read_environment(os.environ, known | tap_only)
         for path in self.config_files:
             if path != "ENV":  # the environment is always read
                 given = read_json_file("config", path)

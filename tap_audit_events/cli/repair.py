@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Final, TypeAlias
+from typing import IO, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
@@ -19,13 +19,8 @@ from tap_audit_events.cli.outputs.durable import (
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.events.schema import schema_of
-from tap_audit_events.events.stream_names import (
-    ORGANIZATION_KEY,
-    PRIMARY_KEY,
-    REPLICATION_KEY,
-    STREAM,
-)
+from tap_audit_events.events.schema import keys_of, schema_of
+from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 
 Lines: TypeAlias = Callable[[EventPage, Sequence[int]], Sequence[bytes]]
 """The lines for some events of a page."""
@@ -69,29 +64,23 @@ class SingerLines:
 
     Args:
         settings: say the shape of the records.
-        now: the time, for ``time_extracted``.
     """
 
-    def __init__(
-        self, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._shapes: Mapping[str, RecordShape] = {
             each.organization_id: each.record_shape for each in settings.each()
         }
-        self._is_fleet = settings.is_fleet
         self._shape = next(iter(self._shapes.values()))
-        self._now = now
 
     @property
     def head(self) -> bytes:
         """The SCHEMA message."""
-        key = [ORGANIZATION_KEY, PRIMARY_KEY] if self._is_fleet else [PRIMARY_KEY]
         return encode(
             {
                 "type": "SCHEMA",
                 "stream": STREAM,
                 "schema": schema_of(self._shape),
-                "key_properties": key,
+                "key_properties": keys_of(self._shape),
                 "bookmark_properties": [REPLICATION_KEY],
             }
         )
@@ -99,7 +88,7 @@ class SingerLines:
     def __call__(self, page: EventPage, positions: Sequence[int]) -> Sequence[bytes]:
         shape = self._shapes[page.organization_id]
         begin = b'{"type":"RECORD","stream":%b,"record":' % encode(STREAM)
-        end = b',"time_extracted":%b}' % encode(self._now())
+        end = b',"time_extracted":%b}' % encode(datetime.now(UTC))
         return [begin + bytes(shape.apply(page.raw[each])) + end for each in positions]
 
 
@@ -113,7 +102,7 @@ class Repair:
 
     Args:
         path: where it is written.
-        format_: key of `FORMATS`.
+        format_: ``jsonl`` or ``singer``.
         settings: of the events.
     """
 
@@ -137,7 +126,3 @@ class Repair:
     def close(self) -> None:
         """Remove the file, if it is not in its place."""
         self._file.close()
-
-
-FORMATS: Final = ("jsonl", "singer")
-"""JSON Lines or Singer messages."""

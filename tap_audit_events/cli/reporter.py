@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
 from typing import Final
 
 import click
@@ -25,17 +24,13 @@ class Reporter:
     Args:
         end: where the range ends.
         quiet: whether nothing is shown.
-        clock: monotonic seconds.
     """
 
-    def __init__(
-        self, end: Instant, *, quiet: bool, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, end: Instant, *, quiet: bool) -> None:
         self.events = 0
         self._quiet = quiet
-        self._clock = clock
-        self._started_at = clock()
-        self._progress = Progress(Window(None, end), clock)
+        self._started_at = time.monotonic()
+        self._progress = Progress(Window(None, end))
         self._bar: ProgressBar | None = None
         if not quiet and can_draw_bar(os.environ):
             self._bar = ProgressBar(sys.stderr)
@@ -64,6 +59,6 @@ class Reporter:
         """Show the line at the end: a sentence, and how fast it went."""
         self.close()
         if not self._quiet:
-            seconds = self._clock() - self._started_at
+            seconds = time.monotonic() - self._started_at
             rate = f", {self.events / seconds:,.0f} a second" if self.events else ""
             click.echo(f"{sentence}: {self.events:,} events in {seconds:.1f} s{rate}", err=True)

@@ -135,16 +135,16 @@ def _may_pass(error: AuditEventsError) -> bool:
     return isinstance(error, RetryableError) or error.code == _LONG_WAIT
 
 
-def wait(seconds: float, stop: Stop, clock: Callable[[], float] = time.monotonic) -> None:
+def wait(seconds: float, stop: Stop) -> None:
     """Wait, but not after a signal.
 
     Raises:
         StoppedError: a signal asked the run to stop.
     """
-    until = clock() + seconds
+    until = time.monotonic() + seconds
     while True:
         stop.check()
-        left = until - clock()
+        left = until - time.monotonic()
         if left <= 0:
             return
         try:

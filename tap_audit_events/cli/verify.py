@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -25,9 +25,9 @@ from tap_audit_events.cli.repair import Repair
 from tap_audit_events.cli.reporter import Reporter
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError
-from tap_audit_events.events.instants import EARLIEST, Instant, instant_of, whole_second
+from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
 
-COLUMNS: Final = ("day", "service", "loaded", "missing", "too_many", "other_time")
+COLUMNS: Final = ("day", *(field.name for field in fields(Counts)))
 
 
 class _Identified(msgspec.Struct, gc=False):
@@ -173,7 +173,7 @@ class Verification:
     def _keys(self, page: EventPage) -> Iterator[Key]:
         organization = page.organization_id.lower() if self._settings.is_fleet else ""
         for text, instant in zip(page.raw, page.instants, strict=True):
-            yield Key(organization, _decode_id(text).id, Instant(instant))
+            yield Key(organization, _decode_id(text).id, instant)
 
     def _of_settings(self, batch: Any) -> Iterator[Row]:
         for row in batch:
@@ -199,14 +199,7 @@ def _print(format_: str, days: dict[str, Counts], lists: DifferenceLists) -> Non
 
 
 def _row(day: str, counts: Counts) -> dict[str, Any]:
-    return {
-        "day": day,
-        "service": counts.service,
-        "loaded": counts.loaded,
-        "missing": counts.missing,
-        "too_many": counts.too_many,
-        "other_time": counts.other_time,
-    }
+    return {"day": day} | asdict(counts)
 
 
 def _judge(lists: DifferenceLists) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import logging
 import os
 import sys
@@ -43,6 +44,15 @@ def check_log_levels(environment: Mapping[str, str]) -> None:
             raise SettingsError(
                 [f"{name} is not a log level: set it to DEBUG, INFO, WARNING or ERROR"]
             )
+
+
+def collect_garbage_rarely() -> None:
+    """Let the garbage collector search rarely, and only what is created from now on.
+
+    A page creates thousands of objects, all freed by reference counting: it would find none.
+    """
+    gc.freeze()
+    gc.set_threshold(100_000)
 
 
 def _replace_closed_stderr() -> None:

@@ -169,7 +169,7 @@ class ServiceError(AuditEventsError):
     def context(self) -> str:
         """What the service said, and the window."""
         details = f" ({self.details})" if self.details else ""
-        window = f", in {self.window}" if self.window else ""
+        window = f", in the window {self.window}" if self.window else ""
         return f"{details}{window}"
 
 
@@ -206,6 +206,12 @@ _SERVICE_ERRORS: Final[dict[Category, type[ServiceError]]] = {
 def service_error(code: str, *, details: str = "") -> ServiceError:
     """The exception for a code, of the class that fits the code's category."""
     return _SERVICE_ERRORS[CATALOGUE[code].category](code, details=details)
+
+
+def missing_extra(library: str, extra: str) -> SettingsError:
+    """The error for a library that an extra of the package installs."""
+    problem = f"{library} is not installed: install tap-audit-events[{extra}]"
+    return SettingsError([problem], "AE-EXTRA")
 
 
 def defect(error: BaseException) -> AuditEventsError:

@@ -56,15 +56,11 @@ class RecordShape:
         if self.is_plain:
             return text
         try:
-            if self._only_adds_organization:
-                return self._with_organization(bytes(text))
-            return self._shaped(text)
+            if self.details_as_text or self.has_raw_event:
+                return self._shaped(text)
+            return self._with_organization(bytes(text))
         except RecursionError:
             raise service_error("AE-NESTING", details=excerpt(text)) from None
-
-    @property
-    def _only_adds_organization(self) -> bool:
-        return not (self.details_as_text or self.has_raw_event)
 
     def _with_organization(self, text: bytes) -> bytes:
         if _ORGANIZATION_NAME in text:
@@ -80,7 +76,7 @@ class RecordShape:
         if self.has_raw_event:
             record[RAW_EVENT] = _as_string(text)
         if self.organization_id is not None:
-            record = record | {ORGANIZATION_KEY: self.organization_id}
+            record[ORGANIZATION_KEY] = self.organization_id
         return encode(record)
 
 

@@ -62,8 +62,8 @@ class Window:
         return later(second, seconds=-1) if second.endswith("-01T00:00:00") else second
 
     def __str__(self) -> str:
-        start = "the oldest event" if self.start is None else brief(self.start)
-        return f"{start} to {brief(self.until or self.end)}"
+        end = brief(self.until or self.end)
+        return f"up to {end}" if self.start is None else f"from {brief(self.start)} to {end}"
 
 
 def run_window(

@@ -228,6 +228,4 @@ class _Progress:
         self.ties += len(page.sorted_instants) - bisect_left(page.sorted_instants, self.newest)
 
     def is_beyond(self, other: _Progress) -> bool:
-        if self.newest is None:
-            return False
-        return other.newest is None or (self.newest, self.ties) > (other.newest, other.ties)
+        return (self.newest or "", self.ties) > (other.newest or "", other.ties)

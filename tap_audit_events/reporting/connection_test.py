@@ -95,10 +95,10 @@ class ConnectionTest:
         self._tell_clock()
         newest = self._first_instant(window, "desc")
         if oldest is None or newest is None:
-            self._logger.info("There are no events in %s", window)
+            self._logger.info("There are no events %s", window)
         else:
             self._logger.info(
-                "Events in %s: the oldest at %s, the newest at %s",
+                "Events %s: oldest %s, newest %s",
                 window, brief(oldest), brief(newest),
             )  # fmt: skip
 

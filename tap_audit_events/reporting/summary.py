@@ -80,7 +80,7 @@ class Report:
             )
         elif not self._settings.is_fleet:
             self._logger.info(
-                "Reading %s; bookmark %s; lookback %d s; at most %d requests at a time",
+                "Reading events %s; bookmark %s; lookback %d s; at most %d requests at a time",
                 run.window, bookmark_shown(run.delivery.watermark),
                 self._settings.lookback_seconds, self._settings.concurrency,
             )  # fmt: skip

@@ -9,7 +9,6 @@ from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY
 from tap_audit_events.extraction.run_state import (
-    check_organization,
     from_run_state,
     is_from_newer_version,
     is_run_state,
@@ -65,7 +64,6 @@ def from_bookmark(
     if bookmark.get("replication_key", REPLICATION_KEY) != REPLICATION_KEY:
         raise unusable(f"its replication_key is not {REPLICATION_KEY}")
     entry = run_state_of(bookmark)
-    check_organization(entry, organization_id)
     instant = _instant(_time(bookmark))
     watermark = from_run_state(
         entry, organization_id=organization_id, lookback_seconds=lookback_seconds

@@ -8,7 +8,6 @@ the SDK.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from collections.abc import Sequence
@@ -29,6 +28,7 @@ from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.catalog_shape import check_catalog
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
+from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
@@ -220,8 +220,7 @@ class TapAuditEvents(Tap):
         """Run the tap as its command line asks."""
         PluginBase.invoke.__func__(cls, about=about, about_format=about_format)  # type: ignore[attr-defined]
         cls.print_version(print_fn=cls.logger.info)
-        gc.freeze()  # a page creates thousands of objects, all freed by reference counting:
-        gc.set_threshold(100_000)  # the garbage collector would search them without finding any
+        collect_garbage_rarely()
         config = config or _ConfigInput()
         tap = cls(
             config=config.config,

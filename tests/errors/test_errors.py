@@ -81,19 +81,22 @@ def test_each_entry_makes_one_line(code: str) -> None:
 def test_an_error_of_the_service_names_the_window() -> None:
     """The window follows what the service said."""
     error = service_error("AE-500", details="errCode 'x'")
-    error.window = "this window"
-    assert error.summary == "AE-500: The service failed (errCode 'x'), in this window"
+    error.window = "up to now"
+    assert error.summary == "AE-500: The service failed (errCode 'x'), in the window up to now"
 
 
 def test_a_defect_has_a_code_before_its_traceback() -> None:
     """An unexpected error has a code that can be looked up."""
-    broken = "from tap_audit_events.singer import tap; tap.gc = None; tap.TapAuditEvents.cli()"
+    broken = (
+        "from tap_audit_events.singer import tap; tap.collect_garbage_rarely = None;"
+        " tap.TapAuditEvents.cli()"
+    )
     done = subprocess.run(
         [sys.executable, "-c", broken], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     line, traceback = done.stderr.split("\n")[1:3]
-    assert " | AE-DEFECT: The tap failed unexpectedly (AttributeError" in line
+    assert " | AE-DEFECT: The tap failed unexpectedly (TypeError" in line
     assert traceback == "Traceback (most recent call last):"
 
 
@@ -117,7 +120,7 @@ def test_a_refusal_says_what_the_service_said_and_what_to_do(
     assert line.startswith(f"AE-{code}: " if code != 418 else "AE-STATUS: ")
     assert f"status {code}" in line
     assert "errCode 'noEntry', msg 'not for you', vars 'null'" in line
-    assert "in 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z" in line
+    assert "in the window from 2026-01-01T00:00:00Z to 2026-01-02T00:00:00Z" in line
     assert advice in line
     assert len(service.requests) == 1
 
@@ -217,7 +220,7 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
     assert line.startswith("AE-RETRY-AFTER: ")
     assert "Retry-After of 901 seconds" in line
     assert "Start the next run after that time" in line
-    assert "in the oldest event to 2" in line
+    assert "in the window up to 2" in line
     assert done.ids == ["0", "1"]
     assert sync(page_size=2, state=done.state).ids == ["2"]
 

@@ -66,7 +66,7 @@ def test_a_window_from_the_oldest_event_asks_no_start() -> None:
     """Without a start there is no `startTime`."""
     window = Window(None, at(0))
     assert window.start_time is None
-    assert str(window) == "the oldest event to 2026-01-01T00:00:00Z"
+    assert str(window) == "up to 2026-01-01T00:00:00Z"
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_a_request_covers_whole_seconds(window: Window, covered: tuple[int, int]
 @pytest.mark.parametrize(
     ("window", "shown"),
     [
-        (Window(at(3), at(50)), "2026-01-01T00:00:00.3Z to 2026-01-01T00:00:05Z"),
-        (Window(at(3), at(50), at(40)), "2026-01-01T00:00:00.3Z to 2026-01-01T00:00:04Z"),
-        (Window(None, at(50), at(40)), "the oldest event to 2026-01-01T00:00:04Z"),
+        (Window(at(3), at(50)), "from 2026-01-01T00:00:00.3Z to 2026-01-01T00:00:05Z"),
+        (Window(at(3), at(50), at(40)), "from 2026-01-01T00:00:00.3Z to 2026-01-01T00:00:04Z"),
+        (Window(None, at(50), at(40)), "up to 2026-01-01T00:00:04Z"),
     ],
 )
 def test_a_window_is_shown_with_its_bounds(window: Window, shown: str) -> None:

@@ -81,7 +81,7 @@ def test_a_page_with_more_events_is_an_error(extra: list[object]) -> None:
     line = only_error(done)
     assert line.startswith("AE-TOO-MANY-EVENTS: ")
     assert "more than 1,000" in line
-    assert "in the oldest event to " in line
+    assert "in the window up to " in line
     check_nothing_is_lost(done, ["0", "1"], second[:3])
 
 

@@ -17,7 +17,7 @@ from tests.running import Run
 
 THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
 RANGE = {"end_date": "2024-05-07T00:00:00Z"}
-ALL = "the oldest event to 2024-05-07T00:00:00Z"
+ALL = "up to 2024-05-07T00:00:00Z"
 BASE_URL = "http://127.0.0.1:PORT"
 
 
@@ -37,7 +37,7 @@ def test_a_check_says_what_holds(service: Service, sync: Sync) -> None:
         "The service accepts the access token",
         f"Audit events of {service.organization_id} can be read",
         "The clocks of the service and of this machine agree",
-        f"Events in {ALL}: the oldest at 2024-05-06T07:08:00Z, the newest at 2024-05-06T07:08:02Z",
+        f"Events {ALL}: oldest 2024-05-06T07:08:00Z, newest 2024-05-06T07:08:02Z",
     ]
     assert done.stdout == b""
     assert [request.params["order"] for request in service.requests] == ["asc", "desc"]
@@ -50,15 +50,15 @@ def test_a_check_looks_at_what_the_settings_ask_for(service: Service, sync: Sync
     asked = RANGE | {"start_date": "2024-05-06T07:08:01Z", "action_types": ["workspace_create"]}
     done = sync("--test", **asked).raise_for_exit_code()
     assert said(done)[-1] == (
-        "Events in 2024-05-06T07:08:01Z to 2024-05-07T00:00:00Z: the oldest at"
-        " 2024-05-06T07:08:01Z, the newest at 2024-05-06T07:08:02Z"
+        "Events from 2024-05-06T07:08:01Z to 2024-05-07T00:00:00Z: oldest"
+        " 2024-05-06T07:08:01Z, newest 2024-05-06T07:08:02Z"
     )
 
 
 def test_a_check_without_events_succeeds(sync: Sync) -> None:
     """An organization without events is no error."""
     done = sync("--test", **RANGE).raise_for_exit_code()
-    assert said(done)[-1] == f"There are no events in {ALL}"
+    assert said(done)[-1] == f"There are no events {ALL}"
 
 
 def test_a_check_of_a_range_to_come_says_so(sync: Sync) -> None:

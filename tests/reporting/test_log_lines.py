@@ -48,8 +48,8 @@ def test_a_run_begins_with_what_it_reads(service: Service, sync: Sync) -> None:
     done = sync(state=state, end_date="2024-05-06T09:00:00Z", lookback_seconds=9)
     (line,) = told(done, "Reading ")
     assert line == (
-        "Reading 2024-05-06T08:00:00Z to 2024-05-06T09:00:00Z; bookmark 2024-05-06T08:00:09Z;"
-        " lookback 9 s; at most 4 requests at a time"
+        "Reading events from 2024-05-06T08:00:00Z to 2024-05-06T09:00:00Z;"
+        " bookmark 2024-05-06T08:00:09Z; lookback 9 s; at most 4 requests at a time"
     )
 
 

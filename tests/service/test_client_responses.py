@@ -19,7 +19,7 @@ from tests.service.scripted import (
     scripted_service,
 )
 
-IN_WINDOW = ", in the oldest event to 2026-01-31T00:00:00Z"
+IN_WINDOW = ", in the window up to 2026-01-31T00:00:00Z"
 
 
 def responds(status: int, body: bytes = b"", *headers: str) -> Script:

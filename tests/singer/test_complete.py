@@ -63,7 +63,7 @@ def test_a_new_start_that_brings_nothing_new_is_an_error(service: Service, sync:
     assert done.exit_code == 1
     (line,) = done.errors
     assert line.startswith("AE-CURSOR-REFUSED: ")
-    assert "in 2024-05-06T08:00:05Z to 2024-05-07T00:00:00Z" in line
+    assert "in the window from 2024-05-06T08:00:05Z to 2024-05-07T00:00:00Z" in line
     assert "cursorExpired" in line
     assert done.ids[:3] == TEN_IDS[:3]
     assert len(set(done.ids)) == len(done.ids)

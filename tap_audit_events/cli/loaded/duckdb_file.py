@@ -10,15 +10,12 @@ from typing import Any, Final
 
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, unreadable
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.exceptions import missing_extra, sanitize
 
 try:
     import duckdb
 except ImportError:
-    raise SettingsError(
-        ["duckdb is not installed: install the package with it, tap-audit-events[duckdb]"],
-        "AE-EXTRA",
-    ) from None
+    raise missing_extra("duckdb", "duckdb") from None
 
 _SETTINGS: Final[dict[str, str]] = {
     "memory_limit": "256MB",

@@ -8,17 +8,14 @@ from typing import Any, Final
 
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, unreadable
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.exceptions import missing_extra, sanitize
 from tap_audit_events.errors.redaction import register_secret
 
 try:
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
 except ImportError:
-    raise SettingsError(
-        ["psycopg is not installed: install the package with it, tap-audit-events[postgres]"],
-        "AE-EXTRA",
-    ) from None
+    raise missing_extra("psycopg", "postgres") from None
 
 CONNECT_SECONDS: Final = 30
 

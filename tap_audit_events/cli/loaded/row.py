@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
@@ -91,9 +90,6 @@ class Loaded(Protocol):
         Raises:
             OutputError: they cannot be read (code ``AE-LOADED``).
         """
-
-
-OpenLoaded = AbstractContextManager[Loaded]
 
 
 def instants_of(texts: Sequence[str | None]) -> list[Instant | None]:

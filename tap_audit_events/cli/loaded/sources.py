@@ -12,7 +12,6 @@ from typing import Final
 from tap_audit_events.cli.loaded.database import Database, TableRows
 from tap_audit_events.cli.loaded.row import Loaded
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
-from tap_audit_events.errors.redaction import redact
 from tap_audit_events.events.stream_names import STREAM
 
 _URL: Final = ("postgresql://", "postgres://")
@@ -70,7 +69,7 @@ def open_database(text: str, option: str) -> Iterator[Database]:
         database = DuckDBFile(Path(text))
     else:
         raise SettingsError(
-            [f"{option} {sanitize(redact(text))} is neither a DuckDB file nor a postgresql:// URL"]
+            [f"{option} {sanitize(text)} is neither a DuckDB file nor a postgresql:// URL"]
         )
     with closing(database):
         yield database

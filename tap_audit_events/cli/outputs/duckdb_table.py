@@ -25,7 +25,7 @@ from tap_audit_events.cli.outputs.durable import (
 )
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
-from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
+from tap_audit_events.errors.exceptions import OutputError, missing_extra, sanitize
 
 try:
     import duckdb
@@ -33,10 +33,7 @@ try:
 
     from tap_audit_events.api.arrow import SCHEMA
 except ImportError:
-    raise SettingsError(
-        ["duckdb is not installed: install the package with it, tap-audit-events[duckdb]"],
-        "AE-EXTRA",
-    ) from None
+    raise missing_extra("duckdb", "duckdb") from None
 
 TABLE: Final = "audit_events"
 STATE_TABLE: Final = "audit_events_state"
