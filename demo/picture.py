@@ -13,7 +13,7 @@ RIGHT: Final = 230
 TOP: Final = 44
 BOTTOM: Final = 32
 GAP: Final = 3
-MOST_TYPES: Final = 6
+MAX_TYPES: Final = 6
 GRID_LINES: Final = 4
 OTHER: Final = "other types"
 
@@ -61,8 +61,8 @@ def picture(rows: Iterable[tuple[date, str, int]]) -> str:
 
 def _most_frequent(counts: Iterable[Counter[str]]) -> list[str]:
     total: Counter[str] = sum(counts, Counter())
-    names = [name for name, _ in total.most_common(MOST_TYPES)]
-    return [*names, OTHER] if len(total) > MOST_TYPES else names
+    names = [name for name, _ in total.most_common(MAX_TYPES)]
+    return [*names, OTHER] if len(total) > MAX_TYPES else names
 
 
 def _grouped(counts: Counter[str], names: Sequence[str]) -> Counter[str]:

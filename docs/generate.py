@@ -27,7 +27,7 @@ from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import EARLIEST, parse_instant
 from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.id_groups import Group, digests_of
-from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.sandbox import generate
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.state import to_bookmark
@@ -129,7 +129,7 @@ def error_sections() -> str:
 def state_table() -> str:
     """The size of a STATE line, for ids that are UUIDs."""
     rows = ["| ids within the lookback | one STATE |", "|---|---|"]
-    for count in (0, 100, 1000, LONGEST_MEMORY):
+    for count in (0, 100, 1000, MAX_REMEMBERED_IDS):
         ids = [str(uuid.UUID(int=number)) for number in range(count)]
         bookmark_at = parse_instant("2026-01-31T08:00:00.123Z")
         groups = [Group(bookmark_at, digests_of(ids))] if ids else []

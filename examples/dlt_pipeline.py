@@ -32,7 +32,7 @@ from dlt.pipeline.exceptions import PipelineStepFailed
 from tap_audit_events import AuditEvents, AuditEventsError
 
 NAME = "audit_events"
-MOST_EVENTS = 500_000
+MAX_EVENTS = 500_000
 """Events in a load package at most, but for a page: what a run that fails has to read again."""
 
 
@@ -42,7 +42,7 @@ def audit_events(
     organization_id: str = dlt.config.value,
     access_token: dlt.TSecretStrValue = dlt.secrets.value,
     start_date: str | None = None,
-    most_events: int = MOST_EVENTS,
+    most_events: int = MAX_EVENTS,
 ) -> Any:
     """The events of an organization that no earlier load brought, oldest first."""
     log = AuditEvents(
@@ -84,7 +84,7 @@ def finish_interrupted_load(pipeline: dlt.Pipeline) -> None:
 def load(pipeline: dlt.Pipeline, write_disposition: str, **settings: Any) -> int:
     """Load all events that are new, and return how many."""
     finish_interrupted_load(pipeline)
-    most_events = settings.get("most_events", MOST_EVENTS)
+    most_events = settings.get("most_events", MAX_EVENTS)
     total = 0
     while True:
         pipeline.run(audit_events(**settings), write_disposition=write_disposition)
@@ -113,7 +113,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Load audit events with dlt, incrementally.")
     parser.add_argument("--destination", choices=["duckdb", "postgres"], default="duckdb")
     parser.add_argument("--write-disposition", choices=["append", "merge"], default="merge")
-    parser.add_argument("--most-events", type=int, default=MOST_EVENTS, help="in a load package")
+    parser.add_argument("--most-events", type=int, default=MAX_EVENTS, help="in a load package")
     given = parser.parse_args()
     pipeline = dlt.pipeline(NAME, destination=given.destination, dataset_name=NAME)
     try:

@@ -18,15 +18,15 @@ import sys
 from typing import Any
 
 MASKED = [("actor", "email"), ("entity", "email"), ("context", "requestIp")]
-SHORTEST_KEY = 32
+MIN_KEY = 32
 NUMBER = re.compile(r'"\\u0000(.*?)\\u0000"')  # no text of the tap has a NUL character
 
 
 def main() -> None:
     """Copy the messages from stdin to stdout."""
     key = os.environ.get("AUDIT_EVENTS_MASK_KEY", "").encode()
-    if len(key) < SHORTEST_KEY:
-        sys.exit(f"mask.py: AUDIT_EVENTS_MASK_KEY needs at least {SHORTEST_KEY} bytes")
+    if len(key) < MIN_KEY:
+        sys.exit(f"mask.py: AUDIT_EVENTS_MASK_KEY needs at least {MIN_KEY} bytes")
     for line in sys.stdin.buffer:
         message = json.loads(line, parse_int=as_written, parse_float=as_written)
         if message["type"] == "BATCH" or "raw_event" in message.get("record", {}):

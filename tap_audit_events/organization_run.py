@@ -17,7 +17,7 @@ from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client, new_authenticator
-from tap_audit_events.service.rate_limiter import InFlight
+from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
 
 WatermarkOf: TypeAlias = Callable[[Settings, Logger], Watermark]
@@ -98,10 +98,11 @@ class TokenGroup:
         each: the settings of each organization.
         watermark_of: what earlier runs delivered of an organization.
         transport: sends the requests.
-        in_flight: what the run has in flight.
+        requests: those of the whole run.
         runtime: what surrounds the run.
         logger: is told of retries and restarts; for a fleet, after the organization's id.
-        is_fleet: whether lines name the organization.
+        is_fleet: whether there are several organizations: log lines then name theirs, and an error
+            ends one of them alone.
         has_others: whether there are other tokens, for which requests can be sent meanwhile.
     """
 
@@ -111,7 +112,7 @@ class TokenGroup:
         watermark_of: WatermarkOf,
         *,
         transport: Transport,
-        in_flight: InFlight,
+        requests: RunRequests,
         runtime: Runtime,
         logger: Logger,
         is_fleet: bool,
@@ -124,7 +125,7 @@ class TokenGroup:
         self._logger = logger
         self._is_fleet = is_fleet
         self._has_others = has_others
-        self._limiter = runtime.new_rate_limiter(in_flight)
+        self._limiter = runtime.new_rate_limiter(requests)
         self._authenticators: dict[str | None, AccessTokenAuthenticator] = {}
 
     @property

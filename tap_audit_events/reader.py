@@ -21,13 +21,13 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, WatermarkOf
 from tap_audit_events.runtime import Runtime
-from tap_audit_events.service.rate_limiter import InFlight
+from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
 
-MOST_THREADS: Final = 64
+MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
 
-MOST_FAILURES: Final = 10
+MAX_FAILURES: Final = 10
 """The run is given up after so many organizations in a row have used up their retries."""
 
 
@@ -43,7 +43,7 @@ class Reader:
     Attributes:
         organizations: how many there are.
         opened: how many of them were begun.
-        in_flight: the requests of the run: those in flight, and totals.
+        requests: the requests of the run: those in flight, and totals.
         errors: why some of several organizations were not read to their end, by their ids.
     """
 
@@ -60,7 +60,7 @@ class Reader:
         self._is_fleet = settings.is_fleet
         self._concurrency = settings.concurrency
         wakeups = runtime.stop.wakeups
-        self.in_flight = InFlight(self._concurrency, lambda: wakeups.put(None))
+        self.requests = RunRequests(self._concurrency, lambda: wakeups.put(None))
         self._transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
         self.organizations = len(each)
@@ -73,7 +73,7 @@ class Reader:
                 group,
                 watermark_of,
                 transport=self._transport,
-                in_flight=self.in_flight,
+                requests=self.requests,
                 runtime=runtime,
                 logger=logger,
                 is_fleet=settings.is_fleet,
@@ -102,7 +102,7 @@ class Reader:
         plan: FleetPlan[OrganizationRun] = FleetPlan(
             self._groups, concurrency=concurrency, waiting=self._waiting
         )
-        threads = MOST_THREADS if self._is_fleet else concurrency
+        threads = MAX_THREADS if self._is_fleet else concurrency
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:
@@ -122,7 +122,7 @@ class Reader:
                     yield run
                     run.delivery.finish()
         finally:
-            self.in_flight.close()
+            self.requests.close()
             self._transport.close()
 
     def check_errors(self) -> None:
@@ -138,8 +138,8 @@ class Reader:
                 raise error
             errors[organization_id] = error
         if errors:
-            not_begun = self.organizations - self.opened
-            raise OrganizationsError(errors, self.organizations, not_begun=not_begun)
+            not_started = self.organizations - self.opened
+            raise OrganizationsError(errors, self.organizations, not_started=not_started)
 
     def _is_down(self, stage: Stage, error: Exception | None) -> bool:
         """Whether the service fails for all, so that the rest need not wait out their retries."""
@@ -147,26 +147,25 @@ class Reader:
             self._failures.clear()
         elif error is not None:
             self._failures.append(error)
-        return len(self._failures) == MOST_FAILURES
+        return len(self._failures) == MAX_FAILURES
 
     def _waiting(self) -> int:
         """Requests that wait, while others can be sent in their place."""
-        run = self.in_flight
+        run = self.requests
         return run.paused + (run.waiting if len(self._groups) > 1 else 0)
 
     def _tell_restarts(self, run: OrganizationRun) -> None:
         while run.plan.restarted:
             run.logger.warning(
-                "The service refused one of its own cursors, which may have expired: the window"
-                " %s is requested again from its newest page on",
+                "The service refused one of its own cursors, which may have expired: the rest"
+                " of the window %s is requested again without a cursor",
                 run.plan.restarted.pop(),
             )
 
 
 def _fetch(request: MemberRequest[OrganizationRun]) -> Page:
-    _, window, cursor, is_to_wait = request.request
-    page = request.member.client.fetch(window, cursor)
-    return compress(page) if is_to_wait else page
+    page = request.member.client.fetch(request.request.window, request.request.cursor)
+    return compress(page) if request.request.compress else page
 
 
 def _by_token(each: Iterable[Settings]) -> Iterable[list[Settings]]:

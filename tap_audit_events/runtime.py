@@ -11,7 +11,7 @@ from requests import Session
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 
 
 @dataclass(frozen=True)
@@ -29,5 +29,5 @@ class Runtime:
     stop: Stop = field(default_factory=Stop)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_session: Callable[[], Session] = new_session
-    new_rate_limiter: Callable[[InFlight], RateLimiter] = RateLimiter
+    new_rate_limiter: Callable[[RunRequests], RateLimiter] = RateLimiter
     new_workers: Callable[[Requests, Fetch, Stop, int], Workers] = Workers

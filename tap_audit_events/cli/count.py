@@ -18,8 +18,8 @@ from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.reporter import Reporter
 from tap_audit_events.events.instants import instant_of
 
-MOST_GROUPS: Final = 200_000
-MOST_BYTES: Final = 64_000_000
+MAX_GROUPS: Final = 200_000
+MAX_BYTES: Final = 64_000_000
 """Of the names of all groups: events of further groups are counted together."""
 
 OTHERS: Final = "(all others)"
@@ -61,7 +61,7 @@ class Counts:
     """
 
     def __init__(
-        self, by: str, *, most_groups: int = MOST_GROUPS, most_bytes: int = MOST_BYTES
+        self, by: str, *, most_groups: int = MAX_GROUPS, most_bytes: int = MAX_BYTES
     ) -> None:
         self._by = by
         self._names: Callable[[EventPage], Iterable[tuple[bytes, ...]]] = _NAMES[by]

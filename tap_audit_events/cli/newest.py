@@ -14,10 +14,10 @@ from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import Request
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import InFlight
+from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
 
-LARGEST_PAGE: Final = 1000
+MAX_PAGE_SIZE: Final = 1000
 """Events (interface.md 8)."""
 
 SPARE_PAGES: Final = 20
@@ -61,9 +61,9 @@ def _newest(
     count: int, settings: Settings, window: Window, *, runtime: Runtime, logger: Logger
 ) -> list[Instant]:
     """The times of the newest events of an organization, at least `count` if it has as many."""
-    limiter = runtime.new_rate_limiter(InFlight(1))
+    limiter = runtime.new_rate_limiter(RunRequests(1))
     client = Client(
-        replace(settings, page_size=min(count, LARGEST_PAGE)),
+        replace(settings, page_size=min(count, MAX_PAGE_SIZE)),
         Transport(settings.base_url, runtime.new_session),
         limiter=limiter,
         logger=logger,
@@ -74,7 +74,7 @@ def _newest(
     def fetch_newest(request: Request) -> Page:
         """As many pages as are needed; the plan sees the last one, as if it were the only one."""
         window, cursor = request.window, request.cursor
-        for _ in range(count // LARGEST_PAGE + SPARE_PAGES):
+        for _ in range(count // MAX_PAGE_SIZE + SPARE_PAGES):
             page = client.fetch(window, cursor)
             if page.malformed is not None:
                 raise page.malformed

@@ -41,7 +41,7 @@ def run_report(source: str, year: int, to: str, schema: str | None, now: datetim
 
     draw = {".svg": svg_picture, ".html": html_page}.get(Path(to).suffix)
     if draw is None:
-        raise unusable(f"--to {sanitize(to)} has no known format: let it end with .svg or .html")
+        raise unusable(f"--to {sanitize(to)} has no known format: end it with .svg or .html")
     with open_database(source, "--from") as database:
         calendar = read_calendar(database, year, schema, now)
     file = WholeFile(Path(to))

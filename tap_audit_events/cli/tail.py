@@ -24,7 +24,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.instants import Instant, instant_of, later
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.service.retry_after import LONGEST_RETRY_AFTER_SECONDS
+from tap_audit_events.service.retry_after import MAX_RETRY_AFTER_SECONDS
 
 _Result = TypeVar("_Result")
 _LONG_WAIT: Final = "AE-RETRY-AFTER"
@@ -126,8 +126,8 @@ class _Patience:
                     raise
                 seconds = self._interval_seconds
                 if error.code == _LONG_WAIT:
-                    seconds = LONGEST_RETRY_AFTER_SECONDS
-                self._common.logger.warning("%s. Looking again in %.1f s", error.summary, seconds)
+                    seconds = MAX_RETRY_AFTER_SECONDS
+                self._common.logger.warning("%s. Retrying in %.1f s", error.summary, seconds)
                 wait(seconds, self._common.stop)
 
 

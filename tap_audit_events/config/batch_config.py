@@ -16,7 +16,7 @@ DEFAULT_EVENTS: Final = 10_000
 LOCAL: Final = "file://"
 """How the URL of a local folder begins."""
 
-_MOST_EVENTS: Final = 1_000_000
+_MAX_EVENTS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
     )
     names = f"{config.root} {config.prefix}".lower()
     if any(token.lower() in names for token in tokens):
-        problems.append("batch_config.storage contains the access token: remove it there")
+        problems.append("batch_config.storage contains the access token: remove it from there")
     if problems:
         raise SettingsError(problems)
     return config
@@ -113,9 +113,9 @@ def _prefix(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str) or not value.isprintable() or {"/", "\\"} & {*value}:
-        raise ValueError("must be the beginning of a file name; folders belong into storage.root")
+        raise ValueError("must be the beginning of a file name; folders belong in storage.root")
     return value
 
 
 def _batch_size(value: Any) -> int:
-    return DEFAULT_EVENTS if value is None else validators.integer(1, _MOST_EVENTS)(value)
+    return DEFAULT_EVENTS if value is None else validators.integer(1, _MAX_EVENTS)(value)

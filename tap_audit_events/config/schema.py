@@ -129,7 +129,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         maximum=1000,
         default=1000,
         title="Page size",
-        description="Most events per request, 1 to 1000.",
+        description="Maximum number of events per request, 1 to 1000.",
     ),
     _setting(
         "concurrency",
@@ -138,9 +138,9 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         maximum=32,
         default=4,
         title="Concurrency",
-        description="Most requests in flight at the same time, 1 to 32. A higher value helps if the"
-        " service responds slowly. The tap sends fewer if the service limits the request rate or"
-        " responds at once.",
+        description="Maximum number of requests in flight at the same time, 1 to 32. A higher value"
+        " helps if the service responds slowly. The tap sends fewer if the service limits the"
+        " request rate or responds at once.",
     ),
     _setting(
         "lookback_seconds",
@@ -167,8 +167,8 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         minimum=0,
         default=8,
         title="Retries",
-        description="How often one request is retried after status 429 or 5xx, a timeout, a broken"
-        " connection, or a response that is not JSON. 0 means never.",
+        description="Maximum number of retries of one request after status 429 or 5xx, a timeout, a"
+        " broken connection, or a response that is not JSON; 0 means never.",
     ),
     _setting(
         "max_response_megabytes",

@@ -256,4 +256,4 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     for name in _SENT_ELSEWHERE:
         text = str(getattr(settings, name)).lower()
         if any(PAT_MARK in token and token.lower() in text for token in settings.tokens):
-            yield f"{name} contains the access token: remove it there"
+            yield f"{name} contains the access token: remove it from there"

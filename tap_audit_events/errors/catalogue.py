@@ -182,10 +182,10 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-EVENT-SIZE": ErrorEntry(
         Category.CONTRACT,
-        "An event is larger than the tap reads",
-        "The tap reads events of at most 8 MB, thousands of times the usual size, because one event"
-        " may take thirty times as much memory if stream maps, flattening or deselected fields are"
-        " used. The line shows the start of the event.",
+        "An event is larger than the tap accepts",
+        "The tap accepts events of at most 8 MB, thousands of times the usual size, because one"
+        " event may take thirty times as much memory if stream maps, flattening or deselected"
+        " fields are used. The line shows the start of the event.",
         "The events before it are delivered. Exclude it with start_date or end_date,"
         " and report it to the service's support.",
     ),
@@ -299,16 +299,16 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "Some organizations could not be read to their end",
         "With organizations, an error ends one organization alone. The others are read to their"
         " end, and STATE covers what was read of each. If ten in a row use up their retries, the"
-        " service is down for all, and the rest is not begun.",
-        "The lines that follow have the error of each of them. The next run resumes there.",
+        " service is down for all, and the rest is not started.",
+        "The lines that follow give the error of each. The next run resumes there.",
     ),
     "AE-EXPORT": ErrorEntry(
         Category.OUTPUT,
-        "The export cannot be written",
+        "The output cannot be written",
         "The disk is full, the folder does not exist or may not be written to, another program has"
         " the file open, the system refused or ended the process that reads, or the path, its"
         " content and the state file do not fit together. The line says which.",
-        "Fix that, and run the export again.",
+        "Fix that, and run the command again.",
     ),
     "AE-BUSY": ErrorEntry(
         Category.OUTPUT,

@@ -4,7 +4,7 @@
 
   AuditEventsError          one entry of the catalogue; its message is one log line
   ├── SettingsError         fix a setting, or the config, catalog or state file
-  ├── OutputError           check the target: it no longer reads
+  ├── OutputError           output cannot be written, or loaded events cannot be read or differ
   ├── StoppedError          a signal stopped the run; run again
   ├── OrganizationsError    some of several organizations failed; see the error of each
   └── ServiceError          the service's response is an error, or there is no response
@@ -88,7 +88,7 @@ class SettingsError(AuditEventsError):
 
 
 class OutputError(AuditEventsError):
-    """Output cannot be written: the target no longer reads, or the disk is full.
+    """Output cannot be written, or loaded events cannot be read or differ from the service's.
 
     Args:
         reason: the operating system's message, None if the target has closed the pipe.
@@ -116,20 +116,20 @@ class OrganizationsError(AuditEventsError):
     Args:
         errors: the error of each, by organization id.
         count: how many organizations there are.
-        not_begun: how many were not begun, as the service failed for one after the other.
+        not_started: how many were not started, as the service failed for ten in a row.
 
     Attributes:
         errors: the error of each organization that failed, by its id.
-        not_begun: how many organizations were not begun, because the service failed for one after
-            the other.
+        not_started: how many organizations were not started, because the service failed for ten in
+            a row.
     """
 
     def __init__(
-        self, errors: Mapping[str, AuditEventsError], count: int, *, not_begun: int = 0
+        self, errors: Mapping[str, AuditEventsError], count: int, *, not_started: int = 0
     ) -> None:
-        super().__init__("AE-ORGANIZATIONS", f": {len(errors) + not_begun} of {count}")
+        super().__init__("AE-ORGANIZATIONS", f": {len(errors) + not_started} of {count}")
         self.errors = errors
-        self.not_begun = not_begun
+        self.not_started = not_started
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -139,12 +139,12 @@ class OrganizationsError(AuditEventsError):
             for organization_id, error in self.errors.items()
             for line in error.lines
         )
-        if not self.not_begun:
+        if not self.not_started:
             return (*super().lines, *each)
         last = list(self.errors.values())[-1]
         rest = (
-            f"{last.code}: {self.not_begun} more organizations were not begun: the service failed"
-            " for one after the other. The next run reads them"
+            f"{last.code}: {self.not_started} more organizations were not started, because the"
+            " service failed for ten in a row. The next run reads them"
         )
         return (*super().lines, *each, rest)
 
@@ -157,7 +157,7 @@ class ServiceError(AuditEventsError):
         details: what the service said; text from outside has passed `sanitize`.
 
     Attributes:
-        window: the window of the request, as text; empty until the sender of the request sets it.
+        window: the window of the request, as text; empty until it is known.
     """
 
     def __init__(self, code: str, *, details: str = "") -> None:

@@ -30,7 +30,7 @@ def compress(page: Page) -> Page:
 
 
 def without_columns(page: Page) -> Page:
-    """What a page that was compressed needs while it waits; any other page as it is."""
+    """The page without its uncompressed columns; a page that is not compressed, unchanged."""
     if page.compressed is None:
         return page
     size = len(page.compressed.keys) + len(page.compressed.texts)
@@ -38,7 +38,7 @@ def without_columns(page: Page) -> Page:
 
 
 def decompress(page: Page) -> Page:
-    """The page with its columns; a page that has them as it is."""
+    """The page with its uncompressed columns; a page that is not compressed, unchanged."""
     if page.compressed is None:
         return page
     ids, instants = _decode_keys(zlib.decompress(page.compressed.keys))

@@ -10,7 +10,7 @@ import msgspec
 
 from tap_audit_events.errors.exceptions import service_error
 
-MOST_EVENTS: Final = 1000
+MAX_EVENTS: Final = 1000
 """Events of a page: more cannot be requested (interface.md, section 8)."""
 
 _EVENTS, _CURSOR = "auditEvents", "nextCursor"
@@ -22,7 +22,7 @@ _ENVELOPE_BYTES: Final = len('{"auditEvents":[],"nextCursor":""}')
 # from an array has one field for each member, and skips those beyond its fields.
 _Events = msgspec.defstruct(
     "_Events",
-    [(f"event_{number}", msgspec.Raw, None) for number in range(MOST_EVENTS + 1)],
+    [(f"event_{number}", msgspec.Raw, None) for number in range(MAX_EVENTS + 1)],
     array_like=True,
     gc=False,
 )
@@ -36,13 +36,13 @@ def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
     """The events' texts, and the cursor of the next page.
 
     Raises:
-        ContractError: there are more events than `MOST_EVENTS`.
+        ContractError: there are more events than `MAX_EVENTS`.
         msgspec.DecodeError: the text is not JSON, or not an envelope.
     """
     envelope = _decode(text)
     events = list(filter(None, msgspec.structs.astuple(envelope.auditEvents)))
-    if len(events) > MOST_EVENTS:
-        raise service_error("AE-TOO-MANY-EVENTS", details=f"more than {MOST_EVENTS:,}")
+    if len(events) > MAX_EVENTS:
+        raise service_error("AE-TOO-MANY-EVENTS", details=f"more than {MAX_EVENTS:,}")
     return events, envelope.nextCursor
 
 

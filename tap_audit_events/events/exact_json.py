@@ -13,7 +13,7 @@ from tap_audit_events.errors.exceptions import sanitize, service_error
 JsonText: TypeAlias = msgspec.Raw | bytes
 """The JSON text of one event."""
 
-_LONGEST_INTEGER: Final = 4000
+_MAX_INTEGER_DIGITS: Final = 4000
 """Most digits given to `int`; Python's own limit is 4,300."""
 
 _EXCERPT_BYTES: Final = 4000
@@ -63,7 +63,7 @@ def excerpt(text: JsonText) -> str:
 
 
 def _exact_integer(text: str) -> int | Decimal:
-    return int(text) if len(text) <= _LONGEST_INTEGER else Decimal(text)
+    return int(text) if len(text) <= _MAX_INTEGER_DIGITS else Decimal(text)
 
 
 def _exact_decimal(text: str) -> Decimal | HugeNumber:

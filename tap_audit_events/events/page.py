@@ -16,21 +16,21 @@ from tap_audit_events.events.exact_json import JsonText, encode, excerpt
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
 from tap_audit_events.events.text_repair import storable, with_marks
 
-LONGEST_ID: Final = 1000
+MAX_ID_LENGTH: Final = 1000
 """In characters. A run holds up to 100,000 ids, to recognize events that come again."""
 
-LONGEST_TIME: Final = 100
+MAX_TIME_LENGTH: Final = 100
 """In characters: a fraction may have some 80 digits."""
 
-LARGEST_EVENT_BYTES: Final = 8_000_000
+MAX_EVENT_BYTES: Final = 8_000_000
 """As Python objects, which stream maps need, an event may take thirty times as much."""
 
 _LINE_BREAKS_TO_SPACES: Final = bytes.maketrans(b"\n\r", b"  ")
 
 
 class _Keys(msgspec.Struct, gc=False):
-    id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
-    occurredAt: Annotated[str, msgspec.Meta(max_length=LONGEST_TIME)]  # noqa: N815 - its name
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_LENGTH)]
+    occurredAt: Annotated[str, msgspec.Meta(max_length=MAX_TIME_LENGTH)]  # noqa: N815 - its name
 
 
 class _KeysEnvelope(msgspec.Struct, gc=False):
@@ -68,7 +68,7 @@ class Page:
             form, otherwise the bytes that came.
         next_cursor: position of the next page, None if no more events remain.
         malformed: the error of the first event that cannot be used; the columns end before it.
-        size: bytes of the response's body, or of the compressed columns if it has no others.
+        size: bytes of the response's body; of the compressed columns, if only those are held.
         has_empty_cursor: whether the service sent ``"nextCursor": ""``, which counts as none.
         compressed: its columns in another form, if it has to wait for earlier pages.
     """
@@ -167,7 +167,7 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
     if b"\n" in body or b"\r" in body:  # between tokens: inside of strings they are escaped
         texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
     try:
-        if max(map(len, texts), default=0) > LARGEST_EVENT_BYTES:
+        if max(map(len, texts), default=0) > MAX_EVENT_BYTES:
             raise ValueError  # `_columns_before_malformed` finds which one
         keys = _decode_all_keys(body).auditEvents
         ids, times = list(map(_id_of, keys)), list(map(_time_of, keys))
@@ -200,9 +200,9 @@ def _columns_before_malformed(
     for position, text in enumerate(texts):
         code = "AE-EVENT"
         try:
-            if len(text) > LARGEST_EVENT_BYTES:
+            if len(text) > MAX_EVENT_BYTES:
                 code = "AE-EVENT-SIZE"
-                raise ValueError(f"it has {len(text):,} bytes; the most is {LARGEST_EVENT_BYTES:,}")
+                raise ValueError(f"it has {len(text):,} bytes; the most is {MAX_EVENT_BYTES:,}")
             keys = _decode_keys(text)
             form = _utc_form(keys.occurredAt)
         except (msgspec.ValidationError, ValueError) as error:

@@ -30,7 +30,7 @@ class Delivery:
         shape: what its events become.
 
     Attributes:
-        coverage: counts what is delivered, None if nobody wants to know.
+        coverage: counts what is delivered, None if it is not counted.
         watermark: what this run and earlier ones delivered.
         was_in_order: whether all pages came in ascending order so far.
         had_empty_cursor: whether a page had an empty ``nextCursor``.

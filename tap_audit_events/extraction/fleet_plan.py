@@ -11,7 +11,7 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import ReadPage, Request
 
-MOST_OPEN: Final = 4
+MAX_OPEN: Final = 4
 """Most organizations that are open at a time, for each request in flight; those whose requests wait
 come in addition."""
 
@@ -192,7 +192,7 @@ class FleetPlan(Generic[_Member]):
         """Open organizations ahead of the requests for them, one of each group in turn."""
         for _ in range(len(self._groups)):
             waiting = sum(not member.is_held for member in self._new)
-            most_open = MOST_OPEN * self._concurrency + self._waiting()
+            most_open = MAX_OPEN * self._concurrency + self._waiting()
             if waiting >= self._concurrency or len(self._new) + len(self._open) >= most_open:
                 return
             self._open_one()

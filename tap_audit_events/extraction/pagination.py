@@ -10,19 +10,19 @@ from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.page import Page
 
 RECENT_CURSORS: Final = 1000
-LONGEST_CURSOR: Final = 16_384
+MAX_CURSOR_LENGTH: Final = 16_384
 """In characters. It is part of a URL, and usual servers accept no URL of 16 KiB."""
 
-MOST_EMPTY_PAGES: Final = 1000
+MAX_EMPTY_PAGES: Final = 1000
 """Empty pages in a row: a service that filters behind its index may send many."""
 
-MOST_REPEATED_PAGES: Final = 30
+MAX_REPEATED_PAGES: Final = 30
 """Pages in a row that bring no event that is new to the window."""
 
-MOST_RECENT_IDS: Final = 100_000
+MAX_RECENT_IDS: Final = 100_000
 """Ids that are remembered to recognize such pages."""
 
-MOST_CYCLES: Final = 3
+MAX_CYCLES: Final = 3
 """Most times that a much earlier page may come again."""
 
 
@@ -65,8 +65,8 @@ class Paginator:
             self._check_progress(page)
 
     def _check_cursor(self, cursor: str) -> None:
-        if len(cursor) > LONGEST_CURSOR:
-            details = f"{len(cursor):,} characters; the most is {LONGEST_CURSOR:,}"
+        if len(cursor) > MAX_CURSOR_LENGTH:
+            details = f"{len(cursor):,} characters; the most is {MAX_CURSOR_LENGTH:,}"
             raise service_error("AE-CURSOR-LENGTH", details=details)
         digest = hash(cursor)
         if digest in self._recent_cursors or digest == self._milestone_cursor:
@@ -78,7 +78,7 @@ class Paginator:
     def _check_progress(self, page: Page) -> None:
         ids = frozenset(page.ids)
         self._empty = 0 if ids else self._empty + 1
-        if self._empty > MOST_EMPTY_PAGES:
+        if self._empty > MAX_EMPTY_PAGES:
             raise service_error("AE-EMPTY-PAGES", details=f"{self._empty} in a row")
         if ids:
             self._count_repeats(ids)
@@ -91,12 +91,12 @@ class Paginator:
         is_repeated = ids <= self._recent_ids
         self._repeated = self._repeated + 1 if is_repeated else 0
         self._cycles += not is_repeated and ids <= self._milestone_page
-        if self._repeated > MOST_REPEATED_PAGES or self._cycles > MOST_CYCLES:
+        if self._repeated > MAX_REPEATED_PAGES or self._cycles > MAX_CYCLES:
             raise service_error("AE-NO-PROGRESS", details=f"after {self._pages} pages")
 
     def _remember(self, ids: AbstractSet[str], newest: Instant) -> None:
         """Remember ids as long as no page has a newer event: earlier ones could not repeat."""
-        if newest > self._newest or len(self._recent_ids) > MOST_RECENT_IDS:
+        if newest > self._newest or len(self._recent_ids) > MAX_RECENT_IDS:
             self._recent_ids.clear()
         self._newest = max(self._newest, newest)
         self._recent_ids |= ids

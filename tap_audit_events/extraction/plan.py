@@ -27,7 +27,7 @@ FEW_PAGES: Final = 2
 TOO_LARGE: Final = 2
 """A window in progress is given up if so many times the pages that were expected are left."""
 
-MOST_DOUBLINGS: Final = 10
+MAX_DOUBLINGS: Final = 10
 """Most times that the size of windows is doubled after empty ones."""
 
 PAGES_HELD: Final = 25
@@ -222,7 +222,7 @@ class Plan:
         if not self._budget.can_afford(workers, unread):
             workers = min(workers, FEW_WORKERS)
         share = LAST_SHARE * (expected + open_pages) / workers
-        pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MOST_DOUBLINGS)
+        pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MAX_DOUBLINGS)
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
         if not self._empty_windows:

@@ -27,14 +27,14 @@ from tap_audit_events.events.instants import (
 )
 from tap_audit_events.extraction.id_groups import Group, Known, digest_of, grouped
 
-LONGEST_MEMORY: Final = 100_000
+MAX_REMEMBERED_IDS: Final = 100_000
 """Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten."""
 
-LONGEST_MEMORY_BEFORE: Final = 5_000
+IDS_HELD_BEFORE_LOOKBACK: Final = 5_000
 """At least so many ids of a run's own are held during it, even if they are older than the lookback:
 a service may repeat a page, and a window that is given up is requested again from its start."""
 
-SHORTEST_LOOKBACK_SECONDS: Final = 1
+MIN_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
 
 _GROUPS: Final = 256
@@ -53,9 +53,9 @@ class Watermark:
         covered_from: the instant from which on everything up to the bookmark was read, None if that
             is not known.
         lookback_seconds: how far before the bookmark the next run starts.
-        longest_memory: ids kept for the next run at most, by default `LONGEST_MEMORY`. Those of the
-            bookmark's own instant are kept even if there are more: the next run reads them again in
-            any case.
+        max_remembered_ids: ids kept for the next run at most, by default `MAX_REMEMBERED_IDS`.
+            Those of the bookmark's own instant are kept even if there are more: the next run reads
+            them again in any case.
 
     Attributes:
         bookmark: as above. It is the instant of the newest event delivered, or an earlier instant
@@ -71,14 +71,14 @@ class Watermark:
         ids_from: Instant = EARLIEST,
         covered_from: Instant | None = None,
         lookback_seconds: int = 0,
-        longest_memory: int | None = None,
+        max_remembered_ids: int | None = None,
     ) -> None:
         self.bookmark = bookmark
         self._ids_from = ids_from
         self._covered_from = covered_from
         self._starts_anew_at: Instant | None = None
-        self._lookback_seconds = max(lookback_seconds, SHORTEST_LOOKBACK_SECONDS)
-        self._longest_memory = longest_memory or LONGEST_MEMORY
+        self._lookback_seconds = max(lookback_seconds, MIN_LOOKBACK_SECONDS)
+        self._max_remembered_ids = max_remembered_ids or MAX_REMEMBERED_IDS
         self._forgotten_until: Instant | None = None
         self.dropped_until: Instant | None = None
         self._held: list[Known] = [
@@ -132,7 +132,7 @@ class Watermark:
         if self.bookmark is None:
             return []
         known = self._known_since(self._complete_from())
-        size = -(-min(len(self._held), self._longest_memory) // _GROUPS)
+        size = -(-min(len(self._held), self._max_remembered_ids) // _GROUPS)
         return grouped(known, bookmark=self.bookmark, size=size)
 
     def snapshot(self) -> Watermark:
@@ -207,7 +207,7 @@ class Watermark:
         start = self.lookback_start
         in_lookback = len(self._held) - bisect_left(self._held, start, key=_instant_of)
         surplus = len(self._held) - max(
-            LONGEST_MEMORY_BEFORE, min(in_lookback, self._longest_memory)
+            IDS_HELD_BEFORE_LOOKBACK, min(in_lookback, self._max_remembered_ids)
         )
         if surplus <= 0:
             return
@@ -215,7 +215,7 @@ class Watermark:
         dropped = self._held[: min(first, surplus)]
         dropped += self._held[end : end + surplus - len(dropped)]
         own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
-        own_spare = max(0, len(self._ids) - LONGEST_MEMORY_BEFORE)
+        own_spare = max(0, len(self._ids) - IDS_HELD_BEFORE_LOOKBACK)
         if len(own) > own_spare:
             dropped = dropped[: own[own_spare]]
         if not dropped:
@@ -234,7 +234,7 @@ class Watermark:
         If that is the bookmark's, its ids are known nevertheless.
         """
         known = self._known_since(self._start_of_memory(self._forgotten_until))
-        surplus = len(known) - self._longest_memory
+        surplus = len(known) - self._max_remembered_ids
         if surplus <= 0:
             return self._forgotten_until
         newest = known[surplus - 1][0]

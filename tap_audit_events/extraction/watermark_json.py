@@ -43,7 +43,7 @@ def from_json(value: Mapping[str, Any], *, lookback_seconds: int) -> Watermark:
 
     Raises:
         ValueError: it is not a watermark of a known version. The message is the rest of a sentence
-            that begins "It cannot be used: ".
+            that begins "its watermark is not as this tap writes it: ".
     """
     if not value:
         return Watermark(lookback_seconds=lookback_seconds)

@@ -14,7 +14,7 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.pagination import Paginator
 
-MOST_TAKEN: Final = 4000
+MAX_TAKEN_EVENTS: Final = 4000
 """Events of a window that were taken and can still come again: the watermark recognizes them."""
 
 
@@ -109,7 +109,7 @@ class WindowReader:
     @property
     def can_begin_again(self) -> bool:
         """Whether it can be given up: what was taken of it would be recognized if it came again."""
-        return self._events_taken <= MOST_TAKEN
+        return self._events_taken <= MAX_TAKEN_EVENTS
 
     def take_page(self) -> ReadPage:
         """Take the oldest page that is ready."""

@@ -11,9 +11,9 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.forecast import Forecast
 from tap_audit_events.extraction.window_reader import WindowReader
 
-_SHORTEST_SECONDS: Final = 4
+_MIN_SECONDS: Final = 4
 
-_MOST_TIMES: Final = 3
+_MAX_TIMES: Final = 3
 """Even if hours not seen yet are busy, a window should hold at most this many times its planned
 pages."""
 
@@ -50,7 +50,7 @@ class WindowSizes:
     def can_cut(self, reader: WindowReader) -> bool:
         """Whether enough time is left in a window; it cannot be cut within a second."""
         start = whole_second(self._position(reader))
-        return later(start, seconds=_SHORTEST_SECONDS) < self._end_of(reader)
+        return later(start, seconds=_MIN_SECONDS) < self._end_of(reader)
 
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
         """The whole second after which so many pages should have come, None if it has no more.
@@ -63,7 +63,7 @@ class WindowSizes:
         events -= min(2 * sqrt(events), events / 2)
         seconds = min(
             self._forecast.seconds_until(start, events),
-            self._forecast.seconds_until_if_busy(start, events * _MOST_TIMES),
+            self._forecast.seconds_until_if_busy(start, events * _MAX_TIMES),
         )
         at = later(whole_second(start), seconds=2 + int(seconds))
         return at if start < at < self._end_of(reader) else None

@@ -20,7 +20,7 @@ from tap_audit_events.extraction.window_reader import Request
 from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import InFlight
+from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.retry_after import http_date
 from tap_audit_events.service.transport import Transport
 
@@ -84,7 +84,7 @@ class ConnectionTest:
             now=instant_of(self._runtime.now()),
         )
         if window is None:
-            self._logger.warning("Nothing to read: start_date lies after end_date or now")
+            self._logger.warning("Nothing to read yet: start_date lies in the future")
             window = Window(None, instant_of(self._runtime.now()))
         try:
             oldest = self._first_instant(window, "asc")
@@ -114,7 +114,7 @@ class ConnectionTest:
 
     def _first_instant(self, window: Window, order: str) -> Instant | None:
         """The time of the first event in an order, None if there is none."""
-        limiter = self._runtime.new_rate_limiter(InFlight(1))
+        limiter = self._runtime.new_rate_limiter(RunRequests(1))
         client = Client(
             self._settings,
             Transport(self._settings.base_url, self._runtime.new_session),
@@ -140,7 +140,7 @@ class ConnectionTest:
         """How this machine's clock differs from the service's, by the Date header."""
         date = http_date(self._date)
         if date is None:
-            self._logger.info("The service does not tell its time: clocks cannot be compared")
+            self._logger.info("The service sends no usable Date header: clocks cannot be compared")
             return
         ahead = (self._runtime.now() - date).total_seconds()
         if abs(ahead) <= CLOCKS_AGREE_SECONDS:

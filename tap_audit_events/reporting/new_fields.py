@@ -15,7 +15,7 @@ MAX_NAMES: Final = 20
 SAMPLES_PER_PAGE: Final = 2
 """Events of each page after the first one that are inspected, at least: all would cost too much."""
 
-LARGEST_EVENT_BYTES: Final = 1_000_000
+MAX_EVENT_BYTES: Final = 1_000_000
 """A larger event is not inspected: as a dictionary it may take thirty times as much memory."""
 
 _MAX_NAME_LENGTH: Final = 80
@@ -42,7 +42,7 @@ class NewFields:
         step = max(1, len(texts) // SAMPLES_PER_PAGE) if self._is_sampling else 1
         self._is_sampling = self._is_sampling or bool(texts)
         for text in texts[::step]:
-            if len(text) > LARGEST_EVENT_BYTES:
+            if len(text) > MAX_EVENT_BYTES:
                 continue
             try:
                 event = read_record(text)

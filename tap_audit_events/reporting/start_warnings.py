@@ -27,7 +27,8 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
     if bookmark > now:
         yield (
             f"The bookmark {brief(bookmark)} lies in the future: nothing is read until then. Check"
-            " this machine's clock; to read again, set replication_key_value in the state back"
+            " this machine's clock. To read again before then, run without state, or, in a Singer"
+            " state, set replication_key_value to an earlier time"
         )
     yield from _never_read(watermark.covered_from, start_date)
     if start_date is not None and start_date > bookmark > EARLIEST:
@@ -38,14 +39,14 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
     elif start_date is not None and _cuts_lookback(watermark, start_date):
         yield (
             f"start_date lies within the lookback: late events before {brief(start_date)} are not"
-            " read, and not later either once the bookmark has moved on. To get them, run with the"
-            " earlier start_date before that"
+            " read, nor will they be once the bookmark has moved on. To read them, run with the"
+            " earlier start_date before then"
         )
     elif _is_new_reach(watermark, start_date):
         yield (
             f"Late events are read only from {brief(watermark.ids_from)} on: earlier runs kept no"
-            " ids before that, and would repeat events. The whole lookback_seconds are covered"
-            " again once the bookmark has moved on"
+            " ids of older events, so this run would repeat them. The whole of lookback_seconds is"
+            " covered again once the bookmark has moved on"
         )
 
 

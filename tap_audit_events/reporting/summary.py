@@ -89,7 +89,7 @@ class Report:
         self._show_bar()
 
     def tick(self) -> None:
-        """Time has gone by: show how far the run has come, where that is due."""
+        """Time has gone by: show how far the run has come, if it is due."""
         if not self._progress.is_due(BAR_SECONDS if self._bar else progress.PROGRESS_SECONDS):
             return
         delivered, reached = self._total.delivered, self._reached()
@@ -103,8 +103,8 @@ class Report:
         line = self._progress.log_line(
             delivered=delivered,
             reached=reached,
-            requests=self.reader.in_flight.requests,
-            retries=self.reader.in_flight.retries,
+            requests=self.reader.requests.sent,
+            retries=self.reader.requests.retries,
         )
         self._logger.info("%s%s", line, self._organizations_ended())
 
@@ -137,7 +137,7 @@ class Report:
             records: how many records were written.
             left_out: of how many events stream maps wrote no record.
         """
-        total, in_flight = self._total, self.reader.in_flight
+        total, requests = self._total, self.reader.requests
         run = self._run
         if run is None and not self._settings.is_fleet:
             return
@@ -146,8 +146,8 @@ class Report:
             "Done: %s; %d of them late%s; %d dropped as delivered before;"
             " %d requests in %d windows, %d of them retries; %.1f s waited for retries; %s",
             _delivered(total.delivered, records, left_out), total.late, late,
-            total.repeats, in_flight.requests, total.windows, in_flight.retries,
-            in_flight.retry_wait_seconds,
+            total.repeats, requests.sent, total.windows, requests.retries,
+            requests.retry_wait_seconds,
             self._organizations() if run is None else self._bookmark(run),
         )  # fmt: skip
 

@@ -11,10 +11,10 @@ MARGIN: Final = 1.05
 WIDER: Final = 1.25
 """Factor by which a refusal widens the spacing."""
 
-LONGEST_SPACING_SECONDS: Final = 5.0
+MAX_SPACING_SECONDS: Final = 5.0
 """A service that allows less than that slows the run by its own ``Retry-After``."""
 
-LONGEST_FIRST_SPACING_SECONDS: Final = 0.2
+MAX_FIRST_SPACING_SECONDS: Final = 0.2
 """The widest spacing that the first refusal can lead to: others may have used up the quota."""
 
 STEADY_REQUESTS: Final = 100
@@ -91,7 +91,7 @@ class AdaptiveRate:
         if started_at >= self.held_until:
             self._limit = max(1.0, self._limit / 2)
             spacing = self._wider() if self._kept_spacing else self._measured(started_at + seconds)
-            self._kept_spacing = self._spacing = min(spacing, LONGEST_SPACING_SECONDS)
+            self._kept_spacing = self._spacing = min(spacing, MAX_SPACING_SECONDS)
             self._succeeded = 0
         self.held_until = max(self.held_until, now + seconds)
         self._period_start = self.held_until
@@ -113,4 +113,4 @@ class AdaptiveRate:
             return 0.0
         spacing = (period_end - self._period_start) / self._succeeded * MARGIN
         is_first = self.held_until == -inf
-        return 0.0 if is_first and spacing > LONGEST_FIRST_SPACING_SECONDS else spacing
+        return 0.0 if is_first and spacing > MAX_FIRST_SPACING_SECONDS else spacing

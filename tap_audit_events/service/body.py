@@ -8,11 +8,11 @@ from requests import Response
 
 from tap_audit_events.errors.exceptions import service_error
 
-LARGEST_ERROR_BYTES: Final = 64 * 1024
+MAX_ERROR_BYTES: Final = 64 * 1024
 """Most bytes read of an error response."""
 
 _CHUNK_BYTES: Final = 8 * 1024 * 1024
-_LONGEST_LENGTH: Final = 18
+_MAX_LENGTH_DIGITS: Final = 18
 """Digits of a Content-Length that is believed."""
 
 
@@ -53,5 +53,5 @@ def _plain_length(response: Response) -> int | None:
     if "Content-Encoding" in headers or "Transfer-Encoding" in headers:
         return None
     length = headers.get("Content-Length", "")  # two of them are joined by a comma
-    is_length = length.isascii() and length.isdecimal() and len(length) <= _LONGEST_LENGTH
+    is_length = length.isascii() and length.isdecimal() and len(length) <= _MAX_LENGTH_DIGITS
     return int(length) if is_length else None

@@ -15,13 +15,13 @@ from tap_audit_events.errors.exceptions import RetryableError, ServiceError
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.service.body import LARGEST_ERROR_BYTES, read_body, read_start
+from tap_audit_events.service.body import MAX_ERROR_BYTES, read_body, read_start
 from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
 from tap_audit_events.service.responses import NETWORK_ERRORS, network_error, status_error
 from tap_audit_events.service.retries import Retries
 from tap_audit_events.service.transport import Transport
 
-MOST_NEW_TOKENS: Final = 3
+MAX_NEW_TOKENS: Final = 3
 """How often a request is sent with a newer token: its file may be read while it is written."""
 
 MEGABYTE: Final = 1_000_000
@@ -31,7 +31,7 @@ class Client:
     """Requests pages of audit events (interface.md 4.1); safe to use from several threads.
 
     Args:
-        settings: which organization, with which token, with how much patience.
+        settings: which organization, with which token, with which timeout and retries.
         transport: sends the requests.
         limiter: holds every request back until it may be sent.
         logger: is told of each retry.
@@ -105,7 +105,7 @@ class Client:
 
     def _body_of_page(self, window: Window, cursor: str | None) -> bytes:
         response, body = self._exchange(window, cursor)
-        for _ in range(MOST_NEW_TOKENS):
+        for _ in range(MAX_NEW_TOKENS):
             is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
             if not is_refused or not self._authenticator.has_new_token(response):
                 break
@@ -133,7 +133,7 @@ class Client:
                 )
             if response.status_code == HTTPStatus.OK:
                 return response, read_body(response, settings.max_response_megabytes * MEGABYTE)
-            body = read_start(response, LARGEST_ERROR_BYTES)
+            body = read_start(response, MAX_ERROR_BYTES)
             response.raw.close()  # the rest is not read; without a rest, the connection stays open
             return response, body
         except NETWORK_ERRORS as error:

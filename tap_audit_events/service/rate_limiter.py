@@ -29,29 +29,32 @@ class Permit:
     succeeded: bool = False
 
 
-class InFlight:
+class RunRequests:
     """The requests of a run, whichever limiter they go through: those in flight, and totals.
 
     Args:
-        most: requests at most.
-        tell: is called when a request begins to wait, as others can be sent meanwhile.
+        limit: requests in flight at most.
+        on_wait: is called when a request begins to wait, as others can be sent meanwhile.
 
     Attributes:
+        limit: as above.
+        on_wait: as above.
         changed: guards it and its limiters, and is notified of every change.
         paused: requests that wait for their own retry.
         waiting: requests that wait because the service limits the rate of their token.
-        requests: requests sent so far, retries included.
+        in_flight: requests with a permit.
+        sent: requests sent so far, retries included.
         retries: how many of them were retries.
         request_seconds: time that permits were held, in total.
         retry_wait_seconds: waits before retries, in total.
         is_closed: whether the run is over.
     """
 
-    def __init__(self, most: int, tell: Callable[[], object] = lambda: None) -> None:
-        self.most = most
-        self.tell = tell
-        self.count = self.paused = self.waiting = 0
-        self.requests = self.retries = 0
+    def __init__(self, limit: int, on_wait: Callable[[], object] = lambda: None) -> None:
+        self.limit = limit
+        self.on_wait = on_wait
+        self.in_flight = self.paused = self.waiting = 0
+        self.sent = self.retries = 0
         self.request_seconds = self.retry_wait_seconds = 0.0
         self.changed = threading.Condition()
         self.is_closed = False
@@ -75,10 +78,10 @@ class RateLimiter:
         waiting: requests that wait because of it.
     """
 
-    def __init__(self, run: InFlight, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, run: RunRequests, clock: Callable[[], float] = time.monotonic) -> None:
         self.run = run
         self.waiting = 0
-        self._rate = AdaptiveRate(run.most)
+        self._rate = AdaptiveRate(run.limit)
         self._clock = clock
         self._changed = run.changed
 
@@ -127,7 +130,7 @@ class RateLimiter:
             self._count_retry(seconds)
             end = self._clock() + seconds
             self.run.paused += 1
-            self.run.tell()
+            self.run.on_wait()
             try:
                 while (left := end - self._clock()) > 0:
                     self._check_open()
@@ -139,7 +142,7 @@ class RateLimiter:
     def count_resend(self) -> None:
         """Count a request that was sent once more within its permit, with another token."""
         with self._changed:
-            self.run.requests += 1
+            self.run.sent += 1
             self.run.retries += 1
 
     def close(self) -> None:
@@ -154,13 +157,13 @@ class RateLimiter:
                     self._wait(seconds)
                 self._check_open()
             permit = Permit(self._clock())
-            self.run.count += 1
+            self.run.in_flight += 1
             self._rate.start(permit.started_at)
-            self.run.requests += 1
+            self.run.sent += 1
             return permit
 
     def _seconds_to_wait(self) -> float:
-        is_full = self.run.count >= self.run.most
+        is_full = self.run.in_flight >= self.run.limit
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
 
     @contextmanager
@@ -170,7 +173,7 @@ class RateLimiter:
         self.waiting += counts
         self.run.waiting += counts
         if counts:
-            self.run.tell()
+            self.run.on_wait()
         try:
             yield
         finally:
@@ -179,7 +182,7 @@ class RateLimiter:
 
     def _release(self, permit: Permit) -> None:
         with self._changed:
-            self.run.count -= 1
+            self.run.in_flight -= 1
             self.run.request_seconds += self._clock() - permit.started_at
             self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
             self._changed.notify_all()  # not one: it might be a thread that waits for time

@@ -8,9 +8,9 @@ from typing import Final
 import backoff
 
 from tap_audit_events.errors.exceptions import RetryableError, service_error
-from tap_audit_events.service.retry_after import LONGEST_RETRY_AFTER_SECONDS
+from tap_audit_events.service.retry_after import MAX_RETRY_AFTER_SECONDS
 
-LONGEST_BACKOFF_SECONDS: Final = 60.0
+MAX_BACKOFF_SECONDS: Final = 60.0
 
 
 class Retries:
@@ -25,7 +25,7 @@ class Retries:
         self._most = most
         self._logger = logger
         self._count = 0
-        self._backoffs = backoff.expo(max_value=LONGEST_BACKOFF_SECONDS)
+        self._backoffs = backoff.expo(max_value=MAX_BACKOFF_SECONDS)
         next(self._backoffs)  # backoff's generators yield nothing first
 
     def seconds_before_next(self, error: RetryableError) -> float:
@@ -40,7 +40,7 @@ class Retries:
         if self._count >= self._most:
             raise _used_up(error, self._count) from None
         requested = error.retry_after_seconds or 0.0
-        if requested > LONGEST_RETRY_AFTER_SECONDS:
+        if requested > MAX_RETRY_AFTER_SECONDS:
             raise service_error(
                 "AE-RETRY-AFTER", details=f"Retry-After of {requested:.0f} seconds; {error.details}"
             ) from None

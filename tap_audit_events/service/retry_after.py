@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
-LONGEST_RETRY_AFTER_SECONDS: Final = 900.0
+MAX_RETRY_AFTER_SECONDS: Final = 900.0
 """If a service requests more, the run ends; the next run resumes from its state."""
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")

@@ -21,7 +21,7 @@ from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.singer.messages import MessageWriter
 
-MOST_BYTES: Final = 64_000_000
+MAX_BYTES: Final = 64_000_000
 """In a file before compression, and one event: a file is full once it has as many."""
 
 _COMPRESSION_LEVEL: Final = 1
@@ -145,18 +145,18 @@ class _BatchFile:
 
     @property
     def is_full(self) -> bool:
-        return self.events >= self._most_events or self._bytes >= MOST_BYTES
+        return self.events >= self._most_events or self._bytes >= MAX_BYTES
 
     def is_almost_full(self, page_size: int) -> bool:
         """Whether another page may not fit."""
-        return self.events + page_size > self._most_events or 2 * self._bytes > MOST_BYTES
+        return self.events + page_size > self._most_events or 2 * self._bytes > MAX_BYTES
 
     def room_for(self, texts: Sequence[JsonText]) -> int:
         """How many of the next texts are written until the file is full."""
         most, size = min(len(texts), self._most_events - self.events), self._bytes
         for position in range(most):
             size += len(texts[position])
-            if size >= MOST_BYTES:
+            if size >= MAX_BYTES:
                 return position + 1
         return most
 

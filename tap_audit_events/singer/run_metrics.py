@@ -23,11 +23,11 @@ class RunMetric(StrEnum):
 
 def write_metrics(report: Report) -> None:
     """Write what a run has measured by now, however it ended."""
-    in_flight = report.reader.in_flight
-    _write("counter", metrics.Metric.HTTP_REQUEST_COUNT, in_flight.requests)
-    _write("counter", RunMetric.RETRY_COUNT, in_flight.retries)
-    if in_flight.requests:
-        mean_seconds = in_flight.request_seconds / in_flight.requests
+    requests = report.reader.requests
+    _write("counter", metrics.Metric.HTTP_REQUEST_COUNT, requests.sent)
+    _write("counter", RunMetric.RETRY_COUNT, requests.retries)
+    if requests.sent:
+        mean_seconds = requests.request_seconds / requests.sent
         _write("timer", metrics.Metric.HTTP_REQUEST_DURATION, mean_seconds)
     if (seconds := report.lag_seconds()) is not None:
         _write("gauge", RunMetric.LAG_SECONDS, round(seconds, 3))

@@ -15,7 +15,7 @@ from tests.cli.exported import exported, history
 from tests.forking import COMMAND
 from tests.integrations.pipeline import NOON
 
-MOST_MEBIBYTES = 300
+MAX_MEBIBYTES = 300
 
 
 def peak_mebibytes(command: Command, *arguments: str) -> float:
@@ -35,10 +35,10 @@ def test_a_million_events_fit_into_300_mebibytes(
     """Also if they are copied into a new file, because some are new."""
     service.add_generated(1_000_000, 30, 1, NOON)
     arguments = ("export", "--to", to, "--state", "s.json")
-    assert peak_mebibytes(command, *arguments) < MOST_MEBIBYTES
+    assert peak_mebibytes(command, *arguments) < MAX_MEBIBYTES
 
     service.add([an_event(id="new", at=f"{datetime.now(UTC):%Y-%m-%d}T00:00:00Z")])
-    assert peak_mebibytes(command, *arguments) < MOST_MEBIBYTES
+    assert peak_mebibytes(command, *arguments) < MAX_MEBIBYTES
 
 
 @pytest.mark.long

@@ -195,7 +195,7 @@ def test_a_full_disk_behind_stdout_is_one_line(
     done = command.under(full, *arguments)
 
     assert done.exit_code == 1
-    assert done.error.startswith("AE-EXPORT: The export cannot be written: stdout: No space left")
+    assert done.error.startswith("AE-EXPORT: The output cannot be written: stdout: No space left")
 
 
 def test_it_is_installed_as_a_command() -> None:

@@ -146,7 +146,7 @@ def test_a_full_disk_leaves_the_output_as_it_was(
 
     done = command.under(limited, "export", "--to", to, *state)
 
-    assert "The export cannot be written: " in refused(done)
+    assert "The output cannot be written: " in refused(done)
     assert exported(command.folder / to) == before
     assert command.left_over == []
     if is_kept:

@@ -43,7 +43,7 @@ def test_an_output_that_was_moved_away_begins_anew_with_what_is_new(
     done = begun("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
 
     (warning,) = done.warnings
-    assert "is gone since the last export" in warning
+    assert "has been moved or removed since the last export" in warning
     assert exported(begun.folder / to) == expected(EVENTS[50:])
 
 
@@ -53,7 +53,7 @@ def test_an_output_whose_state_file_is_gone_is_refused(to: str, begun: Command) 
 
     error = refused(begun("export", "--to", to, "--state", state_of(to)))
 
-    assert "which events are new is not known" in error
+    assert "it is not known which events are new" in error
     assert exported(begun.folder / to) == expected(EVENTS[:50])
 
 
@@ -72,7 +72,7 @@ def test_a_table_without_a_state_is_refused(begun: Command) -> None:
 
     error = refused(begun("export", "--to", "events.duckdb", "--state", state_of("events.duckdb")))
 
-    assert "which events are new is not known" in error
+    assert "it is not known which events are new" in error
 
 
 @pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])

@@ -154,7 +154,7 @@ def test_it_waits_while_the_service_fails(fault: str, service: Service, command:
         log = ended(run)
 
     assert "Warning: AE-" in log
-    assert "Looking again in 0.1 s" in log
+    assert "Retrying in 0.1 s" in log
 
 
 @pytest.mark.parametrize("at", ["1", "2", "4"])

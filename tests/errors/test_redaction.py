@@ -275,7 +275,7 @@ def test_a_token_in_place_of_a_path_is_not_shown(option: str) -> None:
 def test_a_setting_that_would_send_the_token_is_refused(name: str, value: object) -> None:
     """The token is sent in the Authorization header only, so not in a URL or another header."""
     line = only_error(run(GOOD | {name: value}))
-    assert line == f"AE-SETTINGS: {name} contains the access token: remove it there"
+    assert line == f"AE-SETTINGS: {name} contains the access token: remove it from there"
 
 
 def test_a_name_that_only_looks_like_a_token_stays_in_state_and_schema(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import ContractError, RetryableError
 from tap_audit_events.events.exact_json import encode, read_record
-from tap_audit_events.events.page import LARGEST_EVENT_BYTES, parse_page
+from tap_audit_events.events.page import MAX_EVENT_BYTES, parse_page
 from tests.builders import an_event
 from tests.events.bodies import an_envelope, only_record
 
@@ -233,18 +233,18 @@ def test_an_event_has_a_greatest_size() -> None:
     """One of that size is read; one that is a byte larger ends the page, and is named."""
     small = encode(an_event(id="a", at="2024-05-06T08:00:00Z"))
     shortest = encode(an_event(id="b", at="2024-05-06T08:00:01Z") | {"padding": ""})
-    padding = LARGEST_EVENT_BYTES - len(shortest)
+    padding = MAX_EVENT_BYTES - len(shortest)
     largest = shortest.replace(b'"padding":""', b'"padding":"%b"' % (b"x" * padding))
     too_large = largest.replace(b'"padding":"', b'"padding":"x')
-    assert len(largest) == LARGEST_EVENT_BYTES
+    assert len(largest) == MAX_EVENT_BYTES
     page = parse_page(an_envelope(small, largest))
     assert (len(page.ids), page.malformed) == (2, None)
     page = parse_page(an_envelope(largest, too_large))
     assert page.ids == ["b"]
     assert page.malformed is not None
     assert page.malformed.code == "AE-EVENT-SIZE"
-    sizes = f"event 2 of the page: it has {LARGEST_EVENT_BYTES + 1:,} bytes; the most is"
-    assert f"{sizes} {LARGEST_EVENT_BYTES:,}" in page.malformed.details
+    sizes = f"event 2 of the page: it has {MAX_EVENT_BYTES + 1:,} bytes; the most is"
+    assert f"{sizes} {MAX_EVENT_BYTES:,}" in page.malformed.details
 
 
 def test_nesting_beyond_the_parser_is_an_error() -> None:

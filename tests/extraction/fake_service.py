@@ -53,7 +53,7 @@ class Patient(FakeService):
     def respond(self, window: Window, cursor: str | None) -> Page:
         if self.in_flight == self._together:
             self._are_together.set()
-        self._are_together.wait(0.05)
+        self._are_together.wait(1)
         return super().respond(window, cursor)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.page import Page, parse_page
-from tap_audit_events.extraction.fleet_plan import MOST_OPEN, FleetPlan, MemberRequest, Stage
+from tap_audit_events.extraction.fleet_plan import MAX_OPEN, FleetPlan, MemberRequest, Stage
 from tap_audit_events.extraction.plan import Plan
 from tests.extraction.scheduling import ALL_PAY, EVER
 
@@ -217,7 +217,7 @@ def test_everyone_is_read_within_the_bounds(seed: int) -> None:
         for news in news_of(plan):
             stages.setdefault(news.member.name, []).append(news.stage)
         is_open = [name for name, each in stages.items() if each[-1] is not Stage.ENDED]
-        assert len(is_open) <= MOST_OPEN * concurrency
+        assert len(is_open) <= MAX_OPEN * concurrency
     else:
         raise AssertionError(f"not read: {in_flight}, {stages}")
     members = [member for group in groups for member in group.opened]

@@ -13,10 +13,10 @@ from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction import pagination
 from tap_audit_events.extraction.pagination import (
-    LONGEST_CURSOR,
-    MOST_CYCLES,
-    MOST_EMPTY_PAGES,
-    MOST_REPEATED_PAGES,
+    MAX_CURSOR_LENGTH,
+    MAX_CYCLES,
+    MAX_EMPTY_PAGES,
+    MAX_REPEATED_PAGES,
     RECENT_CURSORS,
     Paginator,
 )
@@ -30,7 +30,7 @@ def a_page(ids: list[str], cursor: str | None, seconds: float = 0) -> Page:
 @pytest.fixture
 def _few_recent_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few that longer cycles are noticed by what is kept longer."""
-    monkeypatch.setattr(pagination, "MOST_RECENT_IDS", 3)
+    monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 3)
 
 
 def follow(pages: Iterator[Page], most: int, paginator: Paginator | None = None) -> int:
@@ -91,10 +91,10 @@ def test_a_cursor_is_opaque() -> None:
 
 def test_a_cursor_may_have_16384_characters() -> None:
     """A longer one would not fit into a URL; the error says how long it is."""
-    Paginator().advance(a_page(["1"], "é" * LONGEST_CURSOR))
+    Paginator().advance(a_page(["1"], "é" * MAX_CURSOR_LENGTH))
     expected = r"AE-CURSOR-LENGTH: .*\(16,385 characters; the most is 16,384\)"
     with pytest.raises(ContractError, match=expected):
-        Paginator().advance(a_page(["1"], "é" * (LONGEST_CURSOR + 1)))
+        Paginator().advance(a_page(["1"], "é" * (MAX_CURSOR_LENGTH + 1)))
 
 
 # Cursors that come again
@@ -166,9 +166,9 @@ def test_the_errors_say_how_many_pages_came() -> None:
 
 def test_a_thousand_empty_pages_are_read() -> None:
     """A service that filters after it has read its index may send many."""
-    empty = [a_page([], f"empty {number}") for number in range(2 * MOST_EMPTY_PAGES)]
+    empty = [a_page([], f"empty {number}") for number in range(2 * MAX_EMPTY_PAGES)]
     pages = [*empty[:1000], a_page(["1"], "after"), *empty[1000:], a_page([], None)]
-    assert MOST_EMPTY_PAGES == 1000
+    assert MAX_EMPTY_PAGES == 1000
     assert follow(iter(pages), 5000) == len(pages)
 
 
@@ -185,7 +185,7 @@ def test_the_same_pages_again_and_again_are_an_error(length: int, before: int) -
     same = [[f"{number}", f"{number} too"] for number in range(length)]
     pages = [*islice(always_new(), before), *islice(repeated(same), 2 * length + 50)]
     renamed = (a_page(list(page.ids), f"{number}") for number, page in enumerate(pages))
-    expected = before + length + MOST_REPEATED_PAGES + 1
+    expected = before + length + MAX_REPEATED_PAGES + 1
     assert pages_until_error(renamed, len(pages)) == ("AE-NO-PROGRESS", expected)
 
 
@@ -204,7 +204,7 @@ def test_random_parts_of_the_same_events_are_an_error(share: float) -> None:
     pages = list(islice(parts(), 2000))
     code, number = pages_until_error(iter(pages), len(pages))
     assert code == "AE-NO-PROGRESS"
-    before = pages[: number - MOST_REPEATED_PAGES - 1]
+    before = pages[: number - MAX_REPEATED_PAGES - 1]
     assert set(chain.from_iterable(page.ids for page in before)) == set(ids)
 
 
@@ -213,7 +213,7 @@ def test_thirty_pages_without_news_are_allowed() -> None:
     whole = ["1", "2", "3"]
     parts = [whole, *[whole[number % 3 :] for number in range(30)], ["4"], whole, ["5"]]
     pages = [a_page(ids, f"{number}") for number, ids in enumerate(parts)]
-    assert MOST_REPEATED_PAGES == 30
+    assert MAX_REPEATED_PAGES == 30
     assert follow(iter([*pages, a_page([], None)]), 100) == len(pages) + 1
 
 
@@ -227,7 +227,7 @@ def test_long_cycles_of_pages_with_new_cursors_are_noticed(length: int, before: 
     renamed = (a_page(list(page.ids), f"{number}") for number, page in enumerate(pages))
     code, number = pages_until_error(renamed, len(pages))
     assert code == "AE-NO-PROGRESS"
-    assert number > before + MOST_CYCLES * length
+    assert number > before + MAX_CYCLES * length
 
 
 def test_new_events_are_always_progress() -> None:
@@ -261,8 +261,8 @@ def test_ids_without_a_newer_event_are_remembered_up_to_a_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A single instant may have any number of events."""
-    assert pagination.MOST_RECENT_IDS == 100_000
-    monkeypatch.setattr(pagination, "MOST_RECENT_IDS", 1000)
+    assert pagination.MAX_RECENT_IDS == 100_000
+    monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 1000)
     paginator = Paginator()
     for number in range(1000):
         paginator.advance(a_page([f"{number}-{each}" for each in range(9)], f"{number}"))
@@ -274,7 +274,7 @@ def test_ids_are_remembered_up_to_the_bound(
     remembered: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """If one more was remembered than the bound allows, they are forgotten."""
-    monkeypatch.setattr(pagination, "MOST_RECENT_IDS", 9)
+    monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 9)
     paginator = Paginator()
     paginator.advance(a_page([f"{number}" for number in range(remembered)], "1"))
     paginator.advance(a_page(["another"], "2"))

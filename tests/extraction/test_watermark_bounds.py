@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import Group, Known, digest_of, digests_of
-from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE, Watermark
+from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK, Watermark
 from tests.extraction.watermarks import at, deliver, digests_in
 
 BOOKMARK = 1000
 LOOKBACK = 60
 
 
-def delivered_at(times: dict[int, int], longest_memory: int = 10**6) -> Watermark:
+def delivered_at(times: dict[int, int], max_remembered_ids: int = 10**6) -> Watermark:
     """A watermark after so many events at each time, then one at the bookmark."""
-    watermark = Watermark(lookback_seconds=LOOKBACK, longest_memory=longest_memory)
+    watermark = Watermark(lookback_seconds=LOOKBACK, max_remembered_ids=max_remembered_ids)
     for time, count in times.items():
         deliver(watermark, [(f"{time}-{n}", at(time)) for n in range(count)])
     deliver(watermark, [("newest", at(BOOKMARK))])
@@ -31,7 +31,7 @@ def delivered_at(times: dict[int, int], longest_memory: int = 10**6) -> Watermar
 def test_the_lookback_begins_with_its_first_instant(time: int, is_in_lookback: bool) -> None:
     """As much of it is held as the memory allows; only of what is before it a few thousand."""
     watermark = delivered_at({time: 6000})
-    assert len(watermark._held) == (6001 if is_in_lookback else LONGEST_MEMORY_BEFORE)
+    assert len(watermark._held) == (6001 if is_in_lookback else IDS_HELD_BEFORE_LOOKBACK)
     assert len(digests_in(watermark)) == (6001 if is_in_lookback else 1)
     assert len(deliver(watermark, [(f"{time}-0", at(time))])) == (not is_in_lookback)
     assert not watermark.forgot
@@ -128,10 +128,10 @@ def test_the_oldest_ids_are_dropped_one_by_one(
         groups,
         ids_from=at(0),
         lookback_seconds=lookback,
-        longest_memory=MEMORY,
+        max_remembered_ids=MEMORY,
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "LONGEST_MEMORY_BEFORE", MEMORY_BEFORE)
+        patch.setattr(module, "IDS_HELD_BEFORE_LOOKBACK", MEMORY_BEFORE)
         for number, (times, moves_bookmark) in enumerate(pages):
             added = [(at(time), f"{number}-{i}") for i, time in enumerate(times)]
             before: list[Known] = [*watermark._held, *added]

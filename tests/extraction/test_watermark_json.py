@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tap_audit_events.events.instants import Instant, parse_instant
 from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import Group, digests_of
-from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
 from tests.extraction.watermarks import at, deliver
 
@@ -101,13 +101,13 @@ def test_a_watermark_survives_json(
 def test_a_full_memory_is_about_a_megabyte() -> None:
     """100,000 ids of any length are 8 bytes each, in a few hundred groups."""
     watermark = Watermark(lookback_seconds=10**6)
-    for page in range(LONGEST_MEMORY // 1000 + 5):
+    for page in range(MAX_REMEMBERED_IDS // 1000 + 5):
         events: list[tuple[str, Instant]] = [
             (f"{page:012}-{n:023}", at(10 * page + n // 100)) for n in range(1000)
         ]
         deliver(watermark, events)
     written = to_json(watermark)
-    assert 99_000 <= sum(group.count for group in watermark.groups) <= LONGEST_MEMORY
+    assert 99_000 <= sum(group.count for group in watermark.groups) <= MAX_REMEMBERED_IDS
     assert len(written["ids"]) <= 512
     assert len(json.dumps(written)) <= 1_100_000
 
@@ -133,7 +133,7 @@ def test_lookback_and_memory_are_those_of_this_run(
     value: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever was written, and even if nothing was."""
-    monkeypatch.setattr(module, "LONGEST_MEMORY", 5)
+    monkeypatch.setattr(module, "MAX_REMEMBERED_IDS", 5)
     watermark = from_json(value, lookback_seconds=60)
     deliver(watermark, [(f"{time}", at(time)) for time in range(1000, 1010)])
     assert watermark.lookback_start == at(400)

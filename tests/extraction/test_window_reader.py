@@ -13,7 +13,7 @@ from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import window_reader
-from tap_audit_events.extraction.watermark import LONGEST_MEMORY_BEFORE
+from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK
 from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
 from tests.extraction.scheduling import instant
 
@@ -247,7 +247,7 @@ def test_a_window_is_not_given_up_if_too_much_of_it_was_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The watermark must recognize every event that comes again."""
-    monkeypatch.setattr(window_reader, "MOST_TAKEN", 4)
+    monkeypatch.setattr(window_reader, "MAX_TAKEN_EVENTS", 4)
     reader = started([1, 2], [3, 4], [5])
     assert reader.can_begin_again
     for can_begin_again in (True, True, False):
@@ -257,7 +257,7 @@ def test_a_window_is_not_given_up_if_too_much_of_it_was_taken(
 
 def test_what_is_given_up_at_most_is_held_by_the_watermark() -> None:
     """Whatever the lookback."""
-    assert window_reader.MOST_TAKEN <= LONGEST_MEMORY_BEFORE
+    assert window_reader.MAX_TAKEN_EVENTS <= IDS_HELD_BEFORE_LOOKBACK
 
 
 @given(times, st.integers(1, 9), st.data())

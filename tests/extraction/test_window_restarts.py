@@ -254,7 +254,7 @@ def test_a_window_always_ends(
 
     reader = WindowReader(WHOLE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pagination, "MOST_EMPTY_PAGES", 20)
+        patch.setattr(pagination, "MAX_EMPTY_PAGES", 20)
         pages = read(reader, respond, most_requests=20_000)
         if is_alone:
             reader.restart_alone()

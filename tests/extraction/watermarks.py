@@ -52,7 +52,7 @@ def digests_in(watermark: Watermark) -> list[bytes]:
 
 def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:
     """The watermark that the next run reads from STATE."""
-    with patch.object(module, "LONGEST_MEMORY", memory):
+    with patch.object(module, "MAX_REMEMBERED_IDS", memory):
         return from_json(to_json(watermark), lookback_seconds=lookback)
 
 

@@ -16,8 +16,8 @@ FOUND = Path(".tools/fuzz-found")
 """Inputs that reached something new here, from which the next fuzzing goes on."""
 WORDS = Path("tests/fuzzing/words.dict")
 
-MOST_BYTES = 4096
-MOST_SECONDS_FOR_ONE = 10
+MAX_BYTES = 4096
+MAX_SECONDS_FOR_ONE = 10
 
 
 def main() -> None:
@@ -46,8 +46,8 @@ def _holds(name: str, seconds: int) -> bool:
     return _run(
         name,
         f"-max_total_time={seconds}",
-        f"-max_len={MOST_BYTES}",
-        f"-timeout={MOST_SECONDS_FOR_ONE}",
+        f"-max_len={MAX_BYTES}",
+        f"-timeout={MAX_SECONDS_FOR_ONE}",
         f"-dict={WORDS}",
         f"-artifact_prefix={CORPUS / name}/",
         "-print_final_stats=1",

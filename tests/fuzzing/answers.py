@@ -13,7 +13,7 @@ from urllib3.connection import HTTPConnection
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.service.transport import Transport
 from tests.builders import a_response
 
@@ -90,7 +90,7 @@ class _RateLimiter(RateLimiter):
     """Notes how long it would hold requests back, and does not."""
 
     def __init__(self, waits: list[float]) -> None:
-        super().__init__(InFlight(1), lambda: sum(waits))
+        super().__init__(RunRequests(1), lambda: sum(waits))
         self._waits = waits
 
     def _wait(self, seconds: float) -> None:

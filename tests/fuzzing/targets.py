@@ -48,7 +48,7 @@ from tap_audit_events.events.text_repair import storable
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.run_state import types_never_requested
 from tap_audit_events.service.retry_after import (
-    LONGEST_RETRY_AFTER_SECONDS,
+    MAX_RETRY_AFTER_SECONDS,
     http_date,
     retry_after_seconds,
 )
@@ -65,7 +65,7 @@ GOOD: Final[dict[str, Any]] = {
 }
 SETTINGS: Final = read_settings(GOOD)
 WINDOW: Final = Window(None, Instant("2026-01-31T00:00:00"))
-LONGEST_LINE: Final = 20_000
+MAX_LINE_LENGTH: Final = 20_000
 """Characters of a line for people: each text in it is bounded, and an escape may take ten."""
 
 _TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]{16,}")
@@ -249,7 +249,7 @@ def _check_line(line: str) -> None:
     """It is one line without control codes, bounded, and does not hold the token."""
     assert line.isprintable()
     assert TOKEN not in line
-    assert len(line) <= LONGEST_LINE
+    assert len(line) <= MAX_LINE_LENGTH
 
 
 def _check_error(error: SettingsError | ServiceError) -> None:
@@ -327,7 +327,7 @@ def _check_answer(answer: bytes) -> None:
         except ServiceError as error:
             _check_error(error)
     assert len(heard.waits) <= SETTINGS.max_retries
-    assert all(0 <= seconds <= LONGEST_RETRY_AFTER_SECONDS for seconds in heard.waits)
+    assert all(0 <= seconds <= MAX_RETRY_AFTER_SECONDS for seconds in heard.waits)
     for line in heard.lines:
         _check_line(line)
 

@@ -13,8 +13,8 @@ from tests.errors.test_errors import only_error
 from tests.running import Run, run
 from tests.service.scripted import EMPTY_PAGE, Peer, Scripted, scripted_service
 
-MOST_EVENTS, LONGEST_ID, LONGEST_TIME, LONGEST_CURSOR = 1000, 1000, 100, 16_384
-LARGEST_EVENT_BYTES = 8_000_000
+MAX_EVENTS, MAX_ID_LENGTH, MAX_TIME_LENGTH, MAX_CURSOR_LENGTH = 1000, 1000, 100, 16_384
+MAX_EVENT_BYTES = 8_000_000
 """The documented bounds: docs/operations.md."""
 
 
@@ -68,14 +68,14 @@ def check_nothing_is_lost(done: Run, ids: Sequence[str], rest: Sequence[dict[str
 
 def test_as_many_events_as_can_be_requested_are_read() -> None:
     """1,000 on a page, whatever `page_size` is: fewer may be asked for than come."""
-    with serving(a_page(events(MOST_EVENTS))) as service:
-        assert len(run_against(service).raise_for_exit_code().ids) == MOST_EVENTS
+    with serving(a_page(events(MAX_EVENTS))) as service:
+        assert len(run_against(service).raise_for_exit_code().ids) == MAX_EVENTS
 
 
-@pytest.mark.parametrize("extra", [events(1, first=2 + MOST_EVENTS), [0], [None], [{}]])
+@pytest.mark.parametrize("extra", [events(1, first=2 + MAX_EVENTS), [0], [None], [{}]])
 def test_a_page_with_more_events_is_an_error(extra: list[object]) -> None:
     """The pages before it are delivered, and the error names the bound."""
-    first, second = events(2), events(MOST_EVENTS, first=2)
+    first, second = events(2), events(MAX_EVENTS, first=2)
     with serving(a_page(first, "c"), a_page([*second, *extra])) as service:
         done = run_against(service)
     line = only_error(done)
@@ -85,12 +85,12 @@ def test_a_page_with_more_events_is_an_error(extra: list[object]) -> None:
     check_nothing_is_lost(done, ["0", "1"], second[:3])
 
 
-@pytest.mark.parametrize("length", [LONGEST_CURSOR, LONGEST_CURSOR + 1])
+@pytest.mark.parametrize("length", [MAX_CURSOR_LENGTH, MAX_CURSOR_LENGTH + 1])
 def test_a_cursor_longer_than_a_url_is_an_error(length: int) -> None:
     """The page that it came with is delivered."""
     with serving(a_page(events(2), "é" * length), a_page(events(1, first=2))) as service:
         done = run_against(service)
-    if length == LONGEST_CURSOR:
+    if length == MAX_CURSOR_LENGTH:
         assert done.raise_for_exit_code().ids == ["0", "1", "2"]
         return
     line = only_error(done)
@@ -101,13 +101,13 @@ def test_a_cursor_longer_than_a_url_is_an_error(length: int) -> None:
 
 
 @pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])
-@pytest.mark.parametrize("length", [LONGEST_ID, LONGEST_ID + 1])
+@pytest.mark.parametrize("length", [MAX_ID_LENGTH, MAX_ID_LENGTH + 1])
 def test_an_id_that_is_too_long_is_an_error(length: int, character: str) -> None:
     """The events before it are delivered."""
     given = an_event(id=character * length, at="2024-05-06T07:09:00Z")
     with serving(a_page([*events(2), given])) as service:
         done = run_against(service)
-    if length == LONGEST_ID:
+    if length == MAX_ID_LENGTH:
         assert done.raise_for_exit_code().ids == ["0", "1", character * length]
         return
     line = only_error(done)
@@ -117,13 +117,13 @@ def test_an_id_that_is_too_long_is_an_error(length: int, character: str) -> None
     check_nothing_is_lost(done, ["0", "1"], events(2, first=2))
 
 
-@pytest.mark.parametrize("length", [LONGEST_TIME, LONGEST_TIME + 1])
+@pytest.mark.parametrize("length", [MAX_TIME_LENGTH, MAX_TIME_LENGTH + 1])
 def test_a_time_that_is_too_long_is_an_error(length: int) -> None:
     """Its digits are delivered up to the bound."""
     time = "2024-05-06T07:09:00.".ljust(length - 1, "1") + "Z"
     with serving(a_page([*events(2), an_event(id="2", at=time)])) as service:
         done = run_against(service)
-    if length == LONGEST_TIME:
+    if length == MAX_TIME_LENGTH:
         assert done.raise_for_exit_code().records[-1]["occurredAt"] == time
         return
     line = only_error(done)
@@ -156,7 +156,7 @@ def large_event(size: int, character: str = "x") -> dict[str, Any]:
 @pytest.mark.parametrize("extra", [0, 1])
 def test_an_event_that_is_too_large_is_an_error(extra: int, character: str, lane: str) -> None:
     """By the bytes that came, in either lane; the events before it are delivered."""
-    given = large_event(LARGEST_EVENT_BYTES + extra, character)
+    given = large_event(MAX_EVENT_BYTES + extra, character)
     with serving(a_page([*events(2), given, *events(1, first=3)])) as service:
         done = run_against(service, **LANES[lane])
     if not extra:

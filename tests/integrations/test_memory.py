@@ -11,7 +11,13 @@ import pytest
 
 from tap_audit_events.sandbox import Fault, Service, serve
 from tests.builders import an_event
-from tests.integrations.test_bounds import LONGEST_CURSOR, LONGEST_ID, a_page, run_against, serving
+from tests.integrations.test_bounds import (
+    MAX_CURSOR_LENGTH,
+    MAX_ID_LENGTH,
+    a_page,
+    run_against,
+    serving,
+)
 from tests.running import Run, run, settings_for
 
 pytestmark = pytest.mark.long
@@ -19,10 +25,10 @@ pytestmark = pytest.mark.long
 LARGE = 50_000_000
 LARGE_EVENT = 8_000_000
 
-MOST_MEMORY_MB = 350
+MAX_MEMORY_MB = 350
 """What a run may take if every response has 50 MB: docs/operations.md."""
 
-MOST_MEMORY_OF_OBJECTS_MB = 700
+MAX_MEMORY_OF_OBJECTS_MB = 700
 """What it may take if events become Python objects, as for stream maps: docs/operations.md."""
 
 MORE_IN_FLIGHT_MB = 150
@@ -111,7 +117,7 @@ def test_no_response_fills_the_memory(kind: str, tmp_path: Path) -> None:
     """A run keeps to the documented memory, whatever fifty megabytes contain."""
     done, peak = peak_megabytes(tmp_path, LARGE_BODIES[kind]())
     check_it_ended_as_expected(done)
-    assert peak < MOST_MEMORY_MB
+    assert peak < MAX_MEMORY_MB
 
 
 @pytest.mark.parametrize("lane", ["map", "flat"])
@@ -123,7 +129,7 @@ def test_no_event_fills_the_memory(kind: str, lane: str, tmp_path: Path) -> None
         settings = {"stream_maps": {"audit_events": {"copy": "x"}}}
     done, peak = peak_megabytes(tmp_path, LARGE_BODIES[kind](), **settings)
     check_it_ended_as_expected(done)
-    assert peak < MOST_MEMORY_OF_OBJECTS_MB
+    assert peak < MAX_MEMORY_OF_OBJECTS_MB
 
 
 @pytest.mark.parametrize("kind", ["an event", "names in events", "escapes"])
@@ -136,7 +142,7 @@ def test_no_shape_of_a_record_fills_the_memory(kind: str, writes: str, tmp_path:
         settings["batch_config"] = {"encoding": {"format": "jsonl"}, "storage": storage}
     done, peak = peak_megabytes(tmp_path, LARGE_BODIES[kind](), **settings)
     check_it_ended_as_expected(done)
-    assert peak < MOST_MEMORY_OF_OBJECTS_MB
+    assert peak < MAX_MEMORY_OF_OBJECTS_MB
 
 
 @pytest.mark.parametrize(
@@ -158,7 +164,7 @@ def test_requests_in_flight_do_not_fill_the_memory(
     check_it_ended_as_expected(done)
     assert len(service.requests) >= harmless + concurrency // 2  # the first to come ends the run
     peak = float((tmp_path / "peak").read_text())
-    assert peak < MOST_MEMORY_MB + (concurrency - 1) * MORE_IN_FLIGHT_MB
+    assert peak < MAX_MEMORY_MB + (concurrency - 1) * MORE_IN_FLIGHT_MB
 
 
 def test_large_cursors_ids_and_times_do_not_add_up(tmp_path: Path) -> None:
@@ -167,16 +173,16 @@ def test_large_cursors_ids_and_times_do_not_add_up(tmp_path: Path) -> None:
         a_page(
             [
                 an_event(
-                    id=f"{number * 500 + n}".ljust(LONGEST_ID, "x"),
+                    id=f"{number * 500 + n}".ljust(MAX_ID_LENGTH, "x"),
                     at=f"2024-05-06T07:{number // 60:02}:{number % 60:02}.{n:03}".ljust(99, "1")
                     + "Z",
                 )
                 for n in range(500)
             ],
-            f"{number}".ljust(LONGEST_CURSOR, "x"),
+            f"{number}".ljust(MAX_CURSOR_LENGTH, "x"),
         )
         for number in range(200)
     ]
     done, peak = peak_megabytes(tmp_path, *pages)
     assert len(done.raise_for_exit_code().ids) == 100_000
-    assert peak < MOST_MEMORY_MB
+    assert peak < MAX_MEMORY_MB

@@ -137,7 +137,7 @@ def test_a_wrong_password_is_one_line_without_it(trial: Trial) -> None:
 
 
 MILLION = 1_000_000
-MOST_BYTES = 300 << 20
+MAX_BYTES = 300 << 20
 
 
 @pytest.mark.long
@@ -155,7 +155,7 @@ def test_a_day_of_a_million_events(trial: Trial, monkeypatch: pytest.MonkeyPatch
     assert done.exit_code == 1
     assert f"{MILLION:,}  {MILLION - 1:,}" in done.lines[-4]
     assert "1 missing. " in done.error
-    assert peak_bytes(trial.folder) < MOST_BYTES
+    assert peak_bytes(trial.folder) < MAX_BYTES
 
     load_repair(trial, trial.folder / "missing")
     verify(trial, days=()).raise_for_exit_code()

@@ -104,7 +104,7 @@ def test_a_dripping_body_arrives_in_parts(sandbox: Sandbox) -> None:
 def test_a_dripping_body_waits_between_its_parts(sandbox: Sandbox) -> None:
     """A client that expects more within a timeout of its own gives up after the first part."""
     client = sandbox(*ABCD, faults=["drip:bytes=7,seconds=600@1"])
-    dripped = client.session.get(client.url, stream=True, timeout=(60, 0.05))
+    dripped = client.session.get(client.url, stream=True, timeout=(60, 1))
     assert dripped.raw.read(7) == b'{"audit'
     with pytest.raises(requests.exceptions.ConnectionError, match="Read timed out"):
         dripped.content  # noqa: B018

@@ -47,7 +47,7 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(script: object) -> 
         client = client_of(service)
         for _ in range(PAGES):
             client.fetch()
-        assert client.limiter.run.requests == PAGES
+        assert client.limiter.run.sent == PAGES
         assert client.limiter.run.retries == 0
         assert client.logger.lines == []
         assert service.connections == PAGES
@@ -106,7 +106,7 @@ def test_after_a_failure_the_next_connection_is_a_first_one() -> None:
         with pytest.raises(RetryableError, match="gave up after 1 retries"):
             client.fetch()
         assert service.connections == 3  # replaced, then retried
-        assert client.limiter.run.requests == 2 + 2
+        assert client.limiter.run.sent == 2 + 2
 
 
 def keeps_twice_then_breaks(peer: Peer) -> None:

@@ -11,7 +11,7 @@ from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.service.transport import Transport
 from tests.builders import ORGANIZATION_ID
 from tests.service.scripted import (
@@ -29,7 +29,7 @@ WHOLE = "order=asc&endTime=2026-01-31T00%3A00%3A00Z"
 def a_client(base_url: str, **options: Any) -> Client:
     """A client that is made as the tap makes it."""
     settings = {"base_url": base_url, "organization_id": ORGANIZATION_ID, "access_token": "x_pat_y"}
-    options = {"limiter": RateLimiter(InFlight(1)), "logger": LoggedLines(), **options}
+    options = {"limiter": RateLimiter(RunRequests(1)), "logger": LoggedLines(), **options}
     return Client(read_settings(settings), Transport(base_url, new_session), **options)
 
 

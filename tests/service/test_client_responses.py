@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tap_audit_events.errors.exceptions import ContractError, RefusedError, ServiceError
-from tap_audit_events.service.body import LARGEST_ERROR_BYTES
-from tap_audit_events.service.client import MEGABYTE, MOST_NEW_TOKENS
+from tap_audit_events.service.body import MAX_ERROR_BYTES
+from tap_audit_events.service.client import MAX_NEW_TOKENS, MEGABYTE
 from tests.service.scripted import (
     EMPTY_PAGE,
     WINDOW,
@@ -114,7 +114,7 @@ def test_an_error_lets_no_more_requests_be_in_flight(script: Script) -> None:
     assert client.limiter._rate.limit == 2
 
 
-@pytest.mark.parametrize("size", [0, 1, 1000, LARGEST_ERROR_BYTES])
+@pytest.mark.parametrize("size", [0, 1, 1000, MAX_ERROR_BYTES])
 def test_the_connection_of_an_error_is_used_again(size: int) -> None:
     """Its body is read to the end."""
     with scripted_service(responds(403, b"x" * size)) as service:
@@ -125,7 +125,7 @@ def test_the_connection_of_an_error_is_used_again(size: int) -> None:
         assert service.connections == 1
 
 
-@pytest.mark.parametrize("size", [LARGEST_ERROR_BYTES + 1, 10 * LARGEST_ERROR_BYTES])
+@pytest.mark.parametrize("size", [MAX_ERROR_BYTES + 1, 10 * MAX_ERROR_BYTES])
 def test_the_connection_of_a_large_error_is_closed(size: int) -> None:
     """The rest of its body would be the start of the next response."""
     with scripted_service(responds(403, b"x" * size), keeps_open) as service:
@@ -139,7 +139,7 @@ def test_the_connection_of_a_large_error_is_closed(size: int) -> None:
 def test_the_whole_error_of_a_service_is_read() -> None:
     """Its code and message are shown, however they are spaced."""
     error = json.dumps({"errCode": "E7", "msg": "no", "vars": None}).encode()
-    body = error.rjust(LARGEST_ERROR_BYTES)
+    body = error.rjust(MAX_ERROR_BYTES)
     with scripted_service(responds(403, body)) as service, pytest.raises(RefusedError) as raised:
         client_of(service).fetch()
     assert raised.value.details == "status 403, errCode 'E7', msg 'no', vars 'null'"
@@ -170,7 +170,7 @@ def test_a_request_is_retried_as_often_as_the_setting_says(retries: int) -> None
             assert len(service.heard) == requests * (1 + retries)
 
 
-@pytest.mark.parametrize("rotations", [0, 1, MOST_NEW_TOKENS, MOST_NEW_TOKENS + 2])
+@pytest.mark.parametrize("rotations", [0, 1, MAX_NEW_TOKENS, MAX_NEW_TOKENS + 2])
 def test_a_request_is_sent_with_a_newer_token_a_few_times(rotations: int, tmp_path: Path) -> None:
     """A token file that changes each time does not keep a request going for ever."""
     path = tmp_path / "token"
@@ -189,7 +189,7 @@ def test_a_request_is_sent_with_a_newer_token_a_few_times(rotations: int, tmp_pa
         client = client_of(service, access_token=None, access_token_file=str(path))
         with pytest.raises(RefusedError, match="AE-401"):
             client.fetch()
-    sent = 1 + min(rotations, MOST_NEW_TOKENS)
+    sent = 1 + min(rotations, MAX_NEW_TOKENS)
     tokens = [headers["Authorization"] for headers in service.headers]
     assert tokens == [f"Bearer acme_pat_{number:03}" for number in range(sent)]
-    assert client.limiter.run.requests == sent
+    assert client.limiter.run.sent == sent

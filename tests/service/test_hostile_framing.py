@@ -22,7 +22,7 @@ from tests.service.test_body import FRAMINGS, MEGABYTE, sends
 from tests.service.test_connection import ENDLESS, dripping
 
 PAGE = an_envelope(encoded(an_event(id="a")))
-MOST_KILOBYTES = 800_000
+MAX_KILOBYTES = 800_000
 """Address space of a run that reads a page of some megabytes."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tap_audit_events.service.rate_limiter import ClosedError, InFlight, RateLimiter
+from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter, RunRequests
 
 LONG = 3600.0
 
@@ -36,7 +36,7 @@ def simulated_time() -> SimulatedTime:
 @pytest.fixture
 def limiter(simulated_time: SimulatedTime, monkeypatch: pytest.MonkeyPatch) -> RateLimiter:
     """Eight in flight at most, in simulated time."""
-    limiter = RateLimiter(InFlight(8), simulated_time)
+    limiter = RateLimiter(RunRequests(8), simulated_time)
     monkeypatch.setattr(limiter._changed, "wait", simulated_time.wait)
     return limiter
 
@@ -73,6 +73,7 @@ class Inside:
     def __init__(self) -> None:
         self.now = self.most = self.total = 0
         self._lock = threading.Lock()
+        self._reached = threading.Event()
 
     def __enter__(self) -> None:
         with self._lock:
@@ -84,17 +85,24 @@ class Inside:
         with self._lock:
             self.now -= 1
 
+    def wait_for(self, count: int) -> None:
+        """Wait until so many threads have been inside at a time."""
+        if self.most >= count:
+            self._reached.set()
+        self._reached.wait(10)
+
 
 @pytest.mark.parametrize("concurrency", [1, 3])
 def test_no_more_than_the_limit_are_in_flight(concurrency: int) -> None:
     """Each of more threads gets its permits, and a failure returns its permit."""
-    limiter, inside = RateLimiter(InFlight(concurrency)), Inside()
+    limiter, inside = RateLimiter(RunRequests(concurrency)), Inside()
 
     def work() -> None:
         for number in range(40):
             try:
                 with limiter.permit() as permit, inside:
-                    time.sleep(0.0005)
+                    if number > 10:  # the number in flight has grown to the limit by then
+                        inside.wait_for(concurrency)
                     if number % 7 == 0:
                         raise ValueError
                     permit.succeeded = True
@@ -102,7 +110,7 @@ def test_no_more_than_the_limit_are_in_flight(concurrency: int) -> None:
                 pass
 
     join(start_threads(10, work))
-    assert inside.total == limiter.run.requests == 400
+    assert inside.total == limiter.run.sent == 400
     assert inside.most == concurrency
     assert limiter.run.retries == 0
 
@@ -121,7 +129,7 @@ def test_a_429_holds_every_request(
             permit.succeeded = True
             assert permit.started_at >= 3.0 + seconds
     assert simulated_time.waits[0] == seconds
-    assert (limiter.run.requests, limiter.run.retries) == (7, 1)
+    assert (limiter.run.sent, limiter.run.retries) == (7, 1)
     assert limiter.run.retry_wait_seconds == seconds
 
 
@@ -154,7 +162,7 @@ def test_fewer_requests_are_in_flight_after_a_429(
 
 def test_a_429_holds_every_thread() -> None:
     """The same with threads and a real clock."""
-    limiter = RateLimiter(InFlight(8))
+    limiter = RateLimiter(RunRequests(8))
     started: list[float] = []
     is_held = threading.Event()
 
@@ -181,7 +189,7 @@ def test_a_pause_lasts_as_long_as_it_says(
     limiter.pause(seconds)
     assert simulated_time.now == seconds
     run = limiter.run
-    assert (run.requests, run.retries, run.retry_wait_seconds) == (0, 1, seconds)
+    assert (run.sent, run.retries, run.retry_wait_seconds) == (0, 1, seconds)
 
 
 def test_a_pause_is_not_cut_short_by_other_requests(
@@ -199,7 +207,7 @@ def test_a_pause_is_not_cut_short_by_other_requests(
 
 def test_a_pause_holds_one_request_only() -> None:
     """Others are sent meanwhile."""
-    limiter = RateLimiter(InFlight(2))
+    limiter = RateLimiter(RunRequests(2))
     paused = start_threads(1, lambda: pause_until_closed(limiter))
     wait_for_a_retry(limiter)
     with limiter.permit() as permit:
@@ -211,7 +219,7 @@ def test_a_pause_holds_one_request_only() -> None:
 
 def test_a_pause_keeps_no_permit_from_another_thread() -> None:
     """What wakes a thread that waits for a permit is not lost on one that waits for time."""
-    limiter = RateLimiter(InFlight(1))
+    limiter = RateLimiter(RunRequests(1))
     paused = start_threads(1, lambda: pause_until_closed(limiter))
     wait_for_a_retry(limiter)
 
@@ -222,14 +230,14 @@ def test_a_pause_keeps_no_permit_from_another_thread() -> None:
                 permit.succeeded = True
 
     join(start_threads(6, work))
-    assert limiter.run.requests == 120
+    assert limiter.run.sent == 120
     limiter.close()
     join(paused)
 
 
 def test_closing_ends_every_wait() -> None:
     """A wait for a permit, for the end of a 429's wait, and a pause; nothing is sent afterwards."""
-    limiter, ended = RateLimiter(InFlight(2)), Inside()
+    limiter, ended = RateLimiter(RunRequests(2)), Inside()
 
     def wait_for_a_permit() -> None:
         with pytest.raises(ClosedError), limiter.permit():
@@ -249,7 +257,7 @@ def test_closing_ends_every_wait() -> None:
         limiter.close()
         join([*waiting_for_an_end, *threads])
     assert ended.total == 8
-    assert limiter.run.requests == 1
+    assert limiter.run.sent == 1
 
 
 def test_nothing_starts_after_closing(limiter: RateLimiter) -> None:
@@ -259,7 +267,7 @@ def test_nothing_starts_after_closing(limiter: RateLimiter) -> None:
         raise AssertionError("a permit was given")
     with pytest.raises(ClosedError):
         limiter.pause(0.0)
-    assert limiter.run.requests == 0
+    assert limiter.run.sent == 0
 
 
 def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime) -> None:
@@ -275,7 +283,7 @@ def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime
     limiter.pause(4.0)
     assert limiter.run.request_seconds == 2.0 + 3.0 + 0.5
     assert limiter.run.retry_wait_seconds == 14.0
-    assert (limiter.run.requests, limiter.run.retries) == (4, 3)
+    assert (limiter.run.sent, limiter.run.retries) == (4, 3)
     assert simulated_time.now == 17.5
 
 
@@ -283,31 +291,33 @@ def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime
 
 
 @pytest.fixture
-def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> InFlight:
+def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> RunRequests:
     """What the limiters of several tokens share."""
-    shared = InFlight(8)
+    shared = RunRequests(8)
     monkeypatch.setattr(shared.changed, "wait", simulated_time.wait)
     return shared
 
 
 def test_limiters_of_several_tokens_share_what_may_be_in_flight() -> None:
     """Whichever of them gives the permits: each alone would give another one."""
-    in_flight = InFlight(3)
-    one, other = RateLimiter(in_flight), RateLimiter(in_flight)
+    of_run = RunRequests(3)
+    one, other = RateLimiter(of_run), RateLimiter(of_run)
 
     def send() -> None:
         with one.permit():
             pass
 
     with one.permit(), other.permit(), other.permit():
-        assert in_flight.count == in_flight.most
+        assert of_run.in_flight == of_run.limit
         waiting = start_threads(1, send)
-        assert in_flight.requests == 3
+        assert of_run.sent == 3
     join(waiting)
-    assert in_flight.requests == 4
+    assert of_run.sent == 4
 
 
-def test_a_429_of_one_token_holds_no_other(shared: InFlight, simulated_time: SimulatedTime) -> None:
+def test_a_429_of_one_token_holds_no_other(
+    shared: RunRequests, simulated_time: SimulatedTime
+) -> None:
     """The permit of the other comes at once."""
     one, other = (RateLimiter(shared, simulated_time) for _ in range(2))
     with one.permit() as permit:
@@ -321,7 +331,7 @@ def test_a_429_of_one_token_holds_no_other(shared: InFlight, simulated_time: Sim
 
 
 def test_a_last_429_holds_without_counting_a_retry(
-    shared: InFlight, simulated_time: SimulatedTime
+    shared: RunRequests, simulated_time: SimulatedTime
 ) -> None:
     """The request is not sent again; others of the token wait."""
     limiter = RateLimiter(shared, simulated_time)
@@ -337,7 +347,7 @@ def test_waits_are_counted_and_told(
     """Those for a retry, and those for the rate of a token: others can be sent meanwhile."""
     told: list[tuple[int, int]] = []
     seen: list[tuple[int, int, bool]] = []
-    of_run = InFlight(8, lambda: told.append((of_run.paused, of_run.waiting)))
+    of_run = RunRequests(8, lambda: told.append((of_run.paused, of_run.waiting)))
     limiter = RateLimiter(of_run, simulated_time)
 
     def wait(seconds: float | None = None) -> bool:

@@ -6,8 +6,8 @@ import backoff
 import pytest
 
 from tap_audit_events.errors.exceptions import RefusedError, RetryableError
-from tap_audit_events.service.retries import LONGEST_BACKOFF_SECONDS, Retries
-from tap_audit_events.service.retry_after import LONGEST_RETRY_AFTER_SECONDS
+from tap_audit_events.service.retries import MAX_BACKOFF_SECONDS, Retries
+from tap_audit_events.service.retry_after import MAX_RETRY_AFTER_SECONDS
 
 LOGGER = logging.getLogger("retries")
 
@@ -27,7 +27,7 @@ def test_the_longest_waits_double_up_to_a_minute(monkeypatch: pytest.MonkeyPatch
     """Exponential backoff."""
     monkeypatch.setattr(backoff, "full_jitter", lambda seconds: seconds)
     assert waits(9) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
-    assert LONGEST_BACKOFF_SECONDS == 60
+    assert MAX_BACKOFF_SECONDS == 60
 
 
 def test_each_wait_is_anything_up_to_the_longest() -> None:
@@ -40,7 +40,7 @@ def test_each_wait_is_anything_up_to_the_longest() -> None:
         assert len(set(seconds)) > 200
 
 
-@pytest.mark.parametrize("seconds", [0.5, 10.0, 100.0, LONGEST_RETRY_AFTER_SECONDS])
+@pytest.mark.parametrize("seconds", [0.5, 10.0, 100.0, MAX_RETRY_AFTER_SECONDS])
 def test_retry_after_is_a_minimum(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backoff may be longer, and counts on meanwhile."""
     monkeypatch.setattr(backoff, "full_jitter", lambda longest: longest)
@@ -48,7 +48,7 @@ def test_retry_after_is_a_minimum(seconds: float, monkeypatch: pytest.MonkeyPatc
     assert waits(4, seconds) == expected
 
 
-@pytest.mark.parametrize("seconds", [LONGEST_RETRY_AFTER_SECONDS + 1, 1e9, float("inf")])
+@pytest.mark.parametrize("seconds", [MAX_RETRY_AFTER_SECONDS + 1, 1e9, float("inf")])
 def test_a_wait_longer_than_a_run_should_last_ends_it(seconds: float) -> None:
     """Even the first one; the error names the wait and what came."""
     with pytest.raises(RefusedError, match=r"AE-RETRY-AFTER.*status 503"):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.service.retry_after import (
-    LONGEST_RETRY_AFTER_SECONDS,
+    MAX_RETRY_AFTER_SECONDS,
     http_date,
     retry_after_seconds,
 )
@@ -91,7 +91,7 @@ def test_a_date_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_longest_wait_is_a_quarter_of_an_hour() -> None:
-    assert LONGEST_RETRY_AFTER_SECONDS == 15 * 60
+    assert MAX_RETRY_AFTER_SECONDS == 15 * 60
 
 
 @given(st.text(max_size=60))

@@ -13,7 +13,7 @@ import pytest
 from tap_audit_events.config.settings import read_settings, token_warnings
 from tap_audit_events.config.token_file import MAX_TOKEN_FILE_BYTES, others_may_read
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.service.client import MOST_NEW_TOKENS
+from tap_audit_events.service.client import MAX_NEW_TOKENS
 from tests.builders import an_event
 from tests.config.test_settings import GOOD, TOKEN
 from tests.conftest import Sync
@@ -269,7 +269,7 @@ def test_tokens_that_are_all_refused_end_the_run(
     service.access_token = "acme_pat_never-given"
     done = by_file()
     assert only_error(done).startswith("AE-401: ")
-    assert len(service.requests) == 1 + MOST_NEW_TOKENS
+    assert len(service.requests) == 1 + MAX_NEW_TOKENS
     assert "acme_pat_new" not in done.log
 
 

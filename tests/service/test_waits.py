@@ -128,5 +128,5 @@ def test_a_newer_token_requests_the_same_page_without_a_wait(
         client.fetch(cursor)
     assert len(service.heard) == 2
     assert len(set(service.heard)) == 1
-    assert (client.limiter.run.requests, client.limiter.run.retries) == (2, 1)
+    assert (client.limiter.run.sent, client.limiter.run.retries) == (2, 1)
     assert waits.of_all == waits.of_one == []

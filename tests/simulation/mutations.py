@@ -148,7 +148,9 @@ def ids_never_expire(patch: Patch) -> None:
 
     def groups(self: Watermark) -> list[Group]:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(Watermark, "_known_since", lambda *_: self._held[-self._longest_memory :])
+            inner.setattr(
+                Watermark, "_known_since", lambda *_: self._held[-self._max_remembered_ids :]
+            )
             kept: list[Group] = real.__get__(self)
             return kept
 

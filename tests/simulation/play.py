@@ -16,7 +16,7 @@ from tap_audit_events.extraction import plan, watermark
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.runtime import Runtime
-from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import Caps, History, PlannedRun, draw
 from tests.simulation.judge import Acknowledged, Judge, PlayedRun
@@ -67,8 +67,8 @@ def _small_caps(caps: Caps | None) -> Iterator[None]:
         return
     with ExitStack() as stack:
         for owner, name, value in (
-            (watermark, "LONGEST_MEMORY", caps.memory),
-            (watermark, "LONGEST_MEMORY_BEFORE", caps.memory_before),
+            (watermark, "MAX_REMEMBERED_IDS", caps.memory),
+            (watermark, "IDS_HELD_BEFORE_LOOKBACK", caps.memory_before),
             (watermark, "_GROUPS", caps.groups),
             (plan, "PAGES_HELD", caps.pages_held),
             (plan, "BYTES_UNCOMPRESSED", 0),
@@ -205,7 +205,7 @@ class _Run:
     def _now(self) -> datetime:
         return self._world.now + timedelta(seconds=self._planned.skew)
 
-    def _new_rate_limiter(self, run: InFlight) -> RateLimiter:
+    def _new_rate_limiter(self, run: RunRequests) -> RateLimiter:
         self._limiters.append(SimulatedRateLimiter(run, self._world))
         return self._limiters[-1]
 

@@ -23,7 +23,7 @@ import tap_audit_events
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.sandbox.response import Response
-from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
@@ -71,7 +71,7 @@ class Clock:
 class QuickRateLimiter(RateLimiter):
     """Lets time pass instead of waiting."""
 
-    def __init__(self, run: InFlight, clock: Clock) -> None:
+    def __init__(self, run: RunRequests, clock: Clock) -> None:
         super().__init__(run, clock)
         self._time = clock
 

@@ -24,7 +24,7 @@ from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.service.rate_limiter import InFlight, RateLimiter
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.singer.messages import MessageWriter
 from tests.builders import a_response
 from tests.simulation.histories import (
@@ -376,7 +376,7 @@ class SimulatedRateLimiter(RateLimiter):
         waited_seconds: all of its waits for time.
     """
 
-    def __init__(self, run: InFlight, world: World) -> None:
+    def __init__(self, run: RunRequests, world: World) -> None:
         super().__init__(run, lambda: world.seconds)
         self._world = world
         self.waited_seconds = 0.0

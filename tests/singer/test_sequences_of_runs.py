@@ -7,7 +7,7 @@ import pytest
 
 from tap_audit_events.events.instants import later, parse_instant
 from tap_audit_events.extraction.id_groups import Group, digests_of
-from tap_audit_events.extraction.watermark import LONGEST_MEMORY, Watermark
+from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.extraction.watermark_json import from_json
 from tap_audit_events.sandbox import Service
 from tap_audit_events.singer.state import to_bookmark
@@ -29,7 +29,7 @@ SEQUENCES: dict[str, Sequence[dict[str, Any]]] = {
 
 def a_full_state(*, is_version_1: bool = False) -> dict[str, Any]:
     """A state whose ids fill the memory, of events that the service does not show any more."""
-    share = LONGEST_MEMORY // 200
+    share = MAX_REMEMBERED_IDS // 200
     groups = [
         Group(later(START, seconds=n), digests_of(f"gone-{n}-{each}" for each in range(share)))
         for n in range(100, 300)
@@ -82,7 +82,7 @@ def test_a_full_memory_repeats_nothing(
         service.add(new)
         done = sync(state=state, **settings).raise_for_exit_code()
         assert done.ids == [event["id"] for event in new]
-        assert count_ids(done.state) <= LONGEST_MEMORY
+        assert count_ids(done.state) <= MAX_REMEMBERED_IDS
         state = done.state
     assert sync(state=state, **settings).raise_for_exit_code().ids == []
 
@@ -98,7 +98,7 @@ def test_ids_leave_the_state_with_their_instants(service: Service, sync: Sync) -
         assert done.warnings == []
         counts.append(count_ids(done.state))
         state = done.state
-    share = LONGEST_MEMORY // 200
+    share = MAX_REMEMBERED_IDS // 200
     left = [(300 - first) * share for first in (139, 209)]  # those of the last five minutes
     assert counts == [
         pytest.approx(left[0] + NEW, abs=2 * share),

@@ -57,7 +57,7 @@ def test_empty_pages_without_end_are_an_error(
     service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each has a new cursor, so only their number shows it."""
-    monkeypatch.setattr(pagination, "MOST_EMPTY_PAGES", 5)
+    monkeypatch.setattr(pagination, "MAX_EMPTY_PAGES", 5)
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="empty", when="3-")])
     with pytest.raises(Exception, match="AE-EMPTY-PAGES: "):

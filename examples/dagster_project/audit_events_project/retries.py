@@ -8,8 +8,8 @@ import dagster as dg
 
 from tap_audit_events import AuditEventsError, RetryableError
 
-MOST_RETRIES = 5
-LONGEST_SECONDS = 3600.0
+MAX_RETRIES = 5
+MAX_SECONDS = 3600.0
 
 
 @contextmanager
@@ -32,8 +32,8 @@ def errors_for_dagster(retry_number: int, first_seconds: float) -> Iterator[None
     except RetryableError as error:
         seconds = first_seconds * 2**retry_number * random.uniform(0.5, 1)  # noqa: S311 - jitter
         seconds = max(seconds, error.retry_after_seconds or 0)
-        raise dg.RetryRequested(MOST_RETRIES, min(seconds, LONGEST_SECONDS)) from error
+        raise dg.RetryRequested(MAX_RETRIES, min(seconds, MAX_SECONDS)) from error
     except AuditEventsError as error:
         if error.code == "AE-RETRY-AFTER":  # the service requests more than fifteen minutes
-            raise dg.RetryRequested(MOST_RETRIES, LONGEST_SECONDS) from error
+            raise dg.RetryRequested(MAX_RETRIES, MAX_SECONDS) from error
         raise dg.Failure(str(error), allow_retries=False) from error

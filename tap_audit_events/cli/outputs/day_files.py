@@ -14,7 +14,7 @@ from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import Rename, sync_folder
 from tap_audit_events.cli.outputs.parquet_file import ParquetWriter
 
-MOST_OPEN: Final = 4
+MAX_OPEN: Final = 4
 """Days whose files are written at the same time: late events belong to earlier days."""
 
 STAGING: Final = ".new"
@@ -70,7 +70,7 @@ class DayFiles:
     def _part(self, day: str) -> _Part:
         part = self._open.pop(day, None)
         if part is None:
-            if len(self._open) >= MOST_OPEN:
+            if len(self._open) >= MAX_OPEN:
                 self._finish_part(next(iter(self._open)))
             part = self._start(day)
         self._open[day] = part  # last, as the one that was used last

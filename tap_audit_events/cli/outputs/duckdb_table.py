@@ -38,8 +38,8 @@ except ImportError:
 TABLE: Final = "audit_events"
 STATE_TABLE: Final = "audit_events_state"
 
-MOST_ROWS: Final = 10_000
-MOST_BYTES: Final = 8_000_000
+MAX_ROWS: Final = 10_000
+MAX_BYTES: Final = 8_000_000
 """Of Arrow data that one statement inserts: it is kept in memory until then."""
 
 MEMORY_LIMIT: Final = "64MB"
@@ -101,7 +101,7 @@ class DuckDBTable:
             self._batches.append(batch)
             self._rows += batch.num_rows
             self._bytes += batch.nbytes
-            if self._rows >= MOST_ROWS or self._bytes >= MOST_BYTES:
+            if self._rows >= MAX_ROWS or self._bytes >= MAX_BYTES:
                 self._insert()
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
@@ -156,8 +156,8 @@ class DuckDBTable:
             return state
         if state_file.state:
             self._logger.warning(
-                "The table %s in %s is gone since the last export: it begins anew, with the events"
-                " after those. To export everything again, remove %s too",
+                "The table %s in %s has been removed since the last export: a new one starts with"
+                " the events after that export. To export everything again, remove %s too",
                 TABLE, sanitize(str(self._path)), sanitize(str(state_file.path)),
             )  # fmt: skip
         return state_file.state

@@ -13,8 +13,8 @@ from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import sync, unusable
 from tap_audit_events.errors.exceptions import sanitize
 
-MOST_ROWS: Final = 100_000
-MOST_BYTES: Final = 32_000_000
+MAX_ROWS: Final = 100_000
+MAX_BYTES: Final = 32_000_000
 """Of Arrow data in one row group: it is kept in memory until it is full."""
 
 _COPIED_ROWS: Final = 1_000
@@ -47,7 +47,7 @@ class ParquetWriter:
         self._batches.append(batch)
         self._rows += batch.num_rows
         self._bytes += batch.nbytes
-        if self._rows >= MOST_ROWS or self._bytes >= MOST_BYTES:
+        if self._rows >= MAX_ROWS or self._bytes >= MAX_BYTES:
             self._write_group()
 
     def finish(self) -> None:

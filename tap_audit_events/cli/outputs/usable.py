@@ -34,8 +34,8 @@ def without_state(state_file: StateFile, path: Path) -> SettingsError:
     """The error for an output with events of which nobody knows which they are."""
     return unusable(
         f"{sanitize(str(path))} exists, but there is no state for it in"
-        f" {sanitize(str(state_file.path))}, so which events are new is not known. Give the state"
-        " file that belongs to it; or move it away; or leave out --state to replace it"
+        f" {sanitize(str(state_file.path))}, so it is not known which events are new. Give the"
+        " state file that belongs to it; or move it away; or leave out --state to replace it"
     )
 
 
@@ -43,8 +43,8 @@ def warn_if_moved(state_file: StateFile, path: Path, logger: Logger) -> None:
     """Warn that an export continues without the events that an earlier one wrote."""
     if state_file.state and not path.exists():
         logger.warning(
-            "%s is gone since the last export: it begins anew, with the events after those. To"
-            " export everything again, remove %s too",
+            "%s has been moved or removed since the last export: a new one starts with the events"
+            " after that export. To export everything again, remove %s too",
             sanitize(str(path)),
             sanitize(str(state_file.path)),
         )
