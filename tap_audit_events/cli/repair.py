@@ -10,6 +10,7 @@ from typing import IO, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
+    check_is_file,
     keep_mode,
     output_errors,
     rename_all,
@@ -31,10 +32,14 @@ class WholeFile:
 
     Args:
         path: its place.
+
+    Raises:
+        SettingsError: there is something else than a file, such as a device or a pipe.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
+        check_is_file(self._path)
         self._new_path = temporary(self._path)
         with output_errors(self._path):
             self._file: IO[bytes] = self._new_path.open("wb")

@@ -26,6 +26,9 @@ class _StreamSchema(_Schema, kw_only=True):
 
 class _Metadata(msgspec.Struct):
     selected: bool | None = None  # the text "false" would count as true
+    key_properties: list[str] | None = msgspec.field(name="table-key-properties", default=None)
+    replication_key: str | None = msgspec.field(name="replication-key", default=None)
+    replication_method: str | None = msgspec.field(name="replication-method", default=None)
 
 
 class _MetadataEntry(msgspec.Struct):

@@ -124,6 +124,8 @@ class RunStates:
 
     def __init__(self, state: Mapping[str, Any], *, is_fleet: bool) -> None:
         self._is_fleet = is_fleet
+        if not isinstance(state, Mapping):
+            raise unusable("it is not an object, such as an earlier run returned")
         each = state.get(_ORGANIZATIONS, [state] if state else [])
         if not isinstance(each, list) or not all(map(is_run_state, each)):
             raise unusable("its watermark is not as this tap writes it")

@@ -63,14 +63,25 @@ def stream_map_problems(stream_maps: object) -> list[str]:
         for source in sources.values()
         if not fnmatchcase(STREAM, str(source))
     ]
-    if stream_maps.get("__else__") not in _REMOVED:
-        problems.append("stream_maps has an __else__ that is not null")
+    problems += [
+        f"{name} has an __else__ that is not null"
+        for name, each in [("stream_maps", stream_maps), *_named(stream_maps)]
+        if each.get("__else__") not in _REMOVED
+    ]
     matching = [stream_maps[name] for name in sources if fnmatchcase(STREAM, name)]
     is_removed = any(each in _REMOVED for each in matching if not isinstance(each, dict))
     is_left_out = "__else__" in stream_maps and not matching
     if is_removed or (is_left_out and stream_maps["__else__"] in _REMOVED):
         problems.append(f"stream_maps removes {STREAM}: no record would be written")
     return problems
+
+
+def _named(stream_maps: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (f"stream_maps.{sanitize(name, 60)}", each)
+        for name, each in stream_maps.items()
+        if isinstance(each, dict)
+    ]
 
 
 _REMOVED = (None, "__NULL__")

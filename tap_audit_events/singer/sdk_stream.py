@@ -31,6 +31,7 @@ from tap_audit_events.errors.exceptions import (
     sanitize,
     service_error,
 )
+from tap_audit_events.events.exact_json import encode
 from tap_audit_events.singer.catalog import Path, deselected, leave_out
 
 _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
@@ -171,7 +172,8 @@ class ExactStream(Stream):
         """
         event_id = record.get("id")  # a stream map may remove it
         try:
-            for message in self._generate_record_messages(record):
+            # All before the first is written: one that failed would leave others without STATE.
+            for message in list(self._generate_record_messages(record)):
                 self.write_record(message)
         except RecursionError:
             raise service_error("AE-NESTING", details=f"event {sanitize(str(event_id))}") from None
@@ -202,16 +204,20 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
     """
     if not isinstance(stream_map, CustomStreamMap):
         return stream_map.transform(record)  # flattening alone
+    event_id = record.get("id")  # the expression may remove it
     try:
-        return stream_map.transform(record)
-    except (MappingError, RecursionError):
+        mapped = stream_map.transform(record)
+        encode(mapped)  # a method, a complex number: what has no JSON form
+    except RecursionError:
         raise
     except Exception as error:
-        reason = f"{type(error).__name__}: {sanitize(str(error))}"
+        cause = error.__cause__ or error
+        reason = f"{type(cause).__name__}: {sanitize(str(cause))}"
         raise SettingsError(
-            [f"stream_maps fails at event {sanitize(str(record.get('id')))} ({reason})"],
+            [f"stream_maps fails at event {sanitize(str(event_id))} ({reason})"],
             "AE-STREAM-MAPS",
         ) from error
+    return mapped
 
 
 def _drop_alarm_for_expected_errors(record: logging.LogRecord) -> bool:

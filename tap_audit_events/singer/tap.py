@@ -11,10 +11,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from singer_sdk import Stream, Tap
+from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
 from singer_sdk.plugin_base import (
@@ -22,6 +24,7 @@ from singer_sdk.plugin_base import (
     PluginBase,
     _ConfigInput,
 )
+from singer_sdk.singerlib import Catalog, CatalogEntry
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events.config.batch_config import read_batch_config
@@ -39,10 +42,7 @@ from tap_audit_events.config.settings import (
     token_warnings,
 )
 from tap_audit_events.config.state_shape import check_state, state_warnings
-from tap_audit_events.errors.exceptions import (
-    SettingsError,
-    sanitize,
-)
+from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.singer.catalog import stream_map_problems
@@ -117,7 +117,30 @@ class TapAuditEvents(Tap):
             has_keys = all(key in schema["properties"] for key in keys)
             if has_keys and entry.key_properties is None:
                 entry.key_properties = keys
-        super().setup_mapper()
+        try:
+            PluginBase.setup_mapper(self)
+            self.mapper.register_raw_streams_from_catalog(self._catalog_to_map())
+        except (AuditEventsError, ConfigurationError, MappingError):
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {sanitize(str(error))}"
+            raise SettingsError(
+                [f"stream_maps or the flattening settings cannot be used ({reason})"],
+                "AE-STREAM-MAPS",
+            ) from error
+
+    def _catalog_to_map(self) -> Catalog:
+        """The catalog, with all fields of a stream that is not selected.
+
+        A pattern in ``stream_maps`` may match such a stream, which would lack its keys.
+        """
+        from singer_sdk.singerlib import MetadataMapping
+
+        def with_all_fields(entry: CatalogEntry) -> CatalogEntry:
+            is_selected = entry.metadata.resolve_selection()[()]
+            return entry if is_selected else replace(entry, metadata=MetadataMapping())
+
+        return Catalog((name, with_all_fields(entry)) for name, entry in self.catalog.items())
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take the bookmarks of earlier runs.
@@ -150,6 +173,7 @@ class TapAuditEvents(Tap):
             self.logger.warning("%s", warning)
         if problems := stream_map_problems(self.config.get("stream_maps")):
             raise SettingsError(problems, "AE-STREAM-MAPS")
+        self._config = {name: value for name, value in self._config.items() if value is not None}
         errors = JSONSchemaValidator(sdk_schema).iter_errors(self._config)
         if problems := [f"{_path(error)}: {sanitize(error.message)}" for error in errors]:
             raise SettingsError(problems)

@@ -188,10 +188,15 @@ def test_a_bound_that_cannot_be_used_is_refused_by_the_call(
         {"organization_id": "6f1d4c1e-7f0b-4f3a-9d35-000000000000", "action_types": []},
         {"bookmark": 1},
         {"bookmarks": {"audit_events": {"replication_key_value": "2024-05-06T07:00:29Z"}}},
+        "{}",
+        b"x",
+        [1],
+        5,
+        True,
     ],
 )
 def test_a_state_that_is_none_of_ours_is_refused_by_the_call(
-    state: dict[str, Any], service: Service, log: AuditEvents
+    state: Any, service: Service, log: AuditEvents
 ) -> None:
     """Or belongs to another organization."""
     with pytest.raises(SettingsError, match=r"^AE-STATE: "):

@@ -117,6 +117,12 @@ def test_a_schema_inside_stays_as_it_is(schema: object) -> None:
         {"metadata": [{"breadcrumb": [], "metadata": {"selected": "false"}}]},
         {"metadata": [{"breadcrumb": [], "metadata": {"selected": 0}}]},
         {"metadata": [{"breadcrumb": ["properties", "actor"], "metadata": {"selected": "no"}}]},
+        {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": 5}}]},
+        {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": "id"}}]},
+        {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": {"id": 1}}}]},
+        {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": [["id"]]}}]},
+        {"metadata": [{"breadcrumb": [], "metadata": {"replication-key": 5}}]},
+        {"metadata": [{"breadcrumb": [], "metadata": {"replication-method": ["FULL_TABLE"]}}]},
     ],
 )
 def test_values_of_another_type_are_refused(change: dict[str, Any]) -> None:

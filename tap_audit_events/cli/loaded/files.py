@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final, cast
+from uuid import UUID
 
 import msgspec
 
@@ -111,9 +112,10 @@ def _row(file: Path, number: int, line: bytes) -> Row:
 
 
 def _organization_of(scope: msgspec.Raw) -> str | None:
+    """The organization that an event names, None if it is no UUID (interface.md 2.6)."""
     try:
-        return _decode_scope(scope).organization_id
-    except msgspec.DecodeError:
+        return str(UUID(_decode_scope(scope).organization_id))
+    except (msgspec.DecodeError, ValueError, TypeError):
         return None
 
 

@@ -27,6 +27,16 @@ def temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
 
 
+def check_is_file(path: Path) -> None:
+    """Check that nothing else than a file would be replaced, such as a device or a pipe.
+
+    Raises:
+        SettingsError: it would.
+    """
+    if path.exists() and not path.is_file():
+        raise unusable(f"{sanitize(str(path))} exists, but is not a file")
+
+
 def sync(file: IO[bytes]) -> None:
     """Make sure that what was written to a file is on the disk."""
     file.flush()

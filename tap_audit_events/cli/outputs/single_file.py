@@ -10,15 +10,14 @@ from typing import Any, Protocol, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
+    check_is_file,
     keep_mode,
     output_errors,
     rename_all,
     temporary,
-    unusable,
 )
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import check_unchanged, warn_if_moved
-from tap_audit_events.errors.exceptions import sanitize
 
 
 class Writer(Protocol):
@@ -55,8 +54,7 @@ class SingleFile:
         self._writer: Writer | None = None
 
     def begin(self) -> Mapping[str, Any]:
-        if self._path.exists() and not self._path.is_file():
-            raise unusable(f"{sanitize(str(self._path))} exists, but is not a file")
+        check_is_file(self._path)
         state: Mapping[str, Any] = {}
         with output_errors(self._path):
             if self._state_file is not None:

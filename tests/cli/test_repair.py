@@ -1,0 +1,114 @@
+"""The files that `audit-events verify` writes: `--repair` and `--list`."""
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tap_audit_events.sandbox import Service
+from tests.cli.command import Command
+from tests.cli.test_verify import EVENTS, lines, verify
+from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "singer"])
+def test_the_repair_has_the_missing_events(
+    format_: str, service: Service, command: Command
+) -> None:
+    """And nothing else; no STATE, which would move a bookmark."""
+    service.add(EVENTS)
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50] + EVENTS[60:]))
+
+    verify(command, "a.jsonl", "--repair", "r", "--repair-format", format_, exit_code=1)
+
+    text = (command.folder / "r").read_bytes()
+    found = [json.loads(line) for line in text.splitlines()]
+    if format_ == "singer":
+        schema, *records = found
+        assert (schema["type"], schema["key_properties"]) == ("SCHEMA", ["id"])
+        assert {each["type"] for each in records} == {"RECORD"}
+        found = [each["record"] for each in records]
+        text = b"".join(json.dumps(each).encode() + b"\n" for each in found)
+    assert found == EVENTS[50:60]
+    with (command.folder / "a.jsonl").open("ab") as file:
+        file.write(text)
+    verify(command, "a.jsonl")
+
+
+@pytest.mark.parametrize("option", ["--repair", "--list"])
+def test_a_pipe_or_a_device_is_not_replaced(
+    option: str, service: Service, command: Command
+) -> None:
+    """It would be a file afterwards, for every program on the machine."""
+    service.add(EVENTS)
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
+    os.mkfifo(command.folder / "pipe")
+
+    done = command("verify", "--against", "a.jsonl", option, "pipe")
+
+    assert done.error.startswith("AE-EXPORT: ")
+    assert "pipe' exists, but is not a file" in done.error
+    assert (command.folder / "pipe").is_fifo()
+
+
+def test_the_repair_has_the_schema_and_the_records_of_the_tap(
+    service: Service, command: Command, settings: dict[str, Any]
+) -> None:
+    """With every setting that changes their shape."""
+    from tests.running import run  # noqa: PLC0415 - next to its only use
+
+    service.add(EVENTS[:3])
+    shaped = {"raw_event": True, "details_format": "string"}
+    (command.folder / "c.json").write_text(json.dumps(shaped))
+    (command.folder / "a.jsonl").touch()
+    arguments = ("--config", "c.json", "--repair", "r")
+    verify(command, "a.jsonl", *arguments, exit_code=1)
+
+    def without_time(message: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in message.items() if name != "time_extracted"}
+
+    repair = [json.loads(line) for line in (command.folder / "r").read_bytes().splitlines()]
+    tap = run(settings | shaped).raise_for_exit_code().messages
+    expected = [each for each in tap if each["type"] in {"SCHEMA", "RECORD"}]
+    assert list(map(without_time, repair)) == list(map(without_time, expected))
+
+
+def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None:
+    """Each with its own events of the same ids; rows of other organizations are left out."""
+    fleet = Fleet([a_service(number, 10) for number in range(3)])
+    with fleet.served():
+        settings = {
+            "base_url": fleet.base_url,
+            "access_token": SHARED,
+            "organizations": json.dumps([{"organization_id": an_id(n)} for n in (0, 1)]),
+        }
+        command = Command(tmp_path, settings)
+        command("export", "--to", "a.duckdb").raise_for_exit_code()
+        verify(command, "a.duckdb")
+        with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+            connection.execute(
+                f"DELETE FROM audit_events WHERE id = 'e0003' AND organization_id = '{an_id(1)}'"  # noqa: S608
+            )
+            connection.execute(
+                f"INSERT INTO audit_events BY NAME SELECT '{an_id(2)}' AS organization_id,"
+                " 'x' AS id, now() AS occurred_at, '2024-05-06T08:00:00Z' AS occurred_at_text"
+            )
+            connection.execute(
+                "CREATE TABLE alone AS SELECT id, occurred_at_text FROM audit_events"
+            )
+
+        verify(command, "a.duckdb", "--repair", "r", "--list", "l", exit_code=1)
+        alone = command("verify", "--against", "a.duckdb", "--table", "alone")
+
+    listed = list(csv.DictReader((tmp_path / "l").read_text().splitlines()))
+    assert [(each["kind"], each["organization_id"], each["id"]) for each in listed] == [
+        ("missing", an_id(1), "e0003")
+    ]
+    schema, record = map(json.loads, (tmp_path / "r").read_text().splitlines())
+    assert schema["key_properties"] == ["organization_id", "id"]
+    assert (record["record"]["organization_id"], record["record"]["id"]) == (an_id(1), "e0003")
+    assert "it has no column organization_id" in alone.error

@@ -1,0 +1,110 @@
+"""Stream maps: those that cannot be used, that fail at an event, and that write several records."""
+
+from typing import Any
+
+import pytest
+
+from tap_audit_events.sandbox import Service
+from tests.conftest import Sync
+from tests.singer.test_incremental import events
+
+
+@pytest.mark.parametrize(
+    ("stream_maps", "problem"),
+    [
+        ({"audit_event": {"x": "id"}, "__else__": None}, "'audit_event', which does not exist"),
+        ({"copy": {"__source__": "audit_event"}}, "'audit_event', which does not exist"),
+        ({"__else__": None}, "removes audit_events"),
+        ({"__else__": "__NULL__"}, "removes audit_events"),
+        ({"audit_events": None}, "removes audit_events"),
+        ({"audit_*": "__NULL__"}, "removes audit_events"),
+        ({"*": None}, "removes audit_events"),
+        ({"audit_events ": {"x": "id"}}, "'audit_events ', which does not exist"),
+        ({"Audit_Events": {"x": "id"}, "__else__": None}, "removes audit_events"),
+        ({"audit_events": {"__source__": "other"}}, "'other', which does not exist"),
+        ({"audit_events": {"x": "id"}, "*": None}, "removes audit_events"),
+        ({"audit_events": {"__else__": None}}, "Property 'id' was not detected"),
+        ({"__else__": "x"}, "has an __else__ that is not null"),
+        ({"__else__": 5}, "has an __else__ that is not null"),
+        ({"audit_events": {"x": "id"}, "__else__": {}}, "has an __else__ that is not null"),
+        ({"audit_events": {"__else__": "x"}}, "'audit_events' has an __else__ that is not null"),
+        ({"audit_events": {"x": ""}}, "cannot be used (IndexError: "),
+        ({"audit_events": {"x": "1" + "+1" * 5000}}, "cannot be used (RecursionError: "),
+    ],
+)
+def test_a_stream_map_that_would_bring_no_record_is_an_error(
+    stream_maps: dict[str, object], problem: str, service: Service, sync: Sync
+) -> None:
+    """Otherwise the bookmark would move past events that nobody received."""
+    service.add(events("08:00:00"))
+    done = sync(stream_maps=stream_maps)
+    assert done.exit_code == 1
+    assert all(line.startswith("AE-STREAM-MAPS: ") for line in done.errors)
+    assert any(problem in line for line in done.errors)
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"stream_maps": None, "flattening_enabled": None},
+        {"stream_maps": {"*": {"x": "'1'"}}},
+        {"stream_maps": {"audit_*": {"x": "'1'"}}},
+    ],
+)
+def test_null_and_patterns_are_stream_maps(
+    given: dict[str, Any], service: Service, sync: Sync
+) -> None:
+    """Null is as nothing; a pattern also matches the stream that is not selected by default."""
+    service.add(events("08:00:00"))
+    done = sync(**given).raise_for_exit_code()
+    assert done.ids == ["08:00:00"]
+    assert [each.get("x") for each in done.records] == ["1" if given["stream_maps"] else None]
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("id.upper", "has no JSON form"),
+        ("int", "has no JSON form"),
+        ("1j", "has no JSON form"),
+        ("{None: 2}", "has no JSON form"),
+        ("'\\ud800'", "surrogates not allowed"),
+        ("actor.nobody", "Attribute 'nobody' does not exist"),
+        ("1 / (int(id[:2]) - 9)", "division by zero"),
+    ],
+)
+def test_an_expression_that_fails_names_the_event(
+    expression: str, reason: str, service: Service, sync: Sync
+) -> None:
+    """What was written before it is covered by STATE."""
+    service.add(events("08:00:00", "09:00:00", "10:00:00"))
+    done = sync(stream_maps={"audit_events": {"x": expression}})
+    (line,) = done.errors
+    event_id = "'09:00:00'" if "zero" in reason else "'08:00:00'"
+    assert line.startswith(f"AE-STREAM-MAPS: stream_maps fails at event {event_id} (")
+    assert reason in line
+    rest = sync(state=done.state).raise_for_exit_code()
+    assert done.ids + rest.ids == ["08:00:00", "09:00:00", "10:00:00"]
+
+
+def test_a_second_stream_map_that_fails_leaves_no_record_of_the_first(
+    service: Service, sync: Sync
+) -> None:
+    """It would come again with every run, as STATE does not cover the event."""
+    service.add(events("08:00:00", "09:00:00"))
+    maps = {
+        "audit_events": {"x": "id"},
+        "copy": {"__source__": "audit_events", "y": "1 / (int(id[:2]) - 9)"},
+    }
+    done = sync(stream_maps=maps)
+    assert done.exit_code == 1
+    written = [(m["stream"], m["record"]["id"]) for m in done.messages if m["type"] == "RECORD"]
+    assert written == [("audit_events", "08:00:00"), ("copy", "08:00:00")]
+
+
+def test_a_copy_of_the_stream_may_have_any_name(service: Service, sync: Sync) -> None:
+    """`__source__` names the stream that a stream map copies."""
+    service.add(events("08:00:00"))
+    done = sync(stream_maps={"copy": {"__source__": "audit_events"}}).raise_for_exit_code()
+    assert [m["stream"] for m in done.messages if m["type"] == "RECORD"].count("copy") == 1
