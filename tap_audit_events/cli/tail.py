@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from errno import EBADF
 from operator import itemgetter
+from os import strerror
 from queue import Empty
 from typing import Final, TypeVar
 
@@ -155,5 +157,7 @@ def wait(seconds: float, stop: Stop) -> None:
 
 def _print(texts: Sequence[bytes]) -> None:
     if texts:
+        if sys.stdout is None:  # it was closed before the start
+            raise OSError(EBADF, strerror(EBADF))
         sys.stdout.buffer.write(b"\n".join([*texts, b""]))
         sys.stdout.buffer.flush()

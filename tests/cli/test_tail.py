@@ -177,6 +177,14 @@ def test_follow_has_no_end(command: Command) -> None:
 # A closed pipe
 
 
+def test_a_closed_stdout_is_one_line(service: Service, command: Command) -> None:
+    """Closed before the start, as by `>&-`."""
+    service.add(history(3))
+    done = command.under(["sh", "-c", 'exec "$@" >&-', "sh"], "tail")
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-EXPORT: The output cannot be written: stdout: Bad file")
+
+
 @pytest.mark.parametrize("arguments", [["-n", "100000"], ["--follow", *FAST]])
 def test_a_reader_that_has_enough_ends_it_quietly(
     arguments: list[str], service: Service, command: Command
