@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tap_audit_events.cli.comparison import Difference
-from tap_audit_events.cli.repair import WholeFile
+from tap_audit_events.cli.outputs.whole_file import WholeFile
 
 SHOWN: Final = 20
 """Events of each kind that are shown on a terminal."""

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TypeAlias
+from typing import TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.durable import (
-    check_is_file,
-    keep_mode,
-    output_errors,
-    rename_all,
-    sync,
-    temporary,
-)
+from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.record_shape import RecordShape
@@ -25,43 +17,6 @@ from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 
 Lines: TypeAlias = Callable[[EventPage, Sequence[int]], Sequence[bytes]]
 """The lines for some events of a page."""
-
-
-class WholeFile:
-    """A file that takes its place when it is complete.
-
-    Args:
-        path: its place.
-
-    Raises:
-        SettingsError: there is something else than a file, such as a device or a pipe.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.resolve()
-        check_is_file(self._path)
-        self._new_path = temporary(self._path)
-        with output_errors(self._path):
-            self._file: IO[bytes] = self._new_path.open("wb")
-            keep_mode(self._path, self._new_path)
-
-    def write(self, lines: Sequence[bytes]) -> None:
-        with output_errors(self._path):
-            self._file.write(b"".join(line + b"\n" for line in lines))
-
-    def commit(self) -> None:
-        """Put the file in its place."""
-        with output_errors(self._path):
-            sync(self._file)
-            self._file.close()
-            rename_all([(self._new_path, self._path)])
-
-    def close(self) -> None:
-        """Remove the file, if it is not in its place."""
-        with suppress(OSError):
-            self._file.close()
-        with suppress(OSError):
-            self._new_path.unlink(missing_ok=True)
 
 
 class SingerLines:

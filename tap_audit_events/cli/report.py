@@ -17,7 +17,7 @@ from tap_audit_events.cli.loaded.database import Database
 from tap_audit_events.cli.loaded.row import instants_of
 from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.cli.outputs.durable import unusable
-from tap_audit_events.cli.repair import WholeFile
+from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM

@@ -1,0 +1,54 @@
+"""A file that is visible when it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from tap_audit_events.cli.outputs.durable import (
+    check_is_file,
+    keep_mode,
+    output_errors,
+    rename_all,
+    sync,
+    temporary,
+)
+
+
+class WholeFile:
+    """A file that takes its place when it is complete.
+
+    Args:
+        path: its place.
+
+    Raises:
+        SettingsError: there is something else than a file, such as a device or a pipe.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.resolve()
+        check_is_file(self._path)
+        self._new_path = temporary(self._path)
+        with output_errors(self._path):
+            self._file: IO[bytes] = self._new_path.open("wb")
+            keep_mode(self._path, self._new_path)
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        with output_errors(self._path):
+            self._file.write(b"".join(line + b"\n" for line in lines))
+
+    def commit(self) -> None:
+        """Put the file in its place."""
+        with output_errors(self._path):
+            sync(self._file)
+            self._file.close()
+            rename_all([(self._new_path, self._path)])
+
+    def close(self) -> None:
+        """Remove the file, if it is not in its place."""
+        with suppress(OSError):
+            self._file.close()
+        with suppress(OSError):
+            self._new_path.unlink(missing_ok=True)
