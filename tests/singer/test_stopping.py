@@ -123,7 +123,7 @@ def test_a_signal_ends_the_run_after_a_whole_line(
     process.send_signal(signal_number)
     done = finished(process, before)
     judge(done, signal_number)
-    assert len(done.ids) < len(EVENTS)
+    assert len(done.ids) < {"verbatim": len(EVENTS), "SDK": 1000}[lane]  # a page, or within one
 
 
 @pytest.mark.parametrize(
