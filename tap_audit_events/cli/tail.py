@@ -157,7 +157,7 @@ def wait(seconds: float, stop: Stop) -> None:
 
 def _print(texts: Sequence[bytes]) -> None:
     if texts:
-        if sys.stdout is None:  # it was closed before the start
+        if not sys.stdout:  # closed before the command started
             raise OSError(EBADF, strerror(EBADF))
         sys.stdout.buffer.write(b"\n".join([*texts, b""]))
         sys.stdout.buffer.flush()

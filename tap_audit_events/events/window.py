@@ -63,7 +63,7 @@ class Window:
 
     def __str__(self) -> str:
         end = brief(self.until or self.end)
-        return f"up to {end}" if self.start is None else f"from {brief(self.start)} to {end}"
+        return f"from {brief(self.start)} to {end}" if self.start else f"up to {end}"
 
 
 def run_window(

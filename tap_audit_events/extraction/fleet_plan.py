@@ -130,7 +130,7 @@ class FleetPlan(Generic[_Member]):
         if max(0, in_flight - self._waiting()) >= most:
             return None
         found = self._next_request(most_in_flight, lambda member: not member.is_held)
-        if found is None and not in_flight:
+        if not (found or in_flight):
             found = self._next_request(most_in_flight, lambda _: True)
         return found
 

@@ -117,12 +117,15 @@ class TapAuditEvents(Tap):
             has_keys = all(key in schema["properties"] for key in keys)
             if has_keys and entry.key_properties is None:
                 entry.key_properties = keys
+        catalog_to_map = self._catalog_to_map()
         try:
             PluginBase.setup_mapper(self)
-            self.mapper.register_raw_streams_from_catalog(self._catalog_to_map())
+            self.mapper.register_raw_streams_from_catalog(catalog_to_map)
         except (AuditEventsError, ConfigurationError, MappingError):
             raise
         except Exception as error:
+            if not any(map(self.config.get, ("stream_maps", "flattening_enabled"))):
+                raise
             reason = f"{type(error).__name__}: {sanitize(str(error))}"
             raise SettingsError(
                 [f"stream_maps or the flattening settings cannot be used ({reason})"],

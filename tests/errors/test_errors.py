@@ -87,13 +87,9 @@ def test_an_error_of_the_service_names_the_window() -> None:
 
 def test_a_defect_has_a_code_before_its_traceback() -> None:
     """An unexpected error has a code that can be looked up."""
-    broken = (
-        "from tap_audit_events.singer import tap; tap.collect_garbage_rarely = None;"
-        " tap.TapAuditEvents.cli()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", broken], capture_output=True, text=True, check=False
-    )
+    broken = "tap.collect_garbage_rarely = None; tap.TapAuditEvents.cli()"
+    command = [sys.executable, "-c", f"from tap_audit_events.singer import tap; {broken}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     line, traceback = done.stderr.split("\n")[1:3]
     assert " | AE-DEFECT: The tap failed unexpectedly (TypeError" in line

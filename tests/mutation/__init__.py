@@ -49,7 +49,7 @@ TESTS_OF: Final = {
     "service.client": _CLIENTS,
     "service.connection": ("service/test_connection", "service/test_secure_connection"),
     "service.proxies": ("service/test_proxy_urls",),
-    "service.rate_limiter": ("service/test_rate_limiter",),
+    "service.rate_limiter": ("service/test_rate_limiter", "service/test_several_tokens"),
     "service.responses": ("service/test_responses",),
     "service.retries": ("service/test_retries",),
     "service.retry_after": ("service/test_retry_after",),

@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+from singer_sdk.mapper import PluginMapper
 
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync
 from tests.singer.test_incremental import events
 
@@ -60,6 +63,17 @@ def test_null_and_patterns_are_stream_maps(
     done = sync(**given).raise_for_exit_code()
     assert done.ids == ["08:00:00"]
     assert [each.get("x") for each in done.records] == ["1" if given["stream_maps"] else None]
+
+
+def test_a_defect_is_not_blamed_on_stream_maps(
+    settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without stream maps and flattening, an exception is the tap's own or the SDK's."""
+    monkeypatch.setattr(PluginMapper, "register_raw_streams_from_catalog", None)
+    with pytest.raises(TypeError):
+        TapAuditEvents(config=settings)
+    with pytest.raises(SettingsError, match="stream_maps or the flattening settings"):
+        TapAuditEvents(config=settings | {"stream_maps": {"audit_events": {"x": "id"}}})
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ class DuckDBTable:
                 self._state_file.read()
             if self._path.exists():
                 self._old = _OldFile(self._path)
-            if self._state_file is None:  # each export begins anew
+            if self._state_file is None:  # the whole table is replaced
                 return {}
             if self._old is not None:
                 return self._stored(self._old.connection, self._state_file)

@@ -1,0 +1,83 @@
+"""Rate limiters of several tokens, which share what a run may have in flight."""
+
+import pytest
+
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tests.service.conftest import SimulatedTime
+from tests.service.test_rate_limiter import join, start_threads
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> RunRequests:
+    """What the limiters of several tokens share."""
+    shared = RunRequests(8)
+    monkeypatch.setattr(shared.changed, "wait", simulated_time.wait)
+    return shared
+
+
+def test_limiters_of_several_tokens_share_what_may_be_in_flight() -> None:
+    """Whichever of them gives the permits: each alone would give another one."""
+    of_run = RunRequests(3)
+    one, other = RateLimiter(of_run), RateLimiter(of_run)
+
+    def send() -> None:
+        with one.permit():
+            pass
+
+    with one.permit(), other.permit(), other.permit():
+        assert of_run.in_flight == of_run.limit
+        waiting = start_threads(1, send)
+        assert of_run.sent == 3
+    join(waiting)
+    assert of_run.sent == 4
+
+
+def test_a_429_of_one_token_holds_no_other(
+    shared: RunRequests, simulated_time: SimulatedTime
+) -> None:
+    """The permit of the other comes at once."""
+    one, other = (RateLimiter(shared, simulated_time) for _ in range(2))
+    with one.permit() as permit:
+        one.rate_limited(permit, 30.0)
+    assert one.is_held
+    assert not other.is_held
+    with other.permit():
+        assert simulated_time.now == 0.0
+    with one.permit():
+        assert simulated_time.now == 30.0
+
+
+def test_a_last_429_holds_without_counting_a_retry(
+    shared: RunRequests, simulated_time: SimulatedTime
+) -> None:
+    """The request is not sent again; others of the token wait."""
+    limiter = RateLimiter(shared, simulated_time)
+    with limiter.permit() as permit:
+        limiter.hold(permit, 5.0)
+    assert limiter.run.retries == 0
+    assert limiter.is_held
+
+
+def test_waits_are_counted_and_told(
+    monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime
+) -> None:
+    """Those for a retry, and those for the rate of a token: others can be sent meanwhile."""
+    told: list[tuple[int, int]] = []
+    seen: list[tuple[int, int, bool]] = []
+    of_run = RunRequests(8, lambda: told.append((of_run.paused, of_run.waiting)))
+    limiter = RateLimiter(of_run, simulated_time)
+
+    def wait(seconds: float | None = None) -> bool:
+        held_before = limiter.waiting > 0
+        seen.append((of_run.paused, of_run.waiting, held_before))
+        return simulated_time.wait(seconds)
+
+    monkeypatch.setattr(of_run.changed, "wait", wait)
+    limiter.pause(3.0)
+    with limiter.permit() as permit:
+        limiter.rate_limited(permit, 4.0)
+    with limiter.permit():
+        pass
+    assert told == [(1, 0), (0, 1)]
+    assert seen == [(1, 0, False), (0, 1, True)]
+    assert (of_run.paused, of_run.waiting, limiter.waiting) == (0, 0, 0)
