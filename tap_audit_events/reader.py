@@ -16,13 +16,15 @@ from tap_audit_events.errors.exceptions import (
     OrganizationsError,
     RetryableError,
 )
-from tap_audit_events.events.compression import compress
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, WatermarkOf
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
+
+COMPRESSING_THREADS: Final = 2
+"""Threads more than requests in flight, as some compress pages meanwhile; each needs memory."""
 
 MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
@@ -102,7 +104,7 @@ class Reader:
         plan: FleetPlan[OrganizationRun] = FleetPlan(
             self._groups, concurrency=concurrency, waiting=self._waiting
         )
-        threads = MAX_THREADS if self._is_fleet else concurrency
+        threads = MAX_THREADS if self._is_fleet else concurrency + COMPRESSING_THREADS
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:
@@ -164,8 +166,7 @@ class Reader:
 
 
 def _fetch(request: MemberRequest[OrganizationRun]) -> Page:
-    page = request.member.client.fetch(request.request.window, request.request.cursor)
-    return compress(page) if request.request.compress else page
+    return request.member.client.fetch(request.request.window, request.request.cursor)
 
 
 def _by_token(each: Iterable[Settings]) -> Iterable[list[Settings]]:

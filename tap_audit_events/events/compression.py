@@ -18,7 +18,7 @@ _decode_keys = msgspec.json.Decoder(tuple[list[str], list[Instant]]).decode
 
 
 def compress(page: Page) -> Page:
-    """The same page with its columns compressed as well, for `without_columns`.
+    """The same page with its columns compressed, for `decompress`.
 
     It takes twice as long as parsing the page, and other threads work meanwhile.
     """
@@ -26,19 +26,13 @@ def compress(page: Page) -> Page:
         return page
     keys = zlib.compress(encode((page.ids, page.instants)), _FASTEST)
     texts = zlib.compress(b"\n".join(page.texts), _FASTEST)  # each is on one line
-    return replace(page, compressed=CompressedColumns(keys, texts, page.count))
-
-
-def without_columns(page: Page) -> Page:
-    """The page without its uncompressed columns; a page that is not compressed, unchanged."""
-    if page.compressed is None:
-        return page
-    size = len(page.compressed.keys) + len(page.compressed.texts)
-    return replace(page, ids=(), instants=(), texts=(), size=size)
+    compressed = CompressedColumns(keys, texts, page.count)
+    size = len(keys) + len(texts)
+    return replace(page, ids=(), instants=(), texts=(), size=size, compressed=compressed)
 
 
 def decompress(page: Page) -> Page:
-    """The page with its uncompressed columns; a page that is not compressed, unchanged."""
+    """The page with its columns; a page that is not compressed, unchanged."""
     if page.compressed is None:
         return page
     ids, instants = _decode_keys(zlib.decompress(page.compressed.keys))

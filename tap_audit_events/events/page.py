@@ -68,9 +68,9 @@ class Page:
             form, otherwise the bytes that came.
         next_cursor: position of the next page, None if no more events remain.
         malformed: the error of the first event that cannot be used; the columns end before it.
-        size: bytes of the response's body; of the compressed columns, if only those are held.
+        size: bytes of the response's body, or of the compressed columns.
         has_empty_cursor: whether the service sent ``"nextCursor": ""``, which counts as none.
-        compressed: its columns in another form, if it has to wait for earlier pages.
+        compressed: its columns in another form; `ids`, `instants` and `texts` are empty then.
     """
 
     ids: Sequence[str] = ()

@@ -13,14 +13,14 @@ _ROUNDING: Final = 0.25
 
 
 class ConcurrencyEstimator:
-    """Estimates the pages that may be on their way or ready without waiting for each other.
+    """Estimates how many requests in flight gain time.
 
     While one page is read or delivered, others can wait for their response: as many as fit into
     the time that a response takes. More requests than that only get in each other's way, as with a
     service that responds at once. The first request is sent alone.
 
     Attributes:
-        most_in_flight: requests in flight and ready pages at most, at least 1.
+        most_in_flight: requests in flight that gain time, at least 1.
     """
 
     def __init__(self) -> None:

@@ -125,7 +125,9 @@ class FleetPlan(Generic[_Member]):
             most_in_flight: as of `Plan.next_request`, for all organizations together.
         """
         in_flight = sum(member.plan.in_flight for member in self._open)
-        ready = sum(member.plan.ready_pages for member in self._open)
+        ready = 0
+        if most_in_flight <= self._concurrency:
+            ready = sum(member.plan.ready_pages for member in self._open)
         most = min(self._concurrency, most_in_flight - ready)
         if max(0, in_flight - self._waiting()) >= most:
             return None
@@ -153,9 +155,9 @@ class FleetPlan(Generic[_Member]):
             is_first = False
         return None
 
-    def accept(self, request: MemberRequest[_Member], page: Page) -> None:
-        """Take in the page that was requested."""
-        request.member.plan.accept(request.request, page)
+    def accept(self, request: MemberRequest[_Member], page: Page) -> ReadPage | None:
+        """Take in the page that was requested; as `Plan.accept`."""
+        return request.member.plan.accept(request.request, page)
 
     def fail(self, request: MemberRequest[_Member], error: Exception) -> None:
         """Take in what came instead of a page."""

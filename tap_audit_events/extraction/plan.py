@@ -91,30 +91,37 @@ class Plan:
         The caller then calls `accept` or `fail` with it.
 
         Args:
-            most_in_flight: how many pages may be in flight or ready at present.
+            most_in_flight: how many requests in flight gain time. If more may be sent than that,
+                pages come faster than they are taken, so pages that are ready count as well.
         """
         most = 1 if self._is_sequential else self._concurrency
-        if self.in_flight >= most or self.in_flight + self.ready_pages >= most_in_flight:
+        ready = self.ready_pages if most_in_flight <= most else 0
+        if self.in_flight >= most or self.in_flight + ready >= most_in_flight:
             return None
         reader = self._next_reader(is_parallel=min(most, most_in_flight) > 1)
         if reader is None:
             return None
         self.windows += not reader.is_requested
-        compress = reader is not self._readers[0] and self._bytes_held() > BYTES_UNCOMPRESSED
         self.in_flight += 1
-        return reader.next_request(compress=compress)
+        return reader.next_request()
 
-    def accept(self, request: Request, page: Page) -> None:
-        """Take in the page that was requested."""
+    def accept(self, request: Request, page: Page) -> ReadPage | None:
+        """Take in the page that was requested.
+
+        Returns:
+            the page if the caller should compress it, as it has to wait; it may be taken meanwhile.
+        """
         reader = request.reader
         self.in_flight -= 1
         if self._concurrency > 1:
             self._sizes.learn(reader, page)
             self._budget.count(reader, page)
         self._newest_bytes = max(1, page.size)
-        reader.accept(page)
+        read = reader.accept(page)
         if reader.is_read:
             self._empty_windows = 0 if reader.events_read else self._empty_windows + 1
+        has_to_wait = reader is not self._readers[0] and self._bytes_held() > BYTES_UNCOMPRESSED
+        return read if has_to_wait else None
 
     def fail(self, request: Request, error: Exception) -> None:
         """Take in what came instead of a page; `next_page` raises it after the pages before it.

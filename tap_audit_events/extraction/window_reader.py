@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
-from tap_audit_events.events.compression import without_columns
+from tap_audit_events.events.compression import compress
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -25,21 +25,20 @@ class Request(NamedTuple):
         reader: the reader that takes the response.
         window: whose events are requested.
         cursor: position of the page, None for the first one.
-        compress: whether the page should be compressed, as it has to wait for earlier ones.
     """
 
     reader: WindowReader
     window: Window
     cursor: str | None
-    compress: bool = False
 
 
-class ReadPage(NamedTuple):
+@dataclass(slots=True)
+class ReadPage:
     """A page that was read.
 
     Attributes:
         window: the window it belongs to; other events of the page belong to other windows.
-        page: the page; `decompress` gives the columns of one that had to wait.
+        page: the page, compressed or not.
         in_order: whether the events of the window came in ascending order, up to this page.
         completes_window: whether no more pages of the window follow.
         restarted_at: where the window was restarted, None if it was not: older events came before,
@@ -51,6 +50,10 @@ class ReadPage(NamedTuple):
     in_order: bool
     completes_window: bool
     restarted_at: Instant | None = None
+
+    def compress(self) -> None:
+        """Replace the page by a compressed one; other threads may use either meanwhile."""
+        self.page = compress(self.page)
 
 
 class WindowReader:
@@ -64,7 +67,6 @@ class WindowReader:
         expected_pages: how many pages it should have, 1 as long as nothing is known.
         is_in_flight: whether a request is on its way.
         is_read: whether nothing is left to request.
-        ready_bytes: bytes of the pages that have come and were not taken.
         pages_read: pages that have come.
         events_read: events that have come.
         has_more: whether it is known that more of its events follow.
@@ -88,7 +90,6 @@ class WindowReader:
         self._restarted_at: Instant | None = None
         self._newest_page_start: Instant | None = None
         self._ready: deque[ReadPage] = deque()
-        self.ready_bytes = 0
         self._events_taken = 0
 
     @property
@@ -100,6 +101,11 @@ class WindowReader:
     def ready_pages(self) -> int:
         """Pages that have come and were not taken."""
         return len(self._ready)
+
+    @property
+    def ready_bytes(self) -> int:
+        """Bytes of them."""
+        return sum(read.page.size for read in self._ready)
 
     @property
     def position(self) -> Instant | None:
@@ -115,16 +121,15 @@ class WindowReader:
         """Take the oldest page that is ready."""
         taken = self._ready.popleft()
         self._events_taken += taken.page.count
-        self.ready_bytes -= taken.page.size
         return taken
 
-    def next_request(self, *, compress: bool = False) -> Request:
+    def next_request(self) -> Request:
         """The next request of the window."""
         self.is_in_flight = True
-        return Request(self, self._requested, self._paginator.cursor, compress)
+        return Request(self, self._requested, self._paginator.cursor)
 
-    def accept(self, page: Page) -> None:
-        """Take in the page that was requested."""
+    def accept(self, page: Page) -> ReadPage:
+        """Take in the page that was requested, and return it as it waits."""
         self.is_in_flight = False
         self.pages_read += 1
         self.events_read += len(page.ids)
@@ -140,9 +145,10 @@ class WindowReader:
         self.is_read = self.is_read or self._paginator.is_finished
         self.has_more = not self.is_read
         completes = self.is_read and self.error is None
-        held, in_order = without_columns(page), self._progress.in_order
-        self._ready.append(ReadPage(self.window, held, in_order, completes, self._restarted_at))
-        self.ready_bytes += held.size
+        in_order = self._progress.in_order
+        read = ReadPage(self.window, page, in_order, completes, self._restarted_at)
+        self._ready.append(read)
+        return read
 
     def fail(self, error: Exception) -> None:
         """Take in what came instead of a page.
@@ -176,7 +182,6 @@ class WindowReader:
         again.has_more = True
         self.is_read = True
         self._ready.clear()
-        self.ready_bytes = 0
         return again
 
     def cut(self, at: Instant) -> WindowReader:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tap_audit_events.events.compression import compress, decompress
+from tap_audit_events.events.compression import decompress
 from tap_audit_events.events.instants import Instant, next_whole_second, whole_second
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -163,13 +163,14 @@ class Play:
             return
         self.played.seconds, _, request = heapq.heappop(self._in_flight)
         sent, page = self._respond(request)
-        page = compress(page) if request.compress else page
         self.played.requests.append(sent)
         error = self.fails(sent)
         if error is not None:
             self.plan.fail(request, error)
             return
-        self.plan.accept(request, page)
+        waiting = self.plan.accept(request, page)
+        if waiting is not None:
+            waiting.compress()
         bytes_held = sum(reader.ready_bytes for reader in self.plan._readers)
         self.played.most_bytes = max(self.played.most_bytes, bytes_held)
 

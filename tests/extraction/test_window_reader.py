@@ -91,9 +91,9 @@ def ids_of(pages: Iterable[ReadPage]) -> list[str]:
     """Each event that belongs to the page's window, the first time that it comes."""
     found = {
         event_id: None
-        for window, page, *_ in pages
-        for event_id, moment in zip(page.ids, page.instants, strict=True)
-        if window.holds(moment)
+        for read in pages
+        for event_id, moment in zip(read.page.ids, read.page.instants, strict=True)
+        if read.window.holds(moment)
     }
     return list(found)
 
