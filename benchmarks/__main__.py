@@ -121,6 +121,7 @@ def main() -> None:
         help="few events, one repetition; print the tables and write no file",
     )
     given = parser.parse_args()
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # users' Pythons compile each module once
     try:
         if given.quick:
             sys.stdout.write(all_parts(measure(1, QUICK, given.only)))

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 import sys
 
-from tap_audit_events.config.process import check_log_levels, guard_output
+from tap_audit_events.config.process import (
+    check_log_levels,
+    collect_garbage_rarely,
+    guard_output,
+)
 from tap_audit_events.errors.exceptions import SettingsError
 
 _LOG_CONFIG = "SINGER_SDK_LOG_CONFIG"
@@ -14,6 +18,7 @@ _LOG_CONFIG = "SINGER_SDK_LOG_CONFIG"
 def main() -> None:
     """Run the tap; an error before it starts is one line too."""
     guard_output(sys.argv[1:])
+    collect_garbage_rarely()  # the import of the SDK creates many objects that stay
     try:
         check_log_levels(os.environ)
         # Imported here, so that Ctrl-C while the SDK is loaded shows no traceback.

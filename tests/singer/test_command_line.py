@@ -1,6 +1,8 @@
 """What the SDK's command line offers, works."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -104,6 +106,21 @@ def test_about_as_json_lists_settings_and_what_the_tap_can_do() -> None:
 def test_version_says_name_and_number() -> None:
     """As the SDK prints it."""
     assert run(None, "--version").stdout.startswith(b"tap-audit-events v")
+
+
+def test_the_garbage_collector_hardly_runs_while_the_sdk_is_imported() -> None:
+    """It would search the objects that modules consist of hundreds of times, and find nothing."""
+    code = """if True:
+        import atexit, gc, runpy, sys
+
+        phases = []
+        gc.callbacks.append(lambda phase, _: phases.append(phase))
+        atexit.register(lambda: print(len(phases), file=sys.stderr))
+        sys.argv = ["tap-audit-events", "--version"]
+        runpy.run_module("tap_audit_events", run_name="__main__")
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stderr) < 100
 
 
 def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> None:
