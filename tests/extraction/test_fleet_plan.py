@@ -3,8 +3,10 @@
 import random
 from collections import deque
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -118,6 +120,20 @@ def test_the_oldest_gets_the_rest() -> None:
         if plan.next_page() is None:
             break
     assert counts["a0"] > 2 * counts["a1"]
+
+
+@pytest.mark.parametrize(("most", "requested"), [(1, 0), (3, 1), (8, 6), (9, 8), (ALL_PAY, 8)])
+def test_ready_pages_count_if_they_come_faster_than_they_are_taken(
+    most: int, requested: int
+) -> None:
+    """The pages of two organizations are ready, and eight others wait for their requests."""
+    plan = a_plan(Group("a", [1] * 20, 8), concurrency=8)
+    news_of(plan)
+    first = list(islice(iter(lambda: plan.next_request(ALL_PAY), None), 2))
+    news_of(plan)
+    for request in first:
+        plan.accept(request, request.member.page())
+    assert len(list(iter(lambda: plan.next_request(most), None))) == requested
 
 
 def test_a_held_group_does_not_keep_others_waiting() -> None:
