@@ -30,9 +30,9 @@ def named_files(done: Run) -> set[Path]:
 
 
 def up_to_last_state(done: Run) -> Run:
-    """What a target has acknowledged that acknowledges each STATE."""
+    """What a target has acknowledged that acknowledges each STATE; the last line may be cut."""
     lines = done.stdout.splitlines(keepends=True)
-    while lines and json.loads(lines[-1])["type"] != "STATE":
+    while lines and not (lines[-1].endswith(b"\n") and json.loads(lines[-1])["type"] == "STATE"):
         lines.pop()
     return Run(b"".join(lines), done.log, done.exit_code)
 
