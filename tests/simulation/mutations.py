@@ -216,7 +216,7 @@ def the_bookmark_follows_any_order(patch: Patch) -> None:
         patch,
         WindowReader,
         "take_page",
-        lambda real: lambda self: real(self)._replace(in_order=True),
+        lambda real: lambda self: replace(real(self), in_order=True),
     )
 
 
@@ -418,10 +418,11 @@ def a_fault_ahead_is_passed_over(patch: Patch) -> None:
 def the_first_to_end_ends_all(patch: Patch) -> None:
     """Windows after one that has no more pages are forgotten, although they may hold events."""
 
-    def accept(self: Plan, request: Request, page: Page) -> None:
-        real(self, request, page)
+    def accept(self: Plan, request: Request, page: Page) -> ReadPage | None:
+        waiting = real(self, request, page)
         if request.reader.is_read and request.reader in self._readers:
             del self._readers[self._readers.index(request.reader) + 1 :]
+        return waiting
 
     real = Plan.accept
     patch.setattr(Plan, "accept", accept)

@@ -337,7 +337,9 @@ class InlineWorkers(Workers):
         except Exception as error:  # noqa: BLE001 - as in a worker
             self._plan.fail(request, error)
         else:
-            self._plan.accept(request, page)
+            waiting = self._plan.accept(request, page)
+            if waiting is not None:
+                waiting.compress()
         return True
 
 
