@@ -68,14 +68,15 @@ class _Server(uvicorn.Server):
         ticks.cancel()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for server in self.servers:
-            server.close()
         for listening in sockets or []:
-            listening.close()
-        while self._open or self.server_state.tasks:
+            asyncio.get_running_loop().remove_reader(listening)
+        # Each other task handles a request, or a connection that was just accepted.
+        while self._open or len(asyncio.all_tasks()) > 1:
             for connection in self._open.values():
                 connection.transport.abort()
             await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
 
 
 class SandboxServer:

@@ -1,9 +1,12 @@
 """The server of the service."""
 
+import gc
 import logging
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 import requests
@@ -55,6 +58,19 @@ def test_it_stops_before_any_request() -> None:
     """At once after the start."""
     with serve(Service()):
         pass
+
+
+def test_it_stops_while_connections_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It closes a connection that it accepted just before it stopped."""
+    left_open: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", left_open.append)
+    with ExitStack() as clients:
+        for _ in range(20):
+            with serve(Service()) as server:
+                host, port = server.base_url.removeprefix("http://").split(":")
+                clients.enter_context(socket.create_connection((host, int(port))))
+        gc.collect()
+    assert not left_open
 
 
 def test_the_service_can_be_replaced(sandbox: Sandbox) -> None:
