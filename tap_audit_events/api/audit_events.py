@@ -110,8 +110,9 @@ class AuditEvents:
         """Read the events of a range, a page at a time.
 
         Store each page's `EventPage.state` with its events. The next call with the last state
-        continues there: it brings the events that are new or became visible late, each once. Pages
-        without new events are left out. If no page comes, keep the state that you have.
+        continues there: it brings the events that are new or became visible late, each once. If no
+        page comes, keep the state that you have. A page may have no events, only a newer state: if
+        events came out of order before it.
 
         Close the iterator to end early (``contextlib.closing``); this ends its connections and
         threads. Only one thread at a time may advance it. In asyncio, use
@@ -221,9 +222,10 @@ def _pages(
             if run.stage is Stage.ENDED:
                 changed[organization_id] = _state_of(settings, organization_id, delivery.watermark)
             texts, instants = delivery.texts(), delivery.instants()
+            bookmark = delivery.watermark.bookmark
             delivery.all_written()
             delivery.finish()
-            if texts:
+            if texts or delivery.watermark.bookmark != bookmark:
                 changed[organization_id] = delivery.watermark.snapshot()
                 yield EventPage(
                     texts,

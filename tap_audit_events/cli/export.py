@@ -113,7 +113,7 @@ class Export:
     @property
     def summary(self) -> str:
         """What came of it."""
-        if self._extends and self._last is None:
+        if self._extends and not self._reporter.events:
             return f"Nothing new for {self._name}"
         return f"Added to {self._name}" if self._extends else f"Exported to {self._name}"
 
@@ -138,7 +138,7 @@ class Export:
     def _kept(self) -> str:
         if not self._extends:
             return f"{self._name} is as it was before."
-        if self._last is None:
+        if not self._reporter.events:
             return f"Nothing was added to {self._name}."
         return (
             f"The {self._reporter.events:,} events before that are in {self._name} and in the state"

@@ -37,6 +37,8 @@ class Reporter:
 
     def page(self, page: EventPage) -> None:
         """Count a page, and show how far the run has come."""
+        if not page.instants:
+            return
         self.events += len(page)
         self._progress.set_first_instant(page.instants[0])
         if self._bar is not None and self._progress.is_due(BAR_SECONDS):

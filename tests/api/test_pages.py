@@ -74,6 +74,22 @@ def test_each_event_comes_once_whatever_the_service_does(
     )
 
 
+def test_a_last_page_without_events_completes_what_came_out_of_order(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """The last state has all that was read, so the next call requests only what follows."""
+    service.add(events(0, 45))
+    service.add_faults(
+        ["displaced:places=3,event=5@1", Fault(kind="body", text=b'{"auditEvents": []}', when="3")]
+    )
+    log = AuditEvents(**settings, page_size=20, concurrency=1, lookback_seconds=5)
+    pages = list(log.pages())
+    assert [len(page) for page in pages] == [20, 20, 0]
+    assert sorted(ids(pages)) == expected(40)
+    assert ids(log.pages(state=stored(pages[-1].state))) == expected(45)[40:]
+    assert len(service.requests) == 4
+
+
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_crash_after_any_page_neither_loses_nor_repeats(

@@ -2,6 +2,7 @@
 
 import json
 import stat
+from operator import itemgetter
 from pathlib import Path
 
 import duckdb
@@ -87,6 +88,26 @@ def test_nothing_new_at_first_creates_nothing(to: str, command: Command) -> None
     command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
 
     assert list(command.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_a_last_page_without_events_goes_into_the_state(
+    to: str, service: Service, command: Command
+) -> None:
+    """It completes what came out of order: the next export requests only what follows."""
+    service.add(history(45))
+    empty_page = Fault(kind="body", text=b'{"auditEvents": []}', when="3")
+    service.add_faults(["displaced:places=3,event=5@1", empty_page])
+    options = ("export", "--to", to, "--state", "s.json")
+    few = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "20", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
+
+    command(*options, **few).raise_for_exit_code()
+    assert len(contents(command, to)) == 40
+    command(*options, **few).raise_for_exit_code()
+
+    found = sorted(contents(command, to), key=itemgetter("id"))
+    assert found == expected(history(45))
+    assert len(service.requests) == 4
 
 
 def test_a_range_is_exported(service: Service, command: Command) -> None:
