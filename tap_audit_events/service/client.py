@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cached_property
 from http import HTTPStatus
 from logging import Logger
@@ -11,7 +12,9 @@ from urllib.parse import quote, urlencode
 from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.config.token_file import read_token_file
 from tap_audit_events.errors.exceptions import RetryableError, ServiceError
+from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
@@ -171,9 +174,14 @@ class Client:
 
 
 def new_authenticator(settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
-    """An authenticator for the token of some settings."""
+    """An authenticator for the token of some settings, or what the token file has now."""
+    token = settings.access_token
+    if settings.access_token_file is not None:
+        with suppress(ValueError):  # if the service refuses the older one, this is told
+            token = read_token_file(settings.access_token_file)
+            register_secret(token)
     return AccessTokenAuthenticator(
-        token=settings.access_token,
+        token=token,
         base_url=settings.base_url,
         token_file=settings.access_token_file,
         logger=logger,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events import AuditEvents, SettingsError
+from tap_audit_events import AuditEvents, RefusedError, SettingsError
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, read_settings
 from tap_audit_events.sandbox import Service
@@ -98,6 +98,24 @@ def test_a_token_in_a_file(service: Service, settings: dict[str, Any], tmp_path:
     path.write_text(settings.pop("access_token") + "\n")
     path.chmod(0o600)
     assert len(ids(AuditEvents(**settings, access_token_file=str(path)).pages())) == 5
+
+
+def test_each_call_uses_the_newest_token(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A token that was revoked is sent no more, and a file that cannot be read changes nothing."""
+    path = tmp_path / "token"
+    path.write_text(settings.pop("access_token"))
+    log = AuditEvents(**settings, access_token_file=str(path))
+    assert not list(log.pages())
+    service.access_token = "sandbox_pat_of-tomorrow"
+    path.write_text(service.access_token)
+    assert not list(log.pages())
+    assert not list(log.pages())
+    path.unlink()
+    with pytest.raises(RefusedError, match=r"^AE-401"):
+        list(log.pages())
+    assert [request.status for request in service.requests] == [200, 200, 200, 401]
 
 
 def test_settings_that_change_the_events(service: Service, settings: dict[str, Any]) -> None:
