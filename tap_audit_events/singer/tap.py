@@ -224,7 +224,7 @@ class TapAuditEvents(Tap):
     @classmethod
     def cb_test(cls, ctx: click.Context, param: click.Option, value: str) -> None:
         """With ``--test``, test settings, token and connection; no record is written."""
-        if value != CliTestOptionValue.All.value:
+        if value in {CliTestOptionValue.Schema.value, CliTestOptionValue.Disabled.value}:
             super().cb_test(ctx, param, value)
             return
         from tap_audit_events.reporting.connection_test import ConnectionTest

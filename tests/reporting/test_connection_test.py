@@ -44,6 +44,14 @@ def test_a_check_says_what_holds(service: Service, sync: Sync) -> None:
     assert {request.params["pageSize"] for request in service.requests} == {"1"}
 
 
+def test_a_check_of_any_kind_writes_no_record(service: Service, sync: Sync) -> None:
+    """The SDK takes any value but `schema` for the usual one."""
+    service.add(THREE_EVENTS)
+    done = sync("--test=records", **RANGE).raise_for_exit_code()
+    assert done.stdout == b""
+    assert "oldest 2024-05-06T07:08:00Z" in said(done)[-1]
+
+
 def test_a_check_looks_at_what_the_settings_ask_for(service: Service, sync: Sync) -> None:
     """Range and action types, as a first run."""
     service.add([*THREE_EVENTS, an_event(id="x", at="2024-05-06T07:08:09Z", action_type="other")])
