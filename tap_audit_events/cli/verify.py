@@ -10,17 +10,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-import click
 import msgspec
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.comparison import Comparison, Counts, Key
 from tap_audit_events.cli.count import FORMATS
 from tap_audit_events.cli.difference_lists import DifferenceLists
+from tap_audit_events.cli.loaded.files import SUFFIXES
 from tap_audit_events.cli.loaded.row import Loaded, Range, Row, unreadable
 from tap_audit_events.cli.loaded.sources import open_loaded
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.outputs.durable import output_errors
+from tap_audit_events.cli.outputs.durable import check_files_differ, output_errors, unusable
+from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.cli.repair import Repair
 from tap_audit_events.cli.reporter import Reporter
 from tap_audit_events.config.settings import Settings
@@ -66,6 +67,7 @@ def run_verify(wanted: Wanted, common: Common) -> None:
             be read.
         AuditEventsError: not all events could be read; nothing is printed then.
     """
+    _check_files(wanted)
     settings = common.settings()
     now = whole_second(instant_of(datetime.now(UTC)))
     end = min(settings.end_date or now, now)
@@ -83,7 +85,8 @@ def run_verify(wanted: Wanted, common: Common) -> None:
             )
         with output_errors(Path(tempfile.gettempdir())):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="audit-events-")))
-        comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
+        with output_errors(folder):
+            comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
         stack.callback(comparison.close)
         lists = stack.enter_context(closing(DifferenceLists(_path(wanted.list_file))))
         repair = None
@@ -98,6 +101,22 @@ def run_verify(wanted: Wanted, common: Common) -> None:
             repair.commit()
     _print(wanted.format, comparison.days, lists)
     _judge(lists)
+
+
+def _check_files(wanted: Wanted) -> None:
+    """Check that no file is to be written in place of another one, or of a loaded one.
+
+    Raises:
+        SettingsError: one would be.
+    """
+    loaded = Path(wanted.against)
+    named = {"--repair": _path(wanted.repair), "--list": _path(wanted.list_file)}
+    written = {option: path for option, path in named.items() if path is not None}
+    check_files_differ({"--against": loaded} | written)
+    for option, path in written.items():
+        if loaded.resolve() in path.resolve().parents and path.name.endswith(SUFFIXES):
+            raise unusable(f"{option} is in the folder that --against names, and would count as"
+                           " loaded: choose another folder")  # fmt: skip
 
 
 class Verification:
@@ -193,9 +212,9 @@ def _print(format_: str, days: dict[str, Counts], lists: DifferenceLists) -> Non
         total = Counts(*(sum(row[name] for row in rows) for name in COLUMNS[1:]))
         rows.append(_row("total", total))
     text = FORMATS[format_](list(COLUMNS), rows)
-    click.echo(text.encode(), nl=False)  # in UTF-8, whatever the terminal says
     if format_ == "table":
-        click.echo(lists.text().encode(), nl=False)
+        text += lists.text()
+    write_stdout(text.encode())
 
 
 def _row(day: str, counts: Counts) -> dict[str, Any]:

@@ -110,6 +110,14 @@ def test_a_last_page_without_events_goes_into_the_state(
     assert len(service.requests) == 4
 
 
+@pytest.mark.parametrize("to", [to for to in FORMATS if not to.endswith("/")])
+def test_the_output_is_not_the_state_file(to: str, service: Service, command: Command) -> None:
+    done = command("export", "--to", to, "--state", f"./{to}")
+
+    assert done.error.startswith("AE-EXPORT: --to and --state name the same file")
+    assert not service.requests
+
+
 def test_a_range_is_exported(service: Service, command: Command) -> None:
     """Both ends are inclusive; the options override the settings."""
     service.add(history(100))

@@ -55,6 +55,61 @@ def test_a_pipe_or_a_device_is_not_replaced(
     assert (command.folder / "pipe").is_fifo()
 
 
+@pytest.mark.parametrize(
+    ("against", "options", "says"),
+    [
+        ("a.jsonl", ["--repair", "./a.jsonl"], "--against and --repair name the same file"),
+        ("a.jsonl", ["--list", "link"], "--against and --list name the same file"),
+        ("a.jsonl", ["--list", "hard"], "--against and --list name the same file"),
+        ("a.jsonl", ["--repair", "x", "--list", "x"], "--repair and --list name the same file"),
+        (".", ["--repair", "./x.jsonl"], "--repair is in the folder that --against names"),
+    ],
+)
+def test_nothing_is_written_in_place_of_another_file(
+    against: str, options: list[str], says: str, service: Service, command: Command
+) -> None:
+    """Neither of what is compared, nor of the other file; the service is not even asked."""
+    loaded = command.folder / "a.jsonl"
+    loaded.write_bytes(lines(EVENTS[:50]))
+    (command.folder / "link").symlink_to(loaded)
+    (command.folder / "hard").hardlink_to(loaded)
+    before = sorted(command.folder.iterdir())
+
+    done = command("verify", "--against", against, *options)
+
+    assert done.error.startswith(f"AE-EXPORT: {says}")
+    assert sorted(command.folder.iterdir()) == before
+    assert loaded.read_bytes() == lines(EVENTS[:50])
+    assert not service.requests
+
+
+def test_a_repair_may_be_in_the_folder_of_what_was_loaded(
+    service: Service, command: Command
+) -> None:
+    """If its name does not end as those of loaded files do."""
+    service.add(EVENTS)
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
+
+    verify(command, ".", "--repair", "missing.singer", exit_code=1)
+    verify(command, ".", exit_code=1)
+
+    messages = (command.folder / "missing.singer").read_bytes().splitlines()
+    assert len(messages) == 1 + len(EVENTS[50:])
+
+
+def test_a_full_temporary_folder_is_one_line(service: Service, command: Command) -> None:
+    """What was loaded is kept there while it is compared."""
+    service.add(EVENTS)
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS))
+    limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash"]
+
+    done = command.under(limited, "verify", "--against", "a.jsonl")
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-EXPORT: The output cannot be written: '/")
+    assert "disk I/O error" in done.error
+
+
 def test_the_repair_has_the_schema_and_the_records_of_the_tap(
     service: Service, command: Command, settings: dict[str, Any]
 ) -> None:

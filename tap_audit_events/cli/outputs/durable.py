@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import combinations
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -35,6 +36,21 @@ def check_is_file(path: Path) -> None:
     """
     if path.exists() and not path.is_file():
         raise unusable(f"{sanitize(str(path))} exists, but is not a file")
+
+
+def check_files_differ(named: Mapping[str, Path]) -> None:
+    """Check that no two options name the same file.
+
+    Args:
+        named: what each option names.
+
+    Raises:
+        SettingsError: two do.
+    """
+    for (first, path), (second, other) in combinations(named.items(), 2):
+        is_same = path.resolve() == other.resolve()
+        if is_same or (path.exists() and other.exists() and path.samefile(other)):
+            raise unusable(f"{first} and {second} name the same file: choose another for {second}")
 
 
 def sync(file: IO[bytes]) -> None:
