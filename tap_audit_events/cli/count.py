@@ -10,11 +10,11 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import click
 import msgspec
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.cli.reporter import Reporter
 from tap_audit_events.events.instants import instant_of
 
@@ -120,7 +120,7 @@ def run_count(by: str, format_: str, common: Common) -> None:
             counts.others, OTHERS,
         )  # fmt: skip
     text = FORMATS[format_]([*COLUMNS[by], "events"], counts.rows())
-    click.echo(text.encode(), nl=False)  # in UTF-8, whatever the terminal says
+    write_stdout(text.encode())
     reporter.done("Counted")
 
 

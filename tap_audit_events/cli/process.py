@@ -25,6 +25,8 @@ from tap_audit_events.extraction.shutdown import Stop
 
 LOGGER_NAME: Final = "tap_audit_events"
 
+_STDOUT_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+
 
 def log_to_stderr(environment: Mapping[str, str]) -> None:
     """Write the log to stderr, a line for each record; warnings are marked."""
@@ -48,6 +50,18 @@ def stop_at_signals(stop: Stop) -> None:
         signal.signal(each, stop.handle)
 
 
+def write_stdout(data: bytes) -> None:
+    """Write all of it to stdout, also if Python does not buffer that.
+
+    Raises:
+        OSError: it is closed, or does not take all.
+    """
+    if not sys.stdout:  # closed before the command started
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    with open(sys.stdout.fileno(), "wb", closefd=False) as file:
+        file.write(data)
+
+
 def exit_code_of(error: BaseException) -> int:
     """Write the line of an error to stderr, and return its exit code.
 
@@ -58,7 +72,7 @@ def exit_code_of(error: BaseException) -> int:
         return 0
     if isinstance(error, AuditEventsError):
         ended = error
-    elif isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EBADF}:
+    elif isinstance(error, OSError) and error.errno in _STDOUT_ERRORS:
         _close_stdout()
         ended = OutputError(f"stdout: {error.strerror}", "AE-EXPORT")
     else:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from errno import EBADF
 from operator import itemgetter
-from os import strerror
 from queue import Empty
 from typing import Final, TypeVar
 
@@ -17,6 +14,7 @@ from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.newest import oldest_of_newest
 from tap_audit_events.cli.options import Common
+from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -157,7 +155,4 @@ def wait(seconds: float, stop: Stop) -> None:
 
 def _print(texts: Sequence[bytes]) -> None:
     if texts:
-        if not sys.stdout:  # closed before the command started
-            raise OSError(EBADF, strerror(EBADF))
-        sys.stdout.buffer.write(b"\n".join([*texts, b""]))
-        sys.stdout.buffer.flush()
+        write_stdout(b"\n".join([*texts, b""]))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
+from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import history
 from tests.forking import COMMAND
@@ -196,6 +197,22 @@ def test_a_full_disk_behind_stdout_is_one_line(
 
     assert done.exit_code == 1
     assert done.error.startswith("AE-EXPORT: The output cannot be written: stdout: No space left")
+
+
+@pytest.mark.parametrize("arguments", [["tail", "-n", "1000"], ["count", "--by", "day"]])
+@pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}])
+def test_a_file_that_takes_a_part_is_one_line(
+    buffering: dict[str, str], arguments: list[str], service: Service, command: Command
+) -> None:
+    """Also without Python's buffer, whose file then writes only what there is room for."""
+    service.add([an_event(id=f"{n}", at=f"{1800 + n}-05-06T07:08:09Z") for n in range(200)])
+    command.environment.update(buffering)
+    small = ["bash", "-c", 'ulimit -f 1; exec "$@" > out', "bash"]
+
+    done = command.under(small, *arguments)
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-EXPORT: The output cannot be written: stdout: File too large")
 
 
 def test_it_is_installed_as_a_command() -> None:

@@ -177,10 +177,16 @@ def test_follow_has_no_end(command: Command) -> None:
 # A closed pipe
 
 
-def test_a_closed_stdout_is_one_line(service: Service, command: Command) -> None:
+@pytest.mark.parametrize(
+    "arguments", [["tail"], ["count", "--by", "day"], ["verify", "--against", "a.jsonl"]]
+)
+def test_a_closed_stdout_is_one_line(
+    arguments: list[str], service: Service, command: Command
+) -> None:
     """Closed before the start, as by `>&-`."""
     service.add(history(3))
-    done = command.under(["sh", "-c", 'exec "$@" >&-', "sh"], "tail")
+    (command.folder / "a.jsonl").write_bytes(b"")
+    done = command.under(["sh", "-c", 'exec "$@" >&-', "sh"], *arguments)
     assert done.exit_code == 1
     assert done.error.startswith("AE-EXPORT: The output cannot be written: stdout: Bad file")
 
