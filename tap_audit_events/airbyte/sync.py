@@ -48,7 +48,7 @@ class Sync:
         self._records = 0
         self._states = RunStates({}, is_fleet=settings.is_fleet)
         self._changed: dict[str, OrganizationRun] = {}
-        self._has_state = False
+        self._new_states: dict[str, dict[str, Any]] = {}
 
     def run(self, state: dict[str, Any]) -> None:
         """Write every event of the run's range that the state does not cover.
@@ -129,12 +129,11 @@ class Sync:
         """Write STATE for what is written; nothing if the state that was given cannot be used."""
         for name, run in self._changed.items():
             run.delivery.commit()
-            if run.window is not None or not self._states.of(name):
-                self._states.keep(name, state_of(run.delivery.watermark, run.settings))
-        self._has_state = self._has_state or bool(self._changed)
+            known = {} if run.window is not None else self._states.of(name)
+            self._new_states[name] = known or state_of(run.delivery.watermark, run.settings)
         self._changed.clear()
-        if self._has_state:
-            self._writer.write_state(self._states.value())
+        if self._new_states:
+            self._writer.write_state(self._states.with_changed(self._new_states))
 
     def _tell(self, status: str) -> None:
         self._writer.write(stream_status(status, milliseconds_at(self._runtime.now())))

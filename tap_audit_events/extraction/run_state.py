@@ -132,24 +132,15 @@ class RunStates:
         self._states = {one["organization_id"].lower(): dict(one) for one in each}
         self._only = None if is_fleet or len(each) != 1 else each[0]
 
-    def of(self, organization_id: str) -> Mapping[str, Any]:
+    def of(self, organization_id: str) -> dict[str, Any]:
         """The state of an organization, empty if it has none.
 
         The state of one other organization is returned as it is, to be refused.
         """
         return self._states.get(organization_id.lower()) or self._only or {}
 
-    def keep(self, organization_id: str, state: dict[str, Any]) -> None:
-        """Replace the state of an organization, unless the new one is empty."""
-        if state:
-            self._states[organization_id.lower()] = state
-
-    def value(self) -> dict[str, Any]:
-        """The state of the run: of its organization, or of all of them."""
-        return self.with_changed({} if self._is_fleet else self._states)
-
     def with_changed(self, changed: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-        """The state of the run, with the new states of some organizations."""
+        """The state of the run, with the new states of organizations that it reads."""
         new = {name.lower(): state for name, state in changed.items() if state}
         if not self._is_fleet:
             return next(iter(new.values()), {})

@@ -47,6 +47,21 @@ def test_the_state_of_one_is_taken_over() -> None:
     assert {key[0] for key in keys(second)} == {an_id(0)}
 
 
+def test_the_state_of_several_is_taken_over() -> None:
+    """By a connection that reads one of them, whichever it is: it keeps that one's state."""
+    services = [a_service(number, 15) for number in range(2)]
+    alone = {"organizations": None, "organization_id": an_id(1)}
+    with Fleet(services).served() as fleet:
+        first = read(fleet, 0, 1)
+        second = read(fleet, **alone, state=first.state)
+        services[1].add([an_event(id="new", at="2024-05-06T09:00:00Z")])
+        third = read(fleet, **alone, state=second.state)
+        fourth = read(fleet, **alone, state=third.state)
+    assert [each.exit_code for each in (second, third, fourth)] == [0, 0, 0]
+    assert [len(each.records) for each in (second, third, fourth)] == [0, 1, 0]
+    assert fourth.state["stream"]["stream_state"]["organization_id"] == an_id(1)
+
+
 def test_one_fails_alone() -> None:
     """The error names it; the state covers the others."""
     services = [a_service(number, 15) for number in range(3)]
