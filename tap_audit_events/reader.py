@@ -14,7 +14,8 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OrganizationsError,
-    RetryableError,
+    ServiceError,
+    is_temporary,
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
@@ -30,7 +31,7 @@ MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
 
 MAX_FAILURES: Final = 10
-"""The run is given up after so many organizations in a row have used up their retries."""
+"""The run is given up after the service fails for so many organizations in a row."""
 
 
 class Reader:
@@ -68,7 +69,7 @@ class Reader:
         self.organizations = len(each)
         self.opened = 0
         self.errors: dict[str, Exception] = {}
-        self._failures: list[RetryableError] = []
+        self._failures: list[ServiceError] = []
         groups = list(_by_token(each))
         self._groups = [
             TokenGroup(
@@ -144,11 +145,11 @@ class Reader:
             raise OrganizationsError(errors, self.organizations, not_started=not_started)
 
     def _is_down(self, stage: Stage, error: Exception | None) -> bool:
-        """Whether the service fails for all, so that the rest need not wait out their retries."""
-        if stage is Stage.PAGE or not isinstance(error, RetryableError | None):
-            self._failures.clear()
-        elif error is not None:
+        """Whether the service fails for all, so that requests for the rest are useless."""
+        if isinstance(error, ServiceError) and is_temporary(error):
             self._failures.append(error)
+        elif stage is Stage.PAGE or error is not None:
+            self._failures.clear()
         return len(self._failures) == MAX_FAILURES
 
     def _waiting(self) -> int:

@@ -11,10 +11,10 @@ from tap_audit_events.errors.exceptions import (
     CursorRefusedError,
     OrganizationsError,
     RefusedError,
-    RetryableError,
     SettingsError,
     StoppedError,
     defect,
+    is_temporary,
 )
 from tap_audit_events.errors.redaction import redact
 
@@ -22,18 +22,13 @@ CONFIG: Final = "config_error"
 TRANSIENT: Final = "transient_error"
 SYSTEM: Final = "system_error"
 
-_TRANSIENT_CODES: Final = frozenset({"AE-RETRY-AFTER"})
-"""Refused for now: a later run succeeds with the same settings."""
-
 
 def failure_type(error: AuditEventsError) -> str:
     """Whether a setting must change, a later run may succeed, or something is defective."""
     if isinstance(error, OrganizationsError):
         types = {failure_type(each) for each in error.errors.values()}
         return min(types, key=(CONFIG, SYSTEM, TRANSIENT).index)
-    if error.code in _TRANSIENT_CODES:
-        return TRANSIENT
-    if isinstance(error, RetryableError | StoppedError | CursorRefusedError):
+    if is_temporary(error) or isinstance(error, StoppedError | CursorRefusedError):
         return TRANSIENT
     if isinstance(error, SettingsError | RefusedError):
         return CONFIG

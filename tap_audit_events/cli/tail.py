@@ -17,10 +17,9 @@ from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
-    RetryableError,
     ServiceError,
     SettingsError,
+    is_temporary,
 )
 from tap_audit_events.events.instants import Instant, instant_of, later
 from tap_audit_events.extraction.shutdown import Stop
@@ -122,17 +121,13 @@ class _Patience:
             try:
                 return action()
             except ServiceError as error:
-                if self._interval_seconds is None or not _may_pass(error):
+                if self._interval_seconds is None or not is_temporary(error):
                     raise
                 seconds = self._interval_seconds
                 if error.code == _LONG_WAIT:
                     seconds = MAX_RETRY_AFTER_SECONDS
                 self._common.logger.warning("%s. Retrying in %.1f s", error.summary, seconds)
                 wait(seconds, self._common.stop)
-
-
-def _may_pass(error: AuditEventsError) -> bool:
-    return isinstance(error, RetryableError) or error.code == _LONG_WAIT
 
 
 def wait(seconds: float, stop: Stop) -> None:

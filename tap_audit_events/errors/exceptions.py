@@ -208,6 +208,11 @@ def service_error(code: str, *, details: str = "") -> ServiceError:
     return _SERVICE_ERRORS[CATALOGUE[code].category](code, details=details)
 
 
+def is_temporary(error: AuditEventsError) -> bool:
+    """Whether a later run may succeed with the same settings, without a change of anything."""
+    return isinstance(error, RetryableError) or error.code == "AE-RETRY-AFTER"
+
+
 def missing_extra(library: str, extra: str) -> SettingsError:
     """The error for a library that an extra of the package installs."""
     problem = f"{library} is not installed: install tap-audit-events[{extra}]"

@@ -283,6 +283,19 @@ def test_a_service_that_is_down_ends_the_run_soon() -> None:
     assert requested <= len(done.errors) - 2 <= requested + 8
 
 
+def test_a_long_wait_for_all_ends_the_run_soon() -> None:
+    """The service wants no requests for an hour: not each organization sends one nevertheless."""
+    services = [a_service(n, 1) for n in range(60)]
+    for each in services:
+        each.add_faults([Fault(kind="status", code=429, retry_after="3600", when="*")])
+    with Fleet(services).served() as fleet:
+        done = fleet.run(concurrency=2)
+        requested = sum(len(each.requests) for each in services)
+    assert done.exit_code == 1
+    assert MAX_FAILURES <= requested <= MAX_FAILURES + 4 * 2
+    assert all(line.startswith("AE-RETRY-AFTER: ") for line in done.errors[1:])
+
+
 def test_some_that_fail_do_not_end_the_others() -> None:
     """A page in between shows that the service is up."""
     services = [a_service(n, 1) for n in range(40)]
