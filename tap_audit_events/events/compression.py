@@ -10,7 +10,7 @@ import msgspec
 
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.instants import Instant
-from tap_audit_events.events.page import CompressedColumns, Page
+from tap_audit_events.events.page import Page
 
 _FASTEST: Final = 1
 
@@ -24,10 +24,9 @@ def compress(page: Page) -> Page:
     """
     if not page.ids:
         return page
-    keys = zlib.compress(encode((page.ids, page.instants)), _FASTEST)
-    texts = zlib.compress(b"\n".join(page.texts), _FASTEST)  # each is on one line
-    compressed = CompressedColumns(keys, texts, page.count)
-    size = len(keys) + len(texts)
+    keys = encode((page.ids, page.instants))
+    compressed = zlib.compress(b"\n".join([keys, *page.texts]), _FASTEST)  # each is on one line
+    size = len(compressed)
     return replace(page, ids=(), instants=(), texts=(), size=size, compressed=compressed)
 
 
@@ -35,6 +34,6 @@ def decompress(page: Page) -> Page:
     """The page with its columns; a page that is not compressed, unchanged."""
     if page.compressed is None:
         return page
-    ids, instants = _decode_keys(zlib.decompress(page.compressed.keys))
-    texts = zlib.decompress(page.compressed.texts).split(b"\n")
+    keys, *texts = zlib.decompress(page.compressed).split(b"\n")
+    ids, instants = _decode_keys(keys)
     return replace(page, ids=ids, instants=instants, texts=texts, compressed=None)

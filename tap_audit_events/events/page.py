@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Final
 
 import msgspec
 
@@ -43,20 +43,6 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _id_of, _time_of = attrgetter("id"), attrgetter("occurredAt")
 
 
-class CompressedColumns(NamedTuple):
-    """The columns of a page, compressed.
-
-    Attributes:
-        keys: its ids and instants.
-        texts: its texts.
-        events: how many there are.
-    """
-
-    keys: bytes
-    texts: bytes
-    events: int
-
-
 @dataclass(frozen=True)
 class Page:
     """The events of one response (interface.md 2.7) as columns of equal length.
@@ -68,7 +54,7 @@ class Page:
             form, otherwise the bytes that came.
         next_cursor: position of the next page, None if no more events remain.
         malformed: the error of the first event that cannot be used; the columns end before it.
-        size: bytes of the response's body, or of the compressed columns.
+        size: bytes of the response's body, or of `compressed`.
         has_empty_cursor: whether the service sent ``"nextCursor": ""``, which counts as none.
         compressed: its columns in another form; `ids`, `instants` and `texts` are empty then.
     """
@@ -80,12 +66,7 @@ class Page:
     malformed: ServiceError | None = None
     size: int = 0
     has_empty_cursor: bool = False
-    compressed: CompressedColumns | None = None
-
-    @property
-    def count(self) -> int:
-        """How many events it has, also while its columns are compressed."""
-        return len(self.ids) if self.compressed is None else self.compressed.events
+    compressed: bytes | None = None
 
     @cached_property
     def sorted_instants(self) -> list[Instant]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
@@ -43,6 +43,7 @@ class ReadPage:
         completes_window: whether no more pages of the window follow.
         restarted_at: where the window was restarted, None if it was not: older events came before,
             except for those out of order.
+        events: how many events it has.
     """
 
     window: Window
@@ -50,6 +51,10 @@ class ReadPage:
     in_order: bool
     completes_window: bool
     restarted_at: Instant | None = None
+    events: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.events = len(self.page.ids)
 
     def compress(self) -> None:
         """Replace the page by a compressed one; other threads may use either meanwhile."""
@@ -120,7 +125,7 @@ class WindowReader:
     def take_page(self) -> ReadPage:
         """Take the oldest page that is ready."""
         taken = self._ready.popleft()
-        self._events_taken += taken.page.count
+        self._events_taken += taken.events
         return taken
 
     def next_request(self) -> Request:
