@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from typing import NewType, cast
 
 Instant = NewType("Instant", str)
@@ -22,14 +21,10 @@ _DATE_TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
 )
-_UTC_FORM = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?Z"
-)
 _UTC_SHAPE = re.compile(r"0000-00-00T00:00:00(?:\.0+)?Z")
 _DIGITS_TO_ZEROS = str.maketrans("123456789", "0" * 9)
 _HOURS, _MINUTES, _LEAP_SECOND = 24, 60, 60
 _WHOLE = len(EARLIEST)
-_NO_OFFSET = ("+00:00", "-00:00")
 _FIRST = datetime.fromisoformat(EARLIEST)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -126,10 +121,6 @@ def seconds_between(earlier: Instant, later: Instant) -> float:
 
 def _split(text: str) -> tuple[str, str]:
     """The whole second in UTC, as text without an offset, and the digits of the fraction."""
-    in_utc = f"{text[:-6]}Z" if text[-6:] in _NO_OFFSET else text
-    match = _UTC_FORM.fullmatch(in_utc)
-    if match and _is_date(match[1]):
-        return text[:_WHOLE], (match[2] or ".")[1:]
     match = _DATE_TIME.fullmatch(text)
     if not match:
         raise ValueError(
@@ -170,12 +161,3 @@ def _all_exist(texts: Sequence[str]) -> bool:
         return all(map(datetime.fromisoformat, texts))
     except ValueError:
         return False
-
-
-@lru_cache(maxsize=1024)
-def _is_date(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
