@@ -20,7 +20,7 @@ from tap_audit_events.config.settings import (
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant, parse_instant
 from tap_audit_events.extraction.fleet_plan import Stage
-from tap_audit_events.extraction.run_state import RunStates, check_run_state, to_run_state
+from tap_audit_events.extraction.run_state import RunStates, from_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
 from tap_audit_events.resume import resume
@@ -135,8 +135,11 @@ class AuditEvents:
         """
         settings = self._settings_for(start, end)
         states = RunStates(state or {}, is_fleet=settings.is_fleet)
-        for each in settings.each():
-            check_run_state(states.of(each.organization_id), each.organization_id)
+        for each in settings.each():  # so that an error is raised here, not by the iterator
+            organization_id = each.organization_id
+            from_run_state(
+                states.of(organization_id), organization_id=organization_id, lookback_seconds=0
+            )
         return _pages(settings, states, self._new_runtime())
 
     def arrow(

@@ -38,20 +38,16 @@ def from_run_state(
     """
     if state and not is_run_state(state):
         raise unusable("its watermark is not as this tap writes it")
-    check_organization(state, organization_id)
+    theirs = state.get("organization_id", organization_id)
+    if theirs.lower() != organization_id.lower():
+        raise unusable(
+            f"it belongs to the organization {sanitize(theirs, 60)},"
+            " not to that of organization_id: give each organization a state of its own"
+        )
     try:
         return from_json(state, lookback_seconds=lookback_seconds)
     except ValueError as error:
         raise unusable(f"its watermark is not as this tap writes it: {error}") from None
-
-
-def check_run_state(state: Mapping[str, Any], organization_id: str) -> None:
-    """Check that `from_run_state` can use a state.
-
-    Raises:
-        SettingsError: as `from_run_state`.
-    """
-    from_run_state(state, organization_id=organization_id, lookback_seconds=0)
 
 
 def is_run_state(value: object) -> bool:
@@ -68,20 +64,6 @@ def is_from_newer_version(value: object) -> bool:
         case {"version": int(version)}:
             return version > VERSION
     return False
-
-
-def check_organization(state: Mapping[str, Any], organization_id: str) -> None:
-    """Check that a state belongs to an organization.
-
-    Raises:
-        SettingsError: it belongs to another one.
-    """
-    theirs = state.get("organization_id", organization_id)
-    if theirs.lower() != organization_id.lower():
-        raise unusable(
-            f"it belongs to the organization {sanitize(theirs, 60)},"
-            " not to that of organization_id: give each organization a state of its own"
-        )
 
 
 def types_never_requested(
