@@ -86,11 +86,6 @@ class Delivery:
         """Count every event of the page as written."""
         self._written = len(self._positions)
 
-    @property
-    def first_instant(self) -> Instant | None:
-        """The time of the page's first event, None if it has none."""
-        return self._page.instants[0] if self._page.instants else None
-
     def commit(self) -> None:
         """Count as delivered what has been written since the last call.
 

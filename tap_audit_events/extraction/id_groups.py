@@ -30,11 +30,6 @@ class Group:
     until: Instant
     digests: bytes
 
-    @property
-    def count(self) -> int:
-        """How many ids there are."""
-        return len(self.digests) // DIGEST_BYTES
-
     def split(self) -> list[bytes]:
         """The digests, one by one."""
         starts = range(0, len(self.digests), DIGEST_BYTES)

@@ -112,9 +112,11 @@ class Report:
         """Report a page that was written."""
         self._warn_once(run)
         delivery = run.delivery
-        self._new_fields.inspect(delivery.texts())
-        self._total.delivered += len(delivery.texts())
-        self._progress.set_first_instant(delivery.first_instant)
+        texts, instants = delivery.texts(), delivery.instants()
+        self._new_fields.inspect(texts)
+        self._total.delivered += len(texts)
+        if instants:
+            self._progress.set_first_instant(instants[0])
         self.tick()
 
     def ended(self, run: OrganizationRun) -> None:

@@ -155,12 +155,10 @@ def test_a_page_is_let_go_when_it_is_finished() -> None:
     page = a_page([("a", at(1)), ("b", at(2))])
     kept = [weakref.ref(page)]
     delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=True))
-    first = delivery.first_instant
     delivery.all_written()
     delivery.finish()
     del page
     assert [each() for each in kept] == [None]
-    assert (first, delivery.first_instant) == (at(1), None)
     delivery.commit()
     delivery.finish()
     assert delivery.delivered == 2
@@ -232,7 +230,6 @@ def test_what_all_pages_were_like_is_known() -> None:
 def test_before_the_first_page_there_is_nothing() -> None:
     delivery = Delivery(Watermark())
     assert (delivery.was_in_order, delivery.had_empty_cursor) == (True, False)
-    assert delivery.first_instant is None
     assert not list(delivery.texts())
     assert not list(delivery.records())
     delivery.commit()

@@ -82,4 +82,4 @@ def test_ids_of_a_full_state_are_told_from_new_ones(service: Service, sync: Sync
     assert second.warnings == []
     entry = second.state["bookmarks"]["audit_events"]["watermark"][0]
     groups = from_json(entry, lookback_seconds=300).groups
-    assert sum(group.count for group in groups) == 6000
+    assert sum(len(group.split()) for group in groups) == 6000
