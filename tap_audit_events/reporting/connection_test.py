@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from typing import Any, Final
 
 from tap_audit_events.config.settings import Settings
@@ -13,16 +12,11 @@ from tap_audit_events.errors.exceptions import (
     ServiceError,
 )
 from tap_audit_events.events.instants import Instant, brief, instant_of
-from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
-from tap_audit_events.extraction.plan import Plan
-from tap_audit_events.extraction.window_reader import Request
+from tap_audit_events.first_instants import first_instants
 from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.runtime import Runtime
-from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.retry_after import http_date
-from tap_audit_events.service.transport import Transport
 
 CLOCKS_AGREE_SECONDS: Final = 2.0
 """The Date header has whole seconds, and a response takes a while to arrive."""
@@ -46,7 +40,7 @@ class ConnectionTest:
 
     def __init__(self, settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
         self._configured = settings
-        self._settings = replace(settings, page_size=1)
+        self._settings = settings
         self._runtime = runtime
         self._run_logger = logger
         self._logger: Any = logger
@@ -65,7 +59,7 @@ class ConnectionTest:
             return
         errors: dict[str, AuditEventsError] = {}
         for each in self._configured.each():
-            self._settings = replace(each, page_size=1)
+            self._settings = each
             self._logger = organization_logger(self._run_logger, each.organization_id)
             try:
                 self._test()
@@ -114,26 +108,9 @@ class ConnectionTest:
 
     def _first_instant(self, window: Window, order: str) -> Instant | None:
         """The time of the first event in an order, None if there is none."""
-        limiter = self._runtime.new_rate_limiter(RunRequests(1))
-        client = Client(
-            self._settings,
-            Transport(self._settings.base_url, self._runtime.new_session),
-            limiter=limiter,
-            logger=self._logger,
-            order=order,
+        instants, self._date = first_instants(
+            1, self._settings, window, order, runtime=self._runtime, logger=self._logger
         )
-
-        def fetch_only_page(request: Request) -> Page:
-            return replace(client.fetch(request.window, request.cursor), next_cursor=None)
-
-        plan = Plan(window, page_size=1)
-        workers = self._runtime.new_workers(plan, fetch_only_page, self._runtime.stop, 1)
-        try:
-            (read,) = workers.pages(lambda: None)
-        finally:
-            limiter.close()
-        self._date = client.date
-        instants = read.page.instants
         return instants[0] if instants else None
 
     def _tell_clock(self) -> None:

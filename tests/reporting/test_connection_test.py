@@ -69,6 +69,14 @@ def test_a_check_without_events_succeeds(sync: Sync) -> None:
     assert said(done)[-1] == f"There are no events {ALL}"
 
 
+def test_a_check_reads_past_empty_pages(service: Service, sync: Sync) -> None:
+    """As a run does: events may follow a page that has none."""
+    service.add(THREE_EVENTS)
+    service.add_faults(["empty@1,2"])
+    done = sync("--test", **RANGE).raise_for_exit_code()
+    assert said(done)[-1].endswith("oldest 2024-05-06T07:08:00Z, newest 2024-05-06T07:08:02Z")
+
+
 def test_a_check_of_a_range_to_come_says_so(sync: Sync) -> None:
     """The token is checked all the same."""
     done = sync("--test", start_date="2999-01-01T00:00:00Z").raise_for_exit_code()

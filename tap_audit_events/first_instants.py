@@ -1,0 +1,73 @@
+"""Finds the oldest or the newest events without reading the others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from logging import Logger
+from typing import Final
+
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.window_reader import Request
+from tap_audit_events.runtime import Runtime
+from tap_audit_events.service.client import Client
+from tap_audit_events.service.rate_limiter import RunRequests
+from tap_audit_events.service.transport import Transport
+
+MAX_PAGE_SIZE: Final = 1000
+"""Events (interface.md 8)."""
+
+SPARE_PAGES: Final = 20
+"""Pages may be short or empty; after so many more than are needed, what has come is enough."""
+
+
+def first_instants(
+    count: int, settings: Settings, window: Window, order: str, *, runtime: Runtime, logger: Logger
+) -> tuple[list[Instant], str | None]:
+    """The times of the first events in an order, and the Date header of the last response.
+
+    Args:
+        count: how many events at least, if there are as many.
+        settings: what to request, of one organization.
+        window: the range.
+        order: ``asc`` or ``desc``.
+        runtime: what surrounds the run.
+        logger: is told of retries.
+
+    Raises:
+        ServiceError: the service does not say.
+        StoppedError: a signal asked the run to stop.
+    """
+    limiter = runtime.new_rate_limiter(RunRequests(1))
+    client = Client(
+        replace(settings, page_size=min(count, MAX_PAGE_SIZE)),
+        Transport(settings.base_url, runtime.new_session),
+        limiter=limiter,
+        logger=logger,
+        order=order,
+    )
+    found: list[Instant] = []
+
+    def fetch(request: Request) -> Page:
+        """As many pages as are needed; the plan sees the last one, as if it were the only one."""
+        cursor = request.cursor
+        for _ in range(count // MAX_PAGE_SIZE + SPARE_PAGES):
+            page = client.fetch(request.window, cursor)
+            if page.malformed is not None:
+                raise page.malformed
+            found.extend(page.instants)
+            cursor = page.next_cursor
+            if len(found) >= count or cursor is None:
+                break
+        return replace(page, next_cursor=None)
+
+    workers = runtime.new_workers(Plan(window, page_size=1), fetch, runtime.stop, 1)
+    try:
+        for _ in workers.pages(lambda: None):
+            pass
+    finally:
+        limiter.close()
+    return found, client.date
