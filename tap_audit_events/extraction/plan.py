@@ -209,7 +209,9 @@ class Plan:
         if reader.is_requested:
             if not self._is_too_large(reader):
                 return reader
-            reader = self._begin_again(reader)
+            given_up, reader = reader, reader.begin_again()
+            self._insert_after(given_up, reader)
+            self._budget.count_again(given_up.pages_read)
         if self._budget.can_afford(1, self._unread()):
             self._cut(reader)
         elif self.in_flight:
@@ -249,13 +251,6 @@ class Plan:
             and self._sizes.can_cut(reader)
             and self._budget.can_afford(reader.pages_read + COST_OF_CUT, self._unread())
         )
-
-    def _begin_again(self, reader: WindowReader) -> WindowReader:
-        """Give up a window; it is requested again from its start."""
-        again = reader.begin_again()
-        self._insert_after(reader, again)
-        self._budget.count_again(reader.pages_read)
-        return again
 
     def _insert_after(self, reader: WindowReader, rest: WindowReader) -> None:
         self._readers.insert(self._readers.index(reader) + 1, rest)

@@ -64,9 +64,6 @@ class ReadPage:
 class WindowReader:
     """Reads one window by cursor to its end; no thread, no clock, no network.
 
-    Args:
-        window: the window.
-
     Attributes:
         window: the window.
         expected_pages: how many pages it should have, 1 as long as nothing is known.

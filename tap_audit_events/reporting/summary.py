@@ -40,9 +40,6 @@ class Report:
         logger: receives the lines.
         now: the time.
         keeps_bookmark: whether the bookmark goes into STATE.
-
-    Attributes:
-        reader: what is reported.
     """
 
     def __init__(

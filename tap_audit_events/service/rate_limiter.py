@@ -32,13 +32,9 @@ class Permit:
 class RunRequests:
     """The requests of a run, whichever limiter they go through: those in flight, and totals.
 
-    Args:
+    Attributes:
         limit: requests in flight at most.
         on_wait: is called when a request begins to wait, as others can be sent meanwhile.
-
-    Attributes:
-        limit: as above.
-        on_wait: as above.
         changed: guards it and its limiters, and is notified of every change.
         paused: requests that wait for their own retry.
         waiting: requests that wait because the service limits the rate of their token.
@@ -74,7 +70,6 @@ class RateLimiter:
         clock: a monotonic clock, in seconds.
 
     Attributes:
-        run: as above.
         waiting: requests that wait because of it.
     """
 

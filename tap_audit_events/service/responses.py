@@ -82,9 +82,8 @@ def _code_of(error: Exception, cause: BaseException) -> str:
     if isinstance(error, exceptions.Timeout) or isinstance(cause, ReadTimeoutError | TimeoutError):
         return "AE-TIMEOUT"
     is_cut = isinstance(error, ProtocolError | IncompleteRead | DecodeError)
-    if is_cut or isinstance(
-        cause, InvalidHeader
-    ):  # two lengths: where the response ends is unknown
+    has_two_lengths = isinstance(cause, InvalidHeader)
+    if is_cut or has_two_lengths:
         return "AE-CUT"
     if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
         return "AE-CERTIFICATE"

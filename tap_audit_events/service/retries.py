@@ -38,7 +38,8 @@ class Retries:
             RefusedError: the service wants a wait that is longer than a run should last.
         """
         if self._count >= self._most:
-            raise _used_up(error, self._count) from None
+            gave_up = f"; gave up after {self._count} retries" if self._count else ""
+            raise RetryableError(error.code, details=f"{error.details}{gave_up}") from None
         requested = error.retry_after_seconds or 0.0
         if requested > MAX_RETRY_AFTER_SECONDS:
             raise service_error(
@@ -50,8 +51,3 @@ class Retries:
             "Retry %d of %d in %.1f s: %s", self._count, self._most, seconds, error.summary
         )
         return seconds
-
-
-def _used_up(error: RetryableError, retries: int) -> RetryableError:
-    gave_up = f"; gave up after {retries} retries" if retries else ""
-    return RetryableError(error.code, details=f"{error.details}{gave_up}")

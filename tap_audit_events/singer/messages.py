@@ -42,8 +42,6 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
 
     Records wait in the buffer. Any other message is flushed with everything before it, so a STATE
     that was written has reached the pipe, and so has every record before it.
-
-    Its arguments are those of `LineWriter`.
     """
 
     def serialize_message(self, message: Message) -> bytes:
