@@ -66,11 +66,12 @@ class Progress:
 
     def share(self, reached: Instant | None) -> float | None:
         """The share of the range before an instant, 0 to 1; None if it is not known."""
-        if reached is None or self._first is None or not self._first < self._window.end:
+        if reached is None or self._first is None:
             return None
-        reached = min(max(reached, self._first), self._window.end)
-        return seconds_between(self._first, reached) / seconds_between(
-            self._first, self._window.end
+        first, end = self._first, self._window.end
+        seconds = seconds_between(first, end)  # 0 if less than a microsecond
+        return (
+            seconds_between(first, min(max(reached, first), end)) / seconds if seconds > 0 else None
         )
 
     def _rate(self, delivered: int) -> float:
