@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import hypothesis
 import pytest
 import trustme
 
@@ -14,6 +15,11 @@ from tap_audit_events.sandbox import Service, serve
 from tests.running import Run, run, settings_for
 
 Sync = Callable[..., Run]
+
+if hypothesis.settings.get_current_profile_name() == "default":
+    # A busy machine is no failure; what must end in time has a test of its own.
+    hypothesis.settings.register_profile("tests", deadline=None)
+    hypothesis.settings.load_profile("tests")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -298,8 +298,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.REFUSED,
         "Some organizations could not be read to their end",
         "With organizations, an error ends one organization alone. The others are read to their"
-        " end, and STATE covers what was read of each. If ten in a row use up their retries, the"
-        " service is down for all, and the rest is not started.",
+        " end, and STATE covers what was read of each. If ten in a row use up their retries or are"
+        " told to wait too long, the service is down for all, and the rest is not started.",
         "The lines that follow give the error of each. The next run resumes there.",
     ),
     "AE-EXPORT": ErrorEntry(

@@ -208,7 +208,7 @@ def test_after_giving_up_all_end_with_the_error() -> None:
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_everyone_is_read_within_the_bounds(seed: int) -> None:
     """Whatever comes when, and whichever token is held meanwhile."""
     rng = random.Random(seed)

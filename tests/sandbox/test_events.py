@@ -73,7 +73,7 @@ def test_generated_events_can_be_filtered_and_mixed_with_others(sandbox: Sandbox
     assert ids.index("~") > ids.index(event_id)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     count=st.integers(0, 300),
     days=st.floats(1e-9, 4000),

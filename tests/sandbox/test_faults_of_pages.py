@@ -1,7 +1,7 @@
 """Faults in the events and the cursor of a page."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.sandbox.rows import (
@@ -183,7 +183,6 @@ def test_an_event_that_is_not_there_cannot_be_displaced(sandbox: Sandbox) -> Non
     assert client.ids(order="asc") == ["s-0", "s-2", "s-1"]
 
 
-@settings(deadline=None)
 @given(
     count=st.integers(1, 12),
     displaced=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12)), max_size=3),

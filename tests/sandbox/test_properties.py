@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.sandbox import Service
@@ -107,7 +107,6 @@ EXPORTS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(events=EVENTS, export=EXPORTS.filter(lambda export: export.is_allowed))
 def test_the_pages_joined_are_the_selected_events_in_order(
     server: SandboxServer, events: list[Held], export: Export
@@ -123,7 +122,6 @@ def test_the_pages_joined_are_the_selected_events_in_order(
     assert service.violations == []
 
 
-@settings(deadline=None)
 @given(
     events=EVENTS,
     split=st.integers(0, 30),
