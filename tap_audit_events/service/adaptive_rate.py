@@ -17,7 +17,7 @@ MAX_SPACING_SECONDS: Final = 5.0
 MAX_FIRST_SPACING_SECONDS: Final = 0.2
 """The widest spacing that the first refusal can lead to: others may have used up the quota."""
 
-STEADY_REQUESTS: Final = 100
+STEADY_REQUESTS: Final = 60
 STEADY_SECONDS: Final = 20.0
 """The spacing is kept for so many requests, but not longer than this."""
 

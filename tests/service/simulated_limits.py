@@ -60,6 +60,16 @@ class OtherJob:
         return self._wait_seconds
 
 
+class ByChance:
+    """Refuses a share of the requests, whatever their rate."""
+
+    def __init__(self, share: float, seed: int) -> None:
+        self._share, self._chance = share, random.Random(seed)
+
+    def seconds_to_wait(self, now: float) -> float:
+        return 1.0 if self._chance.random() < self._share else 0.0
+
+
 class Until:
     """One limit until a time, another one afterwards."""
 

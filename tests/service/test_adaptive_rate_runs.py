@@ -1,6 +1,7 @@
 """Whole runs against services with limits: how long they take, and how much is refused."""
 
 import random
+import statistics
 from collections.abc import Callable
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from tap_audit_events.sandbox.service import RateLimit
 from tests.service.simulated_limits import (
     WORKERS,
+    ByChance,
     Limit,
     MinuteQuota,
     NoLimit,
@@ -103,6 +105,22 @@ def test_a_service_slower_than_the_longest_spacing_is_asked_once_a_wait() -> Non
     outcome = simulate(RateLimit(0.05), 20, response_seconds=0.1)
     assert 20 * 19 <= outcome.seconds <= 20 * 20
     assert outcome.refused_share <= 0.6
+
+
+# No limit, but refusals
+
+
+@pytest.mark.parametrize(("share", "most_times"), [(0.002, 1.1), (0.005, 1.25), (0.01, 1.6)])
+def test_a_few_refusals_by_chance_cost_little_more_than_their_waits(
+    share: float, most_times: float
+) -> None:
+    """A gateway may refuse a request now and then that the service would have admitted."""
+    free = simulate(NoLimit(), 2000, response_seconds=0.1, workers=4)
+    times = []
+    for seed in range(20):
+        outcome = simulate(ByChance(share, seed), 2000, response_seconds=0.1, workers=4)
+        times.append((outcome.seconds - len(outcome.refused_at)) / free.seconds)
+    assert statistics.median(times) <= most_times
 
 
 # A limit that goes away
