@@ -107,15 +107,14 @@ _VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {
     "user_agent": validators.user_agent,
 }
 
-_REQUIRED: Final = (*SETTINGS_SCHEMA["required"], "organization_id")
-"""`organization_id` is, unless `organizations` takes its place."""
+_REPLACED_BY: Final = {
+    "organization_id": ("organizations",),
+    "access_token": ("organizations", "access_token_file"),
+}
+"""Settings that may take the place of a required one."""
 
 _SENT_ELSEWHERE: Final = ("base_url", "action_types", "user_agent")
 """Settings that every request contains, besides the token in its Authorization header."""
-
-
-class _MissingError(ValueError):
-    """A required setting is unset."""
 
 
 def register_secrets(config: Mapping[str, Any]) -> None:
@@ -141,10 +140,11 @@ def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> 
     problems = []
     for name, validate in _VALIDATORS.items():
         try:
-            values[name] = validate(given[name]) if name in given else _default(name, given)
-        except _MissingError as error:
-            elsewhere = "" if is_only_place else _elsewhere(name)
-            problems.append(f"{name} {error}{elsewhere}")
+            values[name] = (
+                validate(given[name])
+                if name in given
+                else _default(name, given, is_only_place=is_only_place)
+            )
         except ValueError as error:
             problems.append(f"{name} {error}")
     if "access_token" in given and "access_token_file" in given:
@@ -229,13 +229,13 @@ def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> lis
     return []
 
 
-def _default(name: str, given: Mapping[str, Any]) -> Any:
-    """The value of a setting that is unset; `_MissingError` if it is required."""
-    is_token = name == "access_token"
-    if "organizations" in given and name in {"organization_id", "access_token"}:
+def _default(name: str, given: Mapping[str, Any], *, is_only_place: bool) -> Any:
+    """The value of a setting that is unset; `ValueError` if it is required."""
+    if not given.keys().isdisjoint(_REPLACED_BY.get(name, ())):
         return ""
-    if name in _REQUIRED or (is_token and "access_token_file" not in given):
-        raise _MissingError(f"is missing: set it to {validators.EXPECTED[name]}")
+    if name in validators.EXPECTED:
+        elsewhere = "" if is_only_place else _elsewhere(name)
+        raise ValueError(f"is missing: set it to {validators.EXPECTED[name]}{elsewhere}")
     if name == "action_types":
         return ()
     return SETTINGS_SCHEMA["properties"][name].get("default")
