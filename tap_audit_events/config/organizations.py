@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from tap_audit_events.config import validators
@@ -62,10 +63,10 @@ def read_organizations(
     shared = None if token is None else (token, token_file)
     problems: list[str] = []
     organizations: dict[str, Organization] = {}
-    files: dict[str, str] = {}
+    read_file = cache(read_token_file)
     for position, item in enumerate(value):
         try:
-            organization = _organization(item, shared, files)
+            organization = _organization(item, shared, read_file)
         except ProblemsError as error:
             problems += [f"[{position}]{problem}" for problem in error.problems]
             continue
@@ -79,7 +80,7 @@ def read_organizations(
 
 
 def _organization(
-    item: Any, shared: tuple[str, str | None] | None, files: dict[str, str]
+    item: Any, shared: tuple[str, str | None] | None, read_file: Callable[[str], str]
 ) -> Organization:
     if not isinstance(item, dict):
         raise ProblemsError([' must be an object, for example {"organization_id": "…"}'])
@@ -92,16 +93,9 @@ def _organization(
                 values[name] = validate(given[name])
         except ValueError as error:
             problems.append(f".{name} {error}")
-    if not problems:
-        try:
-            values |= _token(values, shared, files)
-        except ValueError as error:
-            problems.append(str(error))
     if problems:
         raise ProblemsError(problems)
-    return Organization(
-        values["organization_id"], values["access_token"], values.get("access_token_file")
-    )
+    return Organization(values["organization_id"], *_token(values, shared, read_file))
 
 
 def _wrong_names(given: Mapping[str, Any]) -> Iterator[str]:
@@ -114,19 +108,20 @@ def _wrong_names(given: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _token(
-    values: Mapping[str, str], shared: tuple[str, str | None] | None, files: dict[str, str]
-) -> dict[str, Any]:
-    """The token of an organization, and its file; `files` has the tokens that were read before."""
+    values: Mapping[str, str],
+    shared: tuple[str, str | None] | None,
+    read_file: Callable[[str], str],
+) -> tuple[str, str | None]:
+    """The token of an organization, and the file that it came from."""
     if "access_token" in values:
-        return {"access_token": values["access_token"]}
+        return values["access_token"], None
     if path := values.get("access_token_file"):
         try:
-            files[path] = files.get(path) or read_token_file(path)
+            return read_file(path), path
         except ValueError as error:
-            raise ValueError(f".access_token_file {error}") from None
-        return {"access_token": files[path]}
+            raise ProblemsError([f".access_token_file {error}"]) from None
     if shared is None:
-        raise ValueError(
-            " has no access_token or access_token_file, and there is none for all organizations"
+        raise ProblemsError(
+            [" has no access_token or access_token_file, and there is none for all organizations"]
         )
-    return {"access_token": shared[0], "access_token_file": shared[1]}
+    return shared
