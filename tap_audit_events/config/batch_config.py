@@ -59,21 +59,25 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
         given.get("storage"), "batch_config.storage", ("root", "prefix", "params"), problems
     )
 
-    def read(parent: Mapping[str, Any], path: str, validate: Callable[[Any], Any]) -> Any:
+    def read(
+        parent: Mapping[str, Any], path: str, validate: Callable[[Any], Any], default: Any = None
+    ) -> Any:
         found = parent.get(path.rpartition(".")[2])
         try:
-            return validate(found)
+            return validate(default if found is None else found)
         except ValueError as error:
             problems.append(f"batch_config.{path} {error}")
             return None
 
     read(encoding, "encoding.format", validators.one_of("jsonl"))
     config = BatchConfig(
-        compression=read(encoding, "encoding.compression", _compression),
+        compression=read(
+            encoding, "encoding.compression", validators.one_of("gzip", "none"), "none"
+        ),
         root=read(storage, "storage.root", _root),
-        prefix=read(storage, "storage.prefix", _prefix),
+        prefix=read(storage, "storage.prefix", _prefix, ""),
         parameters=storage.get("params") or {},
-        batch_size=read(given, "batch_size", _batch_size),
+        batch_size=read(given, "batch_size", validators.integer(1, _MAX_EVENTS), DEFAULT_EVENTS),
     )
     names = f"{config.root} {config.prefix}".lower()
     if any(token.lower() in names for token in tokens):
@@ -97,10 +101,6 @@ def _object(
     return value
 
 
-def _compression(value: Any) -> str:
-    return "none" if value is None else validators.one_of("gzip", "none")(value)
-
-
 def _root(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("must be a folder, for example file:///var/lib/audit-events/batches")
@@ -110,12 +110,6 @@ def _root(value: Any) -> str:
 
 
 def _prefix(value: Any) -> str:
-    if value is None:
-        return ""
     if not isinstance(value, str) or not value.isprintable() or {"/", "\\"} & {*value}:
         raise ValueError("must be the beginning of a file name; folders belong in storage.root")
     return value
-
-
-def _batch_size(value: Any) -> int:
-    return DEFAULT_EVENTS if value is None else validators.integer(1, _MAX_EVENTS)(value)
