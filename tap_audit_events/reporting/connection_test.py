@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
@@ -39,12 +40,9 @@ class ConnectionTest:
     """
 
     def __init__(self, settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
-        self._configured = settings
         self._settings = settings
         self._runtime = runtime
-        self._run_logger = logger
-        self._logger: Any = logger
-        self._date: str | None = None
+        self._logger = logger
 
     def run(self) -> None:
         """Log what works; of several organizations, each.
@@ -54,40 +52,39 @@ class ConnectionTest:
             OrganizationsError: what does not work for some of several organizations.
             StoppedError: a signal asked the test to stop.
         """
-        if not self._configured.is_fleet:
+        if not self._settings.is_fleet:
             self._test()
             return
         errors: dict[str, AuditEventsError] = {}
-        for each in self._configured.each():
-            self._settings = each
-            self._logger = organization_logger(self._run_logger, each.organization_id)
+        for each in self._settings.each():
+            logger = organization_logger(self._logger, each.organization_id)
             try:
-                self._test()
+                ConnectionTest(each, self._runtime, logger).run()
             except ServiceError as error:
                 errors[each.organization_id] = error
         if errors:
-            raise OrganizationsError(errors, len(self._configured.organizations))
+            raise OrganizationsError(errors, len(self._settings.organizations))
 
     def _test(self) -> None:
-        settings = self._settings
+        settings, now = self._settings, instant_of(self._runtime.now())
         window = run_window(
             start_date=settings.start_date,
             end_date=settings.end_date,
             bookmark=None,
             lookback_seconds=0,
-            now=instant_of(self._runtime.now()),
+            now=now,
         )
         if window is None:
             self._logger.warning("Nothing to read yet: start_date lies in the future")
-            window = Window(None, instant_of(self._runtime.now()))
+            window = Window(None, now)
         try:
-            oldest = self._first_instant(window, "asc")
+            oldest, date = self._first_instant(window, "asc")
         except ServiceError as error:
             self._tell_reached(error.code)
             raise
         self._tell_reached(None)
-        self._tell_clock()
-        newest = self._first_instant(window, "desc")
+        self._tell_clock(http_date(date))
+        newest, _ = self._first_instant(window, "desc")
         if oldest is None or newest is None:
             self._logger.info("There are no events %s", window)
         else:
@@ -106,16 +103,15 @@ class ConnectionTest:
         if code is None:
             self._logger.info("Audit events of %s can be read", settings.organization_id)
 
-    def _first_instant(self, window: Window, order: str) -> Instant | None:
-        """The time of the first event in an order, None if there is none."""
-        instants, self._date = first_instants(
+    def _first_instant(self, window: Window, order: str) -> tuple[Instant | None, str | None]:
+        """The time of the first event in an order, None if there is none, and the Date header."""
+        instants, date = first_instants(
             1, self._settings, window, order, runtime=self._runtime, logger=self._logger
         )
-        return instants[0] if instants else None
+        return instants[0] if instants else None, date
 
-    def _tell_clock(self) -> None:
-        """How this machine's clock differs from the service's, by the Date header."""
-        date = http_date(self._date)
+    def _tell_clock(self, date: datetime | None) -> None:
+        """Log how this machine's clock differs from the service's, by the Date header."""
         if date is None:
             self._logger.info("The service sends no usable Date header: clocks cannot be compared")
             return
