@@ -62,19 +62,12 @@ class Bookmarks:
         """Put a bookmark into the state, for the STATE that is written next."""
         if not bookmark:
             return
-        if not self._is_fleet:
-            self.of(organization_id).update(bookmark)
-            return
-        partition = self._partitions.get(organization_id.lower())
-        if partition is None:
-            partition = self._added(organization_id)
-        partition.update(bookmark)
-
-    def _added(self, organization_id: str) -> dict[str, Any]:
-        partition: dict[str, Any] = {"context": {ORGANIZATION_KEY: organization_id}}
-        self._partitions[organization_id.lower()] = partition
-        self._state.setdefault(_PARTITIONS, []).append(partition)
-        return partition
+        key = organization_id.lower()
+        if self._is_fleet and key not in self._partitions:
+            partition: dict[str, Any] = {"context": {ORGANIZATION_KEY: organization_id}}
+            self._partitions[key] = partition
+            self._state.setdefault(_PARTITIONS, []).append(partition)
+        self.of(organization_id).update(bookmark)
 
     def _move_into_partition(self, organization_ids: Collection[str]) -> None:
         """Take over the bookmark of runs that read one organization."""
@@ -92,4 +85,4 @@ class Bookmarks:
         for name in bookmark:
             del self._state[name]
         if owner.lower() not in self._partitions:
-            self._added(owner).update(bookmark)
+            self.keep(owner, bookmark)
