@@ -189,10 +189,7 @@ class AuditEventsStream(ExactStream):
 
     def write_record(self, message: RecordMessage) -> None:
         """Write a record of the SDK lane."""
-        if self._output is self._writer:
-            super().write_record(message)
-        else:
-            self._output.write_records(message.stream, [encode(message.record)], self._now())
+        self._output.write_records(message.stream, [encode(message.record)], self._now())
 
     def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
         """Write the records; STATE covers those that were written even if that ends early.
