@@ -67,9 +67,8 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
             OutputError: it cannot be written, for example because the reader closed the pipe.
         """
         line = self.format_message(message) + b"\n"
-        if self._says_nothing_new(line):
-            return
-        self._write(line, flush=message.type != SingerMessageType.RECORD)
+        if not self._is_last_line(line):
+            self._write(line, flush=message.type != SingerMessageType.RECORD)
         if isinstance(message, StateMessage):
             self._note_state(line)
 
