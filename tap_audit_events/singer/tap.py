@@ -252,7 +252,7 @@ class TapAuditEvents(Tap):
         tap = cls(
             config=config.config,
             parse_env_config=config.parse_env,
-            catalog=_read_catalog(catalog),
+            catalog=None if catalog is None else check_catalog(read_json_file("catalog", catalog)),
             state=None if state is None else read_json_file("state", state),
         )
         if not tap.streams[STREAM].selected:
@@ -269,9 +269,3 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def _path(error: ValidationError) -> str:
     return ".".join(map(str, error.absolute_path)) or "settings"
-
-
-def _read_catalog(path: str | None) -> dict[str, Any] | None:
-    if path is None:
-        return None
-    return check_catalog(read_json_file("catalog", path))
