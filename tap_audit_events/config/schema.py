@@ -16,41 +16,27 @@ def _default_user_agent() -> str:
         return PACKAGE
 
 
-def _setting(name: str, kind: str, *, required: bool = False, **more: Any) -> dict[str, Any]:
-    """A setting as a JSON Schema property; `required` and `name` are for `_object`."""
-    kinds = [kind] if required else [kind, "null"]
-    return {"name": name, "required": required, "schema": {"type": kinds, **more}}
+def _optional(kind: str, **more: Any) -> dict[str, Any]:
+    """The JSON Schema of a setting that may be left out."""
+    return {"type": [kind, "null"], **more}
 
 
-def _object(*settings: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {setting["name"]: setting["schema"] for setting in settings},
-        "required": [setting["name"] for setting in settings if setting["required"]],
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-    }
-
-
-SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
-    _setting(
-        "base_url",
-        "string",
-        required=True,
-        title="Base URL",
-        description="URL of the service, up to but without /v1/organizations, for example"
+_PROPERTIES: Final[dict[str, Any]] = {
+    "base_url": {
+        "type": ["string"],
+        "title": "Base URL",
+        "description": "URL of the service, up to but without /v1/organizations, for example"
         " https://api.example.com. It must be https; plain http is allowed only to loopback hosts,"
         " such as localhost.",
-    ),
-    _setting(
-        "organization_id",
+    },
+    "organization_id": _optional(
         "string",
         title="Organization ID",
         description="UUID of the organization whose events are read. The service's web application"
         " shows it in the URL of the organization page, after /org/. Set either organization_id or"
         " organizations.",
     ),
-    _setting(
-        "organizations",
+    "organizations": _optional(
         "array",
         items={
             "type": "object",
@@ -82,8 +68,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         " organization_id and, if it differs from access_token, an access_token or"
         ' access_token_file. In the environment it is JSON: [{"organization_id": "…"}].',
     ),
-    _setting(
-        "access_token",
+    "access_token": _optional(
         "string",
         secret=True,
         writeOnly=True,
@@ -91,39 +76,34 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         description="Personal access token of an administrator of the organization, with the scope"
         " organization:audit_events_read. Set either access_token or access_token_file.",
     ),
-    _setting(
-        "access_token_file",
+    "access_token_file": _optional(
         "string",
         title="Access token file",
         description="Path of a file that contains only the access token, such as a mounted"
         " secret. The tap reads it at start, and again if the service refuses the token.",
     ),
-    _setting(
-        "start_date",
+    "start_date": _optional(
         "string",
         format="date-time",
         title="Start date",
         description="Time of the earliest event to read, inclusive: RFC 3339 with an offset, for"
         " example 2026-01-01T00:00:00Z. If unset, the first run starts at the oldest event.",
     ),
-    _setting(
-        "end_date",
+    "end_date": _optional(
         "string",
         format="date-time",
         title="End date",
         description="Time of the latest event to read, inclusive: RFC 3339 with an offset, not"
         " before start_date. If unset, a run reads up to the time at which it starts.",
     ),
-    _setting(
-        "action_types",
+    "action_types": _optional(
         "array",
         items={"type": ["string"]},
         title="Action types",
         description="Only events with one of these values of action.type are read, for example"
         ' ["workspace_create"]. If unset, all events are read.',
     ),
-    _setting(
-        "page_size",
+    "page_size": _optional(
         "integer",
         minimum=1,
         maximum=1000,
@@ -131,8 +111,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         title="Page size",
         description="Maximum number of events per request, 1 to 1000.",
     ),
-    _setting(
-        "concurrency",
+    "concurrency": _optional(
         "integer",
         minimum=1,
         maximum=32,
@@ -142,8 +121,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         " helps if the service responds slowly. The tap sends fewer if the service limits the"
         " request rate or responds at once.",
     ),
-    _setting(
-        "lookback_seconds",
+    "lookback_seconds": _optional(
         "integer",
         minimum=0,
         default=300,
@@ -151,8 +129,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         description="How many seconds before its bookmark a run starts, to find events that became"
         " visible late. Events that were already delivered are not emitted again.",
     ),
-    _setting(
-        "request_timeout_seconds",
+    "request_timeout_seconds": _optional(
         "number",
         exclusiveMinimum=0,
         maximum=3600,
@@ -161,8 +138,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         description="Seconds to wait for a connection, and for each further part of a response;"
         " above 0, at most 3600. A response as a whole may take at most ten times as long.",
     ),
-    _setting(
-        "max_retries",
+    "max_retries": _optional(
         "integer",
         minimum=0,
         default=8,
@@ -170,8 +146,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         description="Maximum number of retries of one request after status 429 or 5xx, a timeout, a"
         " broken connection, or a response that is not JSON; 0 means never.",
     ),
-    _setting(
-        "max_response_megabytes",
+    "max_response_megabytes": _optional(
         "integer",
         minimum=1,
         maximum=2000,
@@ -180,8 +155,7 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         description="Largest response accepted, in MB after decompression, 1 to 2000. A page of"
         " 1,000 large events has a few MB. Each request in flight may use as much memory.",
     ),
-    _setting(
-        "details_format",
+    "details_format": _optional(
         "string",
         enum=["object", "string"],
         default="object",
@@ -189,20 +163,25 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = _object(
         description="object: action.details is an object, as the service sends it. string: it is"
         " JSON text, for loaders that do not keep an object whose fields are not known in advance.",
     ),
-    _setting(
-        "raw_event",
+    "raw_event": _optional(
         "boolean",
         default=False,
         title="Raw event",
         description="Add a property raw_event to each record: the whole event as JSON text, also"
         " the fields that the schema does not have. It contains deselected fields too.",
     ),
-    _setting(
-        "user_agent",
+    "user_agent": _optional(
         "string",
         default=_default_user_agent(),
         title="User agent",
         description="Value of the User-Agent header.",
     ),
-)
+}
+
+SETTINGS_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": _PROPERTIES,
+    "required": ["base_url"],
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+}
 """The settings as JSON Schema, for ``--about`` and for platforms."""
