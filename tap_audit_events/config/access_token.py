@@ -1,4 +1,4 @@
-"""What an access token looks like, and which texts of a configuration could be one."""
+"""What an access token looks like, and the masking of every text that could be one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import unquote
+
+from tap_audit_events.errors.redaction import register_possible_secret
 
 PAT_MARK: Final = "pat_"
 """A personal access token contains it, after a prefix (interface.md 5, rule 2)."""
@@ -32,8 +34,12 @@ def check_token(text: str) -> None:
         )
 
 
-def possible_tokens(value: Any) -> Iterator[str]:
-    """Every piece of text in a value, also in its lists and names, that could be a token."""
+def mask_possible_tokens(value: Any) -> None:
+    """Mask, from now on, each text in a value, also in its lists and names, that may be a token."""
+    register_possible_secret(*_possible_tokens(value))
+
+
+def _possible_tokens(value: Any) -> Iterator[str]:
     waiting = [value]  # not recursive: a configuration may be nested deeply
     while waiting:
         item = waiting.pop()

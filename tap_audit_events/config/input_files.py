@@ -10,9 +10,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
 
-from tap_audit_events.config.access_token import possible_tokens
+from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
-from tap_audit_events.errors.redaction import register_possible_secret
 
 MAX_FILE_BYTES: Final = 64_000_000
 """Far more than a catalog or a state needs; a device such as /dev/zero has no end."""
@@ -85,5 +84,5 @@ def _read_bytes(path: str) -> bytes:
 
 
 def _unusable(kind: str, path: str, problem: str) -> SettingsError:
-    register_possible_secret(*possible_tokens(path))
+    mask_possible_tokens(path)
     return SettingsError([f"The {kind} file {sanitize(path)} {problem}"], "AE-FILE")

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import yaml
 
-from tap_audit_events.config.access_token import possible_tokens
+from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
-from tap_audit_events.errors.redaction import register_possible_secret
 
 MAX_FILE_BYTES: Final = 1_000_000
 """Far more than a logging configuration needs; a device such as /dev/zero has no end."""
@@ -63,5 +62,5 @@ def _reason(error: Exception) -> str:
 
 
 def _unusable(path: str, problem: str) -> SettingsError:
-    register_possible_secret(*possible_tokens(path))
+    mask_possible_tokens(path)
     return SettingsError([f"The file {sanitize(path)} that SINGER_SDK_LOG_CONFIG names {problem}"])

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tap_audit_events.config.access_token import possible_tokens
+from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
-from tap_audit_events.errors.redaction import register_possible_secret
 
 LEVELS: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
 """Variables that name a log level; the first that is set counts."""
@@ -28,7 +27,7 @@ def guard_output(arguments: Sequence[str]) -> None:
     """
     redact_stderr()
     redact_logs()
-    register_possible_secret(*possible_tokens(list(arguments)))
+    mask_possible_tokens(list(arguments))
     atexit.register(_replace_closed_stderr)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tap_audit_events.config import validators
-from tap_audit_events.config.access_token import PAT_MARK, possible_tokens
+from tap_audit_events.config.access_token import PAT_MARK, mask_possible_tokens
 from tap_audit_events.config.organizations import (
     Organization,
     ProblemsError,
@@ -18,7 +18,7 @@ from tap_audit_events.config.organizations import (
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.config.token_file import others_may_read, read_token_file
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
-from tap_audit_events.errors.redaction import register_possible_secret, register_secret
+from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
 
@@ -121,7 +121,7 @@ def register_secrets(config: Mapping[str, Any]) -> None:
     """Mask the access token, and every text that could be one in any setting, from now on."""
     tokens = [str(each or "").strip() for each in _tokens(config)]
     register_secret(*tokens, *(token.strip("\"'") for token in tokens))
-    register_possible_secret(*possible_tokens(config))
+    mask_possible_tokens(config)
 
 
 def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> Settings:
