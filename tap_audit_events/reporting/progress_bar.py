@@ -39,6 +39,8 @@ def can_draw_bar(environment: Mapping[str, str]) -> bool:
 class ProgressBar:
     """A progress bar on the last line of a terminal. Until `close`, log lines go above it.
 
+    Meanwhile it takes the terminal's place as the stream of log handlers.
+
     Args:
         terminal: the stream that log handlers write to as well.
     """
@@ -61,7 +63,7 @@ class ProgressBar:
             if isinstance(handler, logging.StreamHandler) and handler.stream is terminal
         ]
         for handler in self._handlers:
-            handler.setStream(_StreamAboveBar(self))
+            handler.setStream(self)
 
     def draw(self, share: float, text: str) -> None:
         """Show the share that is done, 0 to 1, and a text, cut to the width of the terminal."""
@@ -70,33 +72,23 @@ class ProgressBar:
             self._bar.pos = round(share * _STEPS)
             self._bar.current_item = text[: max(0, columns - _BAR_COLUMNS - 1)]
             self._line = self._bar.format_progress_line()
-            self._write(self._line)
+            self._replace_line(self._line)
 
-    def write_above(self, text: str) -> None:
+    def write(self, text: str) -> None:
         """Write whole lines, then the bar below them."""
         with self._lock:
-            self._write(text + self._line)
+            self._replace_line(text + self._line)
+
+    def flush(self) -> None:
+        """Nothing is buffered."""
 
     def close(self) -> None:
         """Remove the bar; log handlers write to the terminal again."""
         for handler in self._handlers:
             handler.setStream(self._terminal)
         with self._lock, suppress(OSError):
-            self._write("")
+            self._replace_line("")
 
-    def _write(self, text: str) -> None:
+    def _replace_line(self, text: str) -> None:
         self._terminal.write(_CLEAR_LINE + text)
         self._terminal.flush()
-
-
-class _StreamAboveBar:
-    """The stream that log handlers write to while the bar is shown."""
-
-    def __init__(self, bar: ProgressBar) -> None:
-        self._bar = bar
-
-    def write(self, text: str) -> None:
-        self._bar.write_above(text)
-
-    def flush(self) -> None:
-        """Nothing is buffered."""
