@@ -48,4 +48,5 @@ class ConcurrencyEstimator:
 
 def _typical(seconds: deque[float]) -> float:
     """The lower quartile, as a retry, a busy processor or a target that commits takes longer."""
-    return sorted(seconds)[len(seconds) // 4] if seconds else 0.0
+    ordered = sorted(seconds)  # others may be added meanwhile
+    return ordered[len(ordered) // 4] if ordered else 0.0

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tap_audit_events.errors.exceptions import CursorRefusedError
+from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError
 from tap_audit_events.events.compression import compress
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.page import Page
@@ -193,6 +193,8 @@ class WindowReader:
         return rest
 
     def _fail(self, error: Exception) -> None:
+        if isinstance(error, ServiceError):
+            error.window = str(self._requested)
         self.error = error
         self.is_read = True
 

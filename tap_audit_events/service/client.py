@@ -13,7 +13,7 @@ from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.config.token_file import read_token_file
-from tap_audit_events.errors.exceptions import RetryableError, ServiceError
+from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
@@ -71,22 +71,16 @@ class Client:
             ServiceError: the last response's error, or why none arrived.
         """
         retries = Retries(self._settings.max_retries, self._logger)
-        try:
-            while True:
-                page = self._attempt(window, cursor, retries)
-                if page is not None:
-                    return page
-        except ServiceError as error:
-            error.window = str(window)
-            raise
+        while True:
+            page = self._attempt(window, cursor, retries)
+            if page is not None:
+                return page
 
     def _attempt(self, window: Window, cursor: str | None, retries: Retries) -> Page | None:
         """The page; None, after a wait, if the request should be retried."""
         with self._limiter.permit() as permit:
             try:
                 page = parse_page(self._body_of_page(window, cursor))
-                if page.malformed is not None:
-                    page.malformed.window = str(window)
             except RetryableError as error:
                 if self._transport.is_closed:
                     raise ClosedError from None

@@ -121,6 +121,23 @@ def test_a_window_is_read_by_cursor_to_its_end(moments: list[float], page_size: 
     assert not reader.has_more
 
 
+@pytest.mark.parametrize("kind", ["no page", "malformed event", "repeated cursor"])
+def test_an_error_names_the_window_that_was_requested(kind: str) -> None:
+    """So that a log says where the run ended."""
+    window = Window(instant(3), instant(END))
+    reader = WindowReader(window)
+    reader.next_request()
+    if kind == "no page":
+        reader.fail(service_error("AE-403"))
+    elif kind == "malformed event":
+        reader.accept(a_page([], malformed=service_error("AE-EVENT")))
+    else:
+        for number in range(2):
+            reader.accept(a_page(at_times([4 + number]), "again"))
+    assert isinstance(reader.error, ServiceError)
+    assert reader.error.summary.endswith(f", in the window {window}")
+
+
 def test_a_reader_tells_how_far_it_has_come() -> None:
     """From nothing requested to every page taken."""
     reader = WindowReader(Window(instant(3), instant(END)))

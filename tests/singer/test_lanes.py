@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from singer_sdk.singerlib import RecordMessage
 
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.exact_json import encode, read_record
@@ -75,8 +74,7 @@ def test_both_lanes_write_the_same_messages(texts: list[bytes]) -> None:
     verbatim, sdk = WriterIntoMemory(), WriterIntoMemory()
     verbatim.write_records("audit_events", page.texts, NOW)
     for text in page.texts:
-        record = read_record(text)
-        sdk.write_message(RecordMessage(stream="audit_events", record=record, time_extracted=NOW))
+        sdk.write_records("audit_events", [encode(read_record(text))], NOW)
     assert verbatim.messages == sdk.messages
     assert len(verbatim.messages) == len(texts)
 
