@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -28,12 +29,14 @@ RUN = [
 ]
 FOLLOW = [command for command in PAGE["Watch"].commands if "--follow" in command]
 
-AUDIT_EVENTS = f'#!/bin/sh\nexec {sys.executable} -m tap_audit_events.cli "$@"\n'
-DUCKDB = f"""#!{sys.executable}
+PYTHON = shlex.quote(sys.executable)
+AUDIT_EVENTS = f'#!/bin/sh\nexec {PYTHON} -m tap_audit_events.cli "$@"\n'
+READ_SQL = """
 import sys, duckdb
 database = ":memory:" if sys.argv[1] == "-c" else sys.argv[1]
 print(len(duckdb.connect(database).execute(sys.argv[2]).fetchall()))
 """
+DUCKDB = f'#!/bin/sh\nexec {PYTHON} -c {shlex.quote(READ_SQL)} "$@"\n'
 """DuckDB's own shell is not installed here; the library reads the same SQL."""
 
 

@@ -125,7 +125,9 @@ def test_the_tap_logs_although_the_file_disables_other_loggers(
 def test_the_file_may_be_a_pipe(settings: dict[str, Any], tmp_path: Path) -> None:
     """Such as `<(…)` in a shell, which can be read only once."""
     (tmp_path / "log.yaml").write_text(A_CONFIG)
-    command = "SINGER_SDK_LOG_CONFIG=<(cat log.yaml) exec $PYTHON -m tap_audit_events --config ENV"
+    command = (
+        'SINGER_SDK_LOG_CONFIG=<(cat log.yaml) exec "$PYTHON" -m tap_audit_events --config ENV'
+    )
     names = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in settings.items()}
     done = subprocess.run(
         ["bash", "-c", command],

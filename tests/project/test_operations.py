@@ -4,6 +4,7 @@ import ast
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -241,7 +242,9 @@ def test_the_script_keeps_the_state_and_the_exit_code(
     (tmp_path / "run.sh").write_text(block("script", "run.sh"))
     (tmp_path / "config.json").write_text(json.dumps(settings | {"page_size": 5, "concurrency": 1}))
     target = tmp_path / "target-jsonl"
-    target.write_text(f"#!{sys.executable}\n{A_TARGET}")
+    (tmp_path / "target.py").write_text(A_TARGET)
+    command = shlex.join([sys.executable, str(tmp_path / "target.py")])
+    target.write_text(f"#!/bin/sh\nexec {command}\n")
     target.chmod(0o755)
     path = f"{Path(sys.executable).parent}:{tmp_path}:{os.environ['PATH']}"
 

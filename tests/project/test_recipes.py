@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from tests.running import settings_for
 pytestmark = pytest.mark.meltano
 
 RECIPES = sections("recipes.md")
+MASK = shlex.quote(str(PROJECT / "examples" / "mask.py"))
 KEY = "0123456789abcdef0123456789abcdef"
 SPLIT = [
     "2025-12-31T23:59:59.999Z",
@@ -213,7 +215,7 @@ def test_masked_addresses_leave_no_trace(desk: Desk) -> None:
 )
 def test_what_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_path: Path) -> None:
     """Nothing is passed on, and the exit code says so."""
-    command = f"echo '{lines}' | python3 {PROJECT}/examples/mask.py"
+    command = f"echo '{lines}' | python3 {MASK}"
     done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": key})
 
     assert (done.returncode, done.stdout) == (1, "")
@@ -223,7 +225,7 @@ def test_what_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_path: Path
 def test_what_has_no_address_passes(tmp_path: Path) -> None:
     """Groups that are absent or null, and addresses that are."""
     record = '{"type": "RECORD", "record": {"actor": null, "entity": {"email": null}}}'
-    command = f"echo '{record}' | python3 {PROJECT}/examples/mask.py"
+    command = f"echo '{record}' | python3 {MASK}"
     done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
 
     assert done.stdout == f"{record}\n"
@@ -235,7 +237,7 @@ def test_numbers_and_other_messages_pass_as_they_are_written(tmp_path: Path) -> 
         '{"type":"STATE","value":{"a":1.50}}\n'
         f'{{"type":"RECORD","stream":"audit_events","record":{{"details":{number}}}}}\n'
     )
-    command = f"python3 {PROJECT}/examples/mask.py < messages"
+    command = f"python3 {MASK} < messages"
     done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
 
     state, record = done.stdout.splitlines()
