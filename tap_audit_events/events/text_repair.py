@@ -8,20 +8,20 @@ from typing import Final
 
 _REPLACEMENT: Final = "\ufffd"
 _MARK: Final = "\ufffe"
-_NUL: Final = rb"\u0000"
+_NUL: Final = b"0000"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK_BYTES: Final = 1 << 16
 """Text is checked in chunks that fit into a processor's cache."""
 
 _UNSTORABLE = re.compile(
     rb"\\(?:u(?:0000|[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])"  # NUL, a high one without a low one
-    rb"|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F]))"  # a low one without a high one
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F]))"  # a low one without a high one
     rb"|\\u[dD])"  # an escaped backslash before text that only looks like an escape
 )
 _ESCAPE = re.compile(
-    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair, kept
-    rb"|(\\u(?:0000|[dD][89a-fA-F][0-9a-fA-F]{2}))"  # NUL or a lone surrogate
-    rb"|\\."  # any other escape, so that an escaped backslash does not start one
+    rb"\\(?<!\\\\)(?:\\\\)*+"  # an odd number of backslashes, so that the last one starts an escape
+    rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]"  # a pair, kept
+    rb"|(0000|[dD][89a-fA-F][0-9a-fA-F]{2}))"  # NUL or a lone surrogate
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -50,13 +50,13 @@ def with_marks(body: bytes) -> bytes:
 
 
 def _repaired(text: bytes, replacement: str, kept: bytes = b"") -> bytes:
-    """The text with `replacement` for what cannot be stored, except for the escape `kept`."""
+    """The text with `replacement` for what cannot be stored, except for the escape of `kept`."""
     if not text.isascii():
         text = _joined_surrogates(text, replacement)
-    repaired, escape = bytearray(text), b"\\u%04x" % ord(replacement)
+    repaired, digits = bytearray(text), b"%04x" % ord(replacement)
     for match in _ESCAPE.finditer(text):
         if match[1] and match[1] != kept:
-            repaired[match.start() : match.end()] = escape  # of the same length
+            repaired[match.start(1) : match.end(1)] = digits
     return bytes(repaired)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.errors.exceptions import ContractError, RetryableError
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.page import parse_page
 from tap_audit_events.events.text_repair import storable
@@ -73,6 +73,16 @@ def test_what_no_loader_can_store_is_found_behind_any_number_of_escapes(
     body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
     left = only_record(body)["action"]["details"]["fields"]["name"]
     assert left == json.loads(b'"%b"' % other) * others + "\ufffd \ufffd"
+
+
+@pytest.mark.parametrize("bad", [rb"\ud8", rb"\ud80g", rb"\u000", rb"\ud800\ud8", rb"\ud83d\ude0"])
+def test_a_malformed_escape_is_not_repaired(bad: bytes) -> None:
+    """The quotation mark after it would become part of the string, and another text valid."""
+    name = b'"%b", "x": "\\u0000"' % bad
+    body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
+    with pytest.raises(RetryableError) as caught:
+        parse_page(body)
+    assert caught.value.code == "AE-NO-JSON"
 
 
 @pytest.mark.parametrize("start", [0, *range(65_500, 65_540)])
