@@ -32,10 +32,10 @@ COMPILE := "$(UV)" pip compile --quiet --upgrade --universal --python-version 3.
 	--generate-hashes --no-header
 
 # Python is looked for on this machine, never downloaded; certificates are the system's. An activated
-# environment or another project has no influence.
+# environment or another project has no influence. Python may write its compiled files: tests start it often.
 export UV_PYTHON_DOWNLOADS := never
 export UV_SYSTEM_CERTS ?= true
-unexport VIRTUAL_ENV MELTANO_PROJECT_ROOT MELTANO_ENVIRONMENT PYTHONPATH PYTHONHOME
+unexport VIRTUAL_ENV MELTANO_PROJECT_ROOT MELTANO_ENVIRONMENT PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
