@@ -25,7 +25,7 @@ if hypothesis.settings.get_current_profile_name() == "default":
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """More workers than processors, as tests wait for processes, servers and timeouts."""
-    return 3 * (os.cpu_count() or 1) // 2
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture
