@@ -53,7 +53,7 @@ test: .venv/.installed .meltano/.installed ## Run the test suite, except the tes
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not loaders and not integrations" $(PYTEST_ARGS)
 
 test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "long and not loaders and not integrations" $(PYTEST_ARGS)
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "(long or hypothesis) and not loaders and not integrations" --hypothesis-profile=long $(PYTEST_ARGS)
 
 test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
 	@rm -rf .tools/loader-findings

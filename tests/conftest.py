@@ -16,9 +16,10 @@ from tests.running import Run, run, settings_for
 
 Sync = Callable[..., Run]
 
+# A busy machine is no failure; what must end in time has a test of its own.
+hypothesis.settings.register_profile("long", deadline=None, max_examples=200)
+hypothesis.settings.register_profile("tests", deadline=None, max_examples=30)
 if hypothesis.settings.get_current_profile_name() == "default":
-    # A busy machine is no failure; what must end in time has a test of its own.
-    hypothesis.settings.register_profile("tests", deadline=None)
     hypothesis.settings.load_profile("tests")
 
 

@@ -139,12 +139,13 @@ def test_every_target_has_inputs_of_its_own() -> None:
     assert WHOLE.keys() | LINES.keys() == TARGETS.keys()
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize("name", TARGETS)
 def test_any_input_is_read_or_refused(name: str) -> None:
     """Well-formed or not; the same inputs each time, so that a failure is never a surprise."""
     read: Callable[[bytes], None] = TARGETS[name]
 
-    @settings(max_examples=300, derandomize=True, deadline=None, database=None)
+    @settings(derandomize=True, database=None)
     @given(inputs(name))
     def check(data: bytes) -> None:
         read(data)
