@@ -98,7 +98,7 @@ def error_line() -> str:
     error = service_error(
         "AE-403", details="status 403, errCode 'forbidden', msg 'No', vars 'null'"
     )
-    error.window = "2026-01-31T08:00:00Z to 2026-01-31T09:00:00Z"
+    error.window = "from 2026-01-31T08:00:00Z to 2026-01-31T09:00:00Z"
     logged = f"2026-01-31 09:00:01,234 | ERROR    | {'tap-audit-events':30} | {error}"
     return f"```text\n{logged}\n```\n"
 

@@ -111,8 +111,8 @@ class AuditEvents:
 
         Store each page's `EventPage.state` with its events. The next call with the last state
         continues there: it brings the events that are new or became visible late, each once. If no
-        page comes, keep the state that you have. A page may have no events, only a newer state: if
-        events came out of order before it.
+        page comes, keep the state that you have. After events out of order, a page may
+        have no events, only a newer state.
 
         Close the iterator to end early (``contextlib.closing``); this ends its connections and
         threads. Only one thread at a time may advance it. In asyncio, use

@@ -137,7 +137,7 @@ requests, --follow waits and says so on stderr."""
     show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(0.1, 3600),
-    help="With --follow, seconds between two looks for new events.",
+    help="With --follow, seconds between two checks for new events.",
 )
 @common_options
 def tail(follow: bool, lines: int, interval: float, common: Common) -> None:

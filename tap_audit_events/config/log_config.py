@@ -1,4 +1,4 @@
-"""Sets up logging as the YAML file says that SINGER_SDK_LOG_CONFIG names.
+"""Sets up logging from the YAML file that SINGER_SDK_LOG_CONFIG names.
 
 The SDK would read the file without a bound, and show a traceback if it cannot be used.
 """

@@ -313,8 +313,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-BUSY": ErrorEntry(
         Category.OUTPUT,
         "Another run is writing to the same output",
-        "A run of audit-events has not ended when the next one starts, for example because cron"
-        " starts them more often than one takes.",
+        "An earlier run of audit-events has not ended, for example because cron starts the next one"
+        " too soon.",
         "Wait until it has ended, or end it.",
     ),
     "AE-DIFFERENT": ErrorEntry(
@@ -331,7 +331,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The file, folder, database or table does not exist or may not be read, it has other"
         " columns than loaders create, or another program has the DuckDB file open. The line says"
         " which.",
-        "Check --against or --from, and --table.",
+        "Check --against or --from, and --table or --schema.",
     ),
     "AE-EXTRA": ErrorEntry(
         Category.SETTINGS,

@@ -14,7 +14,7 @@ MASK: Final = "<access_token>"
 MIN_SECRET_LENGTH: Final = 4
 """In characters. A shorter secret would match inside ordinary words."""
 _LENGTH_OF_START: Final = 8
-"""In parts. As rare in texts without the secret as need be, and ten times as quick to compile."""
+"""In parts: long enough to be rare in other texts, and compiled ten times as fast as a whole."""
 
 
 class _Secret(NamedTuple):
@@ -29,8 +29,8 @@ class _Alike:
     """Secrets that begin alike: none of them is in a text that lacks this beginning.
 
     Tokens of a service have a prefix in common. So most texts are searched once, however many
-    tokens there are, and hardly a whole pattern is ever compiled, which takes much longer than a
-    search.
+    tokens there are, and a whole pattern, which takes much longer to compile than to
+    search, is rarely needed.
 
     Args:
         secrets: all of them begin with the same parts.

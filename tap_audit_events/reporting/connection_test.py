@@ -122,7 +122,7 @@ class ConnectionTest:
         level = logging.WARNING if abs(ahead) > CLOCK_WARNING_SECONDS else logging.INFO
         self._logger.log(
             level,
-            "This machine's clock is %.0f s %s the service's: a run reads up to the time that"
-            " this machine has",
+            "This machine's clock is %.0f s %s the service's: a run reads up to this"
+            " machine's time",
             abs(ahead), "ahead of" if ahead > 0 else "behind",
         )  # fmt: skip

@@ -39,8 +39,7 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
     elif start_date is not None and _cuts_lookback(watermark, start_date):
         yield (
             f"start_date lies within the lookback: late events before {brief(start_date)} are not"
-            " read, nor will they be once the bookmark has moved on. To read them, run with the"
-            " earlier start_date before then"
+            " read. To read them, run with the earlier start_date before the bookmark moves on"
         )
     elif _is_new_reach(watermark, start_date):
         yield (

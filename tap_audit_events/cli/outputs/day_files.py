@@ -33,11 +33,13 @@ class DayFiles:
 
     Args:
         folder: the folder, which need not exist. Files are written in a hidden folder inside.
+        owner: part of the name of that hidden folder, which is removed first: what an interrupted
+            run of the same owner left is not needed any more.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, owner: str = "") -> None:
         self._folder = folder
-        self._staging = folder / STAGING
+        self._staging = folder / f"{STAGING}-{owner}"
         self._run = uuid4().hex[:12]
         self._open: dict[str, _Part] = {}
         self._renames: list[Rename] = []

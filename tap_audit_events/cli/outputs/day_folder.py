@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.day_files import DayFiles
+from tap_audit_events.cli.outputs.day_files import STAGING, DayFiles
 from tap_audit_events.cli.outputs.durable import (
     output_errors,
     rename_all,
@@ -88,10 +88,9 @@ class GrowingFolder:
     def begin(self) -> Mapping[str, Any]:
         with output_errors(self._path):
             self._state_file.read()
-            if not self._state_file.exists and self._path.exists() and _contents(self._path):
-                raise without_state(self._state_file, self._path)
+            self._check_contents()
             warn_if_moved(self._state_file, self._path, self._logger)
-            self._files = DayFiles(self._path)
+            self._files = DayFiles(self._path, owner=self._state_file.digest)
         return self._state_file.state
 
     def write(self, page: EventPage) -> None:
@@ -102,6 +101,7 @@ class GrowingFolder:
         if state is None:
             return
         with output_errors(self._path):
+            self._check_contents()  # a run with another state file may have been faster
             files = self._begun
             renames = files.finish()
             self._files = None  # from now on, the files belong to the commit
@@ -113,6 +113,10 @@ class GrowingFolder:
     def discard(self) -> None:
         if self._files is not None:
             self._files.close()
+
+    def _check_contents(self) -> None:
+        if not self._state_file.exists and self._path.exists() and _contents(self._path):
+            raise without_state(self._state_file, self._path)
 
     @property
     def _begun(self) -> DayFiles:
@@ -137,5 +141,6 @@ def _check_is_replaceable(folder: Path) -> None:
 
 
 def _contents(folder: Path) -> list[str]:
-    """What is in a folder, besides what an interrupted export left."""
-    return [name for name in os.listdir(folder) if name != ".new"]  # noqa: PTH208 - names suffice
+    """What is in a folder, besides files in the making."""
+    names = os.listdir(folder)  # noqa: PTH208 - names suffice
+    return [name for name in names if not name.startswith(STAGING)]

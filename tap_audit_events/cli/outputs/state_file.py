@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +53,12 @@ class StateFile:
         """How many bytes the output has, None if that is not known."""
         size: int | None = self._known.get("bytes")
         return size
+
+    @property
+    def digest(self) -> str:
+        """What tells it from other state files of the same output, as letters and digits."""
+        path = os.path.relpath(self.path, self._output)
+        return blake2b(os.fsencode(path), digest_size=6).hexdigest()
 
     def read(self) -> None:
         """Read the file, and complete a commit that was interrupted.

@@ -35,7 +35,8 @@ def without_state(state_file: StateFile, path: Path) -> SettingsError:
     return unusable(
         f"{sanitize(str(path))} exists, but there is no state for it in"
         f" {sanitize(str(state_file.path))}, so it is not known which events are new. Give the"
-        " state file that belongs to it; or move it away; or leave out --state to replace it"
+        " state file that belongs to it; or move it away; or, unless it is a folder, leave out"
+        " --state to replace it"
     )
 
 

@@ -1,0 +1,75 @@
+"""Exports that write to the same folder at the same time, each with a state file of its own."""
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.outputs.day_folder import GrowingFolder
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.record_shape import RecordShape
+from tests.cli.exported import Event, expected, exported, history
+
+LOGGER = logging.getLogger(__name__)
+OLD, NEW, OTHERS = history(10), history(20, start=10), history(20, start=30)
+
+
+def page_of(events: list[Event]) -> EventPage:
+    texts = [json.dumps(event).encode() for event in events]
+    instants = [Instant(event["occurredAt"].rstrip("Z")) for event in events]
+    return EventPage(texts, instants, organization_id="o", shape=RecordShape(), state=dict)
+
+
+def output(folder: Path, state: str) -> GrowingFolder:
+    path = folder / "events"
+    state_path = folder / state
+    state_path.parent.mkdir(exist_ok=True)
+    return GrowingFolder(path, state_file=StateFile(state_path, path), logger=LOGGER)
+
+
+def export(folder: Path, state: str, events: list[Event]) -> None:
+    each = output(folder, state)
+    each.begin()
+    each.write(page_of(events))
+    each.commit({"of": state})
+
+
+@pytest.mark.parametrize("ends_first", [True, False])
+def test_two_runs_do_not_take_each_others_files(ends_first: bool, tmp_path: Path) -> None:
+    """Each has its own hidden folder, also if their state files have the same name."""
+    export(tmp_path, "a/state.json", OLD)
+    (tmp_path / "events").rename(tmp_path / "moved")
+    export(tmp_path, "b/state.json", [])
+    first, second = output(tmp_path, "a/state.json"), output(tmp_path, "b/state.json")
+
+    first.begin()
+    first.write(page_of(NEW))
+    second.begin()
+    second.write(page_of(OTHERS))
+    for each in (first, second) if ends_first else (second, first):
+        each.commit({"of": "it"})
+
+    assert expected(exported(tmp_path / "events")) == expected([*NEW, *OTHERS])
+    assert list((tmp_path / "events").glob(".*")) == []
+
+
+def test_a_first_run_does_not_add_to_what_another_one_wrote_meanwhile(tmp_path: Path) -> None:
+    """It would add the same events again: it does not know what the folder contains."""
+    first, second = output(tmp_path, "a.json"), output(tmp_path, "b.json")
+    first.begin()
+    first.write(page_of(OLD))
+    second.begin()
+    second.write(page_of(OLD))
+    second.commit({"of": "b"})
+
+    with pytest.raises(SettingsError, match="so it is not known which events are new"):
+        first.commit({"of": "a"})
+    first.discard()
+
+    assert expected(exported(tmp_path / "events")) == expected(OLD)
+    assert list((tmp_path / "events").glob(".*")) == []
+    assert not (tmp_path / "a.json").exists()
