@@ -14,6 +14,7 @@ from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.util.ssltransport import SSLTransport
 
 from tap_audit_events.service.open_sockets import OpenSockets
 
@@ -101,7 +102,10 @@ class _Connection(HTTPConnection):
 class _SecureConnection(_Connection, HTTPSConnection):
     def connect(self) -> None:
         super().connect()
-        self.open_sockets.add(self.sock)  # another object than before the handshake
+        sock: Any = self.sock  # another object than before the handshake
+        if isinstance(sock, SSLTransport):  # TLS inside TLS, as the proxy's URL begins with https
+            sock = sock.socket
+        self.open_sockets.add(sock)
 
 
 class _Pool(HTTPConnectionPool):

@@ -34,17 +34,17 @@ class Retries:
         It is at least what ``Retry-After`` says; without it exponential, with full jitter.
 
         Raises:
-            RetryableError: the retries are used up.
             RefusedError: the service wants a wait that is longer than a run should last.
+            RetryableError: the retries are used up.
         """
-        if self._count >= self._most:
-            gave_up = f"; gave up after {self._count} retries" if self._count else ""
-            raise RetryableError(error.code, details=f"{error.details}{gave_up}") from None
         requested = error.retry_after_seconds or 0.0
         if requested > MAX_RETRY_AFTER_SECONDS:
             raise service_error(
                 "AE-RETRY-AFTER", details=f"Retry-After of {requested:.0f} seconds; {error.details}"
             ) from None
+        if self._count >= self._most:
+            gave_up = f"; gave up after {self._count} retries" if self._count else ""
+            raise RetryableError(error.code, details=f"{error.details}{gave_up}") from None
         self._count += 1
         seconds: float = max(requested, backoff.full_jitter(next(self._backoffs)))
         self._logger.warning(

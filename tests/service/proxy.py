@@ -4,6 +4,7 @@ import http.server
 import select
 import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,8 +35,8 @@ class Proxy:
 
 
 @contextmanager
-def connect_proxy() -> Iterator[Proxy]:
-    """A proxy that knows CONNECT alone."""
+def connect_proxy(certificate: ssl.SSLContext | None = None) -> Iterator[Proxy]:
+    """A proxy that knows CONNECT alone; with a certificate, it is itself reached over TLS."""
     noted = Proxy()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -53,6 +54,8 @@ def connect_proxy() -> Iterator[Proxy]:
             while True:
                 for end in select.select(list(ends), [], [])[0]:
                     data = end.recv(65536)
+                    while isinstance(end, ssl.SSLSocket) and end.pending():
+                        data += end.recv(65536)
                     if not data:
                         return
                     if end is self.connection:
@@ -62,6 +65,9 @@ def connect_proxy() -> Iterator[Proxy]:
         def log_message(self, *_: object) -> None:
             """Quiet."""
 
-    with serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as port:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if certificate is not None:
+        server.socket = certificate.wrap_socket(server.socket, server_side=True)
+    with serving(server) as port:
         noted.port = port
         yield noted

@@ -34,12 +34,14 @@ class Service:
 
     Attributes:
         pages: bodies, each for one answer; an empty page where there are no more.
+        certificate: what it shows, for the name ``localhost``.
     """
 
     port: int
     bundle: Path
     tokens: list[str]
     pages: list[bytes]
+    certificate: ssl.SSLContext
 
     @property
     def base_url(self) -> str:
@@ -74,7 +76,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     with serving(server) as port:
-        yield Service(port, path, tokens, pages)
+        yield Service(port, path, tokens, pages, context)
 
 
 @pytest.fixture
@@ -129,14 +131,16 @@ def test_a_proxy_passes_on_what_it_cannot_read(name: str, service: Service, prox
     assert TOKEN.encode() not in asked.encode() + proxy.seen
 
 
-def test_every_page_goes_through_the_same_tunnel(service: Service, proxy: Proxy) -> None:
-    """One connection serves every page."""
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_every_page_goes_through_the_same_tunnel(scheme: str, service: Service) -> None:
+    """One connection serves every page, and ends without an error; the proxy may be reached by TLS."""
     ids = [f"{number}" for number in range(5)]
     for number, event_id in enumerate(ids):
         body = {"auditEvents": [an_event(id=event_id)], "nextCursor": f"cursor-{number}"}
         service.pages.append(json.dumps(body).encode())
     bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
-    done = run_with(service, **bundle, HTTPS_PROXY=f"http://127.0.0.1:{proxy.port}")
+    with connect_proxy(service.certificate if scheme == "https" else None) as proxy:
+        done = run_with(service, **bundle, HTTPS_PROXY=f"{scheme}://localhost:{proxy.port}")
     assert done.raise_for_exit_code().ids == ids
     assert service.tokens == [f"Bearer {TOKEN}"] * 6
     assert len(proxy.asked) == 1

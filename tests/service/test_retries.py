@@ -48,11 +48,12 @@ def test_retry_after_is_a_minimum(seconds: float, monkeypatch: pytest.MonkeyPatc
     assert waits(4, seconds) == expected
 
 
+@pytest.mark.parametrize("most", [0, 8])
 @pytest.mark.parametrize("seconds", [MAX_RETRY_AFTER_SECONDS + 1, 1e9, float("inf")])
-def test_a_wait_longer_than_a_run_should_last_ends_it(seconds: float) -> None:
-    """Even the first one; the error names the wait and what came."""
+def test_a_wait_longer_than_a_run_should_last_ends_it(seconds: float, most: int) -> None:
+    """Even the first one, and also if no retry is left; the error names the wait and what came."""
     with pytest.raises(RefusedError, match=r"AE-RETRY-AFTER.*status 503"):
-        Retries(8, LOGGER).seconds_before_next(an_error(seconds))
+        Retries(most, LOGGER).seconds_before_next(an_error(seconds))
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
@@ -62,7 +63,7 @@ def test_after_the_last_retry_the_error_is_raised(most: int) -> None:
     for _ in range(most):
         retries.seconds_before_next(an_error())
     with pytest.raises(RetryableError) as raised:
-        retries.seconds_before_next(an_error(1e9))
+        retries.seconds_before_next(an_error(MAX_RETRY_AFTER_SECONDS))
     gave_up = f"; gave up after {most} retries" if most else ""
     assert raised.value.details == f"status 503{gave_up}"
     assert raised.value.code == "AE-500"

@@ -220,6 +220,20 @@ def test_a_token_that_is_limited_does_not_hold_up_others() -> None:
     assert last_of_others < first_retry
 
 
+@pytest.mark.parametrize("retry_after", ["3600", "1767225600000", "9" * 400])
+def test_a_wait_that_is_too_long_holds_no_others(retry_after: str) -> None:
+    """Also if no retry is left; a careless service may mean the time in milliseconds."""
+    services = [a_service(n, 5) for n in range(4)]
+    fault = Fault(kind="status", code=429, retry_after=retry_after, when="1")
+    services[0].add_faults([fault])
+    with Fleet(services).served() as fleet:
+        done = fleet.run(concurrency=1, max_retries=0)
+    assert done.exit_code == 1
+    assert len(done.records) == 15
+    assert "AE-RETRY-AFTER" in done.log
+    assert "AE-DEFECT" not in done.log
+
+
 def test_a_token_that_is_limited_leaves_the_threads_to_others() -> None:
     """However many tokens are limited: the ones that are not never wait."""
     slow = [a_service(n, 5, access_token=f"acme_pat_limited-{n}") for n in range(6)]
