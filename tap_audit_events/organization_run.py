@@ -44,7 +44,7 @@ class OrganizationRun:
         delivery: which events are delivered.
         plan: which windows are requested.
         stage: whether it is opened, has a page to deliver, or has ended.
-        error: why it ended before its end.
+        error: why it ended before its end, or could not be opened.
     """
 
     def __init__(

@@ -16,6 +16,7 @@ from tap_audit_events.errors.exceptions import (
     OrganizationsError,
     ServiceError,
     is_temporary,
+    service_error,
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
@@ -118,7 +119,9 @@ class Reader:
                         self.errors[run.settings.organization_id] = error
                     self.opened += stage is Stage.OPENED
                     if self._is_down(stage, error):
-                        plan.give_up(self._failures[-1])
+                        newest = self._failures[-1]
+                        # Without the window, which is that of one organization.
+                        plan.give_up(service_error(newest.code, details=newest.details))
                     if page is not None:
                         run.delivery.start(page)
                     del page  # so that the next page can take its place in memory

@@ -111,7 +111,8 @@ class Coverage:
             coverage._first = _instant(value["first_event_at"])
             coverage._last = _instant(value["last_event_at"])
             coverage._sum = int(value["digest"], 16) % _MODULUS
-            _check_digest(value["previous_digest"])
+            if value["previous_digest"] is not None:
+                int(value["previous_digest"], 16)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             reason = f"{type(error).__name__}: {sanitize(str(error), 60)}"
             raise ValueError(f"its coverage is not as this tap writes it: {reason}") from None
@@ -139,11 +140,6 @@ def start_of_chain(
 ) -> Coverage:
     """A chain without a record yet: it starts at the bookmark, or at the start of the range."""
     return Coverage(max(bookmark or EARLIEST, range_start or EARLIEST), action_types)
-
-
-def _check_digest(digest: str | None) -> None:
-    if digest is not None:
-        int(digest, 16)
 
 
 def _instant(text: str | None) -> Instant | None:

@@ -72,7 +72,7 @@ class News(NamedTuple, Generic[_Member]):
         member: the organization.
         stage: which of these it is.
         page: its next page in order, if there is one.
-        error: why it ended before its end.
+        error: why it ended before its end, or could not be opened.
     """
 
     member: _Member
@@ -112,6 +112,7 @@ class FleetPlan(Generic[_Member]):
         self._open: list[_Member] = []
         self._opened: list[_Member] = []
         self._ended: list[tuple[_Member, Exception | None]] = []
+        self._given_up: Exception | None = None
 
     @property
     def is_done(self) -> bool:
@@ -165,9 +166,12 @@ class FleetPlan(Generic[_Member]):
 
     def next_page(self) -> News[_Member] | None:
         """A page of any organization, or its start or end; None if there is no news."""
+        if self._given_up is not None:
+            self._end_all(self._given_up)
         self._open_more()
         if self._opened:
-            return News(self._opened.pop(0), Stage.OPENED)
+            opened = self._opened.pop(0)
+            return News(opened, Stage.OPENED, error=opened.error)
         if self._ended:
             member, error = self._ended.pop(0)
             return News(member, Stage.ENDED, error=error)
@@ -185,7 +189,13 @@ class FleetPlan(Generic[_Member]):
         return None
 
     def give_up(self, error: Exception) -> None:
-        """End the organizations that are read; those that are not opened stay so."""
+        """End the organizations that are read, with the next news; the others are not opened.
+
+        It only takes note of it, so it may be called while other threads use the plan.
+        """
+        self._given_up = error
+
+    def _end_all(self, error: Exception) -> None:
         self._groups.clear()
         self._ended += [(member, error) for member in (*self._open, *self._new)]
         self._open, self._new = [], []

@@ -136,7 +136,8 @@ class Workers:
             waiting = self._hand_in(request, outcome)
             self._idle += waiting is None
             self._assign()
-        self._stop.wakeups.put(None)
+        if self._stop.wakeups.empty():  # else the main thread is going to look anyway
+            self._stop.wakeups.put(None)
         if waiting is not None:
             waiting.compress()  # while another thread sends the next request
             with self._lock:

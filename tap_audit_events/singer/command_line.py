@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -47,11 +49,17 @@ def with_one_line_errors(command: click.Command, logger: logging.Logger) -> clic
 class OneLineErrors(SingerCommand):
     """The SDK's command, with a line for each expected error instead of a traceback."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Read the command line, and the files that it names."""
+        with _stopped_by_ctrl_c():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors reach `main` or `excepthook`."""
         logging.captureWarnings(capture=True)
         sys.excepthook = self.excepthook
-        return click.Command.invoke(self, ctx)
+        with _stopped_by_ctrl_c():
+            return click.Command.invoke(self, ctx)
 
     def excepthook(
         self,
@@ -81,6 +89,15 @@ class OneLineErrors(SingerCommand):
         for line in ended.lines:
             self.logger.error("%s", line)
         sys.exit(ended.exit_code)
+
+
+@contextmanager
+def _stopped_by_ctrl_c() -> Iterator[None]:
+    """Turn Ctrl-C before the run begins into an error with a code; click's own has none."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise StoppedError(signal.SIGINT) from None
 
 
 def _one_line(error: Exception) -> str:

@@ -43,6 +43,15 @@ class CoverageStream(ExactStream):
         """An organization's records are written in ascending order."""
         return True
 
+    def check(self, bookmark: Mapping[str, Any], organization_id: str) -> None:
+        """Check that `begin` can continue from an organization's bookmark.
+
+        Raises:
+            SettingsError: it cannot.
+        """
+        if self.selected:
+            _read(bookmark, organization_id)
+
     def begin(self, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
         """Begin to count what an organization's run delivers, from where the chain ends.
 

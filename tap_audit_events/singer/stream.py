@@ -105,7 +105,8 @@ class AuditEventsStream(ExactStream):
                     run.delivery.finish()
                 elif run.stage is Stage.OPENED:
                     report.opened(run)
-                    self._begin_coverage(run)
+                    if not run.error:
+                        self._begin_coverage(run)
                 else:
                     report.ended(run)
                     if not run.error:
@@ -154,6 +155,7 @@ class AuditEventsStream(ExactStream):
             lookback_seconds=settings.lookback_seconds,
             warn=logger.warning,
         )
+        self._coverage.check(bookmark, settings.organization_id)
         state = run_state_of(bookmark)
         warn_of_gaps(watermark, state, settings, runtime=self._runtime, logger=logger)
         return watermark

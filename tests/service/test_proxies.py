@@ -133,7 +133,7 @@ def test_a_proxy_passes_on_what_it_cannot_read(name: str, service: Service, prox
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_every_page_goes_through_the_same_tunnel(scheme: str, service: Service) -> None:
-    """One connection serves every page, and ends without an error; the proxy may be reached by TLS."""
+    """One connection serves every page, and ends without an error, also to a proxy with TLS."""
     ids = [f"{number}" for number in range(5)]
     for number, event_id in enumerate(ids):
         body = {"auditEvents": [an_event(id=event_id)], "nextCursor": f"cursor-{number}"}

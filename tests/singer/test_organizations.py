@@ -164,6 +164,33 @@ def test_a_state_of_one_organization_is_taken_over_and_given_back() -> None:
     assert partitions(fewer)[an_id(1)]["replication_key_value"] == "2024-05-06T09:00:00Z"
 
 
+@pytest.mark.parametrize(("part", "key"), [("coverage", "digest"), ("watermark", "ids")])
+def test_a_state_that_cannot_be_used_ends_its_organization_alone(part: str, key: str) -> None:
+    """The line names the organization, whose state stays as it is; the others are read."""
+    services = [a_service(n, 5) for n in range(3)]
+    with Fleet(services).served() as fleet:
+        catalog = json.loads(fleet.run("--discover").raise_for_exit_code().stdout)
+        for stream in catalog["streams"]:
+            (of_stream,) = [each for each in stream["metadata"] if not each["breadcrumb"]]
+            of_stream["metadata"]["selected"] = True
+        state = fleet.run(catalog=catalog).raise_for_exit_code().state
+        (broken,) = [
+            each
+            for each in state["bookmarks"]["audit_events"]["partitions"]
+            if each["context"]["organization_id"] == an_id(1)
+        ]
+        broken[part][0][key] = "malformed"
+        for service in services:
+            service.add([an_event(id="new", at="2024-05-07T09:00:00Z")])
+        done = fleet.run(catalog=catalog, state=state)
+    assert done.exit_code == 1
+    (line,) = [line for line in done.errors if line.startswith("AE-STATE: ")]
+    assert an_id(1) in line
+    new = [each["organization_id"] for each in done.records if each.get("id") == "new"]
+    assert sorted(new) == [an_id(0), an_id(2)]
+    assert partitions(done)[an_id(1)] == broken
+
+
 def test_a_bookmark_without_an_organization_is_refused() -> None:
     """It may belong to any of them."""
     with Fleet([a_service(n, 1) for n in range(2)]).served() as fleet:

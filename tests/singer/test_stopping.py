@@ -58,6 +58,22 @@ def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
         yield begin
 
 
+def test_ctrl_c_before_the_run_begins_is_one_line(tmp_path: Path) -> None:
+    """While it waits for its settings: one line with a code, and the exit code of any Ctrl-C."""
+    fifo = tmp_path / "config.json"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "tap_audit_events", "--config", str(fifo)]
+    tap = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with tap, fifo.open("w"):  # it is open when the tap has opened it
+        tap.send_signal(signal.SIGINT)
+        stdout, stderr = tap.communicate(timeout=60)
+    assert tap.returncode == 128 + signal.SIGINT
+    assert stdout == b""
+    assert b"AE-STOPPED: " in stderr
+    assert b"Traceback" not in stderr
+    assert b"Aborted" not in stderr
+
+
 def read_lines(process: Process, count: int) -> bytes:
     assert process.stdout is not None
     return b"".join(process.stdout.readline() for _ in range(count))
