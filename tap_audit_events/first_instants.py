@@ -41,11 +41,12 @@ def first_instants(
         ServiceError: the service does not say.
         StoppedError: a signal asked the run to stop.
     """
-    limiter = runtime.new_rate_limiter(RunRequests(1))
+    requests = RunRequests(1)
+    transport = Transport(settings.base_url, runtime.new_session)
     client = Client(
         replace(settings, page_size=min(count, MAX_PAGE_SIZE)),
-        Transport(settings.base_url, runtime.new_session),
-        limiter=limiter,
+        transport,
+        limiter=runtime.new_rate_limiter(requests),
         logger=logger,
         order=order,
     )
@@ -69,5 +70,6 @@ def first_instants(
         for _ in workers.pages(lambda: None):
             pass
     finally:
-        limiter.close()
+        requests.close()
+        transport.close()
     return found, client.date

@@ -140,10 +140,6 @@ class RateLimiter:
             self.run.sent += 1
             self.run.retries += 1
 
-    def close(self) -> None:
-        """End the run, with all its limiters."""
-        self.run.close()
-
     def _acquire(self) -> Permit:
         with self._changed:
             self._check_open()

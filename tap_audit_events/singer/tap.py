@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -60,7 +61,7 @@ class TapAuditEvents(Tap):
 
     name = PACKAGE
     message_writer: MessageWriter
-    config_jsonschema: ClassVar[dict[str, Any]] = SETTINGS_SCHEMA
+    config_jsonschema: ClassVar[dict[str, Any]] = deepcopy(SETTINGS_SCHEMA)  # the SDK changes it
     capabilities: ClassVar[list[CapabilitiesEnum]] = [
         TapCapabilities.CATALOG,
         TapCapabilities.STATE,

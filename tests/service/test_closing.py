@@ -74,7 +74,7 @@ def closed_while(client: ClientOfService, reached: threading.Event, requests: in
     thread = threading.Thread(target=fetch, daemon=True)
     thread.start()
     assert reached.wait(WAIT_SECONDS)
-    client.limiter.close()
+    client.limiter.run.close()
     client.client._transport.close()
     thread.join(WAIT_SECONDS)
     assert not thread.is_alive()

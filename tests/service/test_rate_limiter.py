@@ -194,7 +194,7 @@ def test_a_pause_holds_one_request_only() -> None:
     with limiter.permit() as permit:
         permit.succeeded = True
     assert paused[0].is_alive()
-    limiter.close()
+    limiter.run.close()
     join(paused)
 
 
@@ -212,7 +212,7 @@ def test_a_pause_keeps_no_permit_from_another_thread() -> None:
 
     join(start_threads(6, work))
     assert limiter.run.sent == 120
-    limiter.close()
+    limiter.run.close()
     join(paused)
 
 
@@ -235,7 +235,7 @@ def test_closing_ends_every_wait() -> None:
         waiting_for_an_end = start_threads(3, wait_for_a_permit)
         limiter.rate_limited(permit, LONG)
         threads = [*start_threads(3, wait_for_a_permit), *start_threads(2, pause)]
-        limiter.close()
+        limiter.run.close()
         join([*waiting_for_an_end, *threads])
     assert ended.total == 8
     assert limiter.run.sent == 1
@@ -243,7 +243,7 @@ def test_closing_ends_every_wait() -> None:
 
 def test_nothing_starts_after_closing(limiter: RateLimiter) -> None:
     """Also if there would be nothing to wait for."""
-    limiter.close()
+    limiter.run.close()
     with pytest.raises(ClosedError), limiter.permit():
         raise AssertionError("a permit was given")
     with pytest.raises(ClosedError):
