@@ -29,6 +29,9 @@ Read: TypeAlias = Callable[[Mapping[str, Any]], Generator[EventPage, None, None]
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
+_SIGNAL_SECONDS: Final = 1.0
+"""A read that begins just after a signal came is not interrupted by it, so none may last longer."""
+
 
 @dataclass(frozen=True)
 class _Begin:
@@ -115,7 +118,7 @@ class ReadingProcess:
     def _received(self) -> Any:
         """The next message that is no log record."""
         try:
-            while isinstance(message := self._connection.recv(), logging.LogRecord):
+            while isinstance(message := self._next_message(), logging.LogRecord):
                 logging.getLogger(message.name).handle(message)
         except (EOFError, OSError):
             self._process.join()
@@ -124,6 +127,11 @@ class ReadingProcess:
                 reason += "; this is often what the system does when memory is short"
             raise OutputError(reason, "AE-EXPORT") from None
         return message
+
+    def _next_message(self) -> Any:
+        while not self._connection.poll(_SIGNAL_SECONDS):
+            pass
+        return self._connection.recv()
 
     @contextmanager
     def _signals_passed_on(self) -> Iterator[None]:
