@@ -15,7 +15,7 @@ _CHUNK_BYTES: Final = 1 << 16
 
 _UNSTORABLE = re.compile(
     rb"\\(?:u(?:0000|[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])"  # NUL, a high one without a low one
-    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F]))"  # a low one without a high one
+    rb"|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F]))"  # a low one without a high one
     rb"|\\u[dD])"  # an escaped backslash before text that only looks like an escape
 )
 _ESCAPE = re.compile(

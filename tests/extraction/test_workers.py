@@ -112,6 +112,23 @@ def test_each_page_comes_once_however_many_requests_are_estimated_to_pay() -> No
     assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
 
 
+def test_pages_that_are_not_waited_for_leave_few_wakeups() -> None:
+    """A run whose target is slow would collect one for each page."""
+    many = threading.Event()
+
+    class Counting(FakeService):
+        def respond(self, window: Window, cursor: str | None) -> Page:
+            if self.requests >= 40:
+                many.set()
+            return super().respond(window, cursor)
+
+    service, stop = Counting(pages=60), Stop()
+    with closing(workers_for(service, stop=stop, most=8).pages(patiently())) as pages:
+        next(pages)
+        assert many.wait(WAIT_SECONDS)
+        assert stop.wakeups.qsize() <= 4
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(50))
 def test_each_page_comes_once_and_in_order_again_and_again(seed: int) -> None:

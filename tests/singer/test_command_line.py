@@ -3,12 +3,15 @@
 import json
 import subprocess
 import sys
+from copy import deepcopy
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.running import run
@@ -85,6 +88,13 @@ def test_about_describes_the_settings_without_any(form: list[str]) -> None:
     done = run(None, "--about", *form).raise_for_exit_code()
     for name in SETTINGS_SCHEMA["properties"]:
         assert name in done.stdout.decode()
+
+
+def test_the_sdk_does_not_change_the_declared_settings() -> None:
+    """It adds settings of its own to those of the tap, and documents are made from the declared."""
+    before = deepcopy(SETTINGS_SCHEMA)
+    assert CliRunner().invoke(TapAuditEvents.cli, ["--about"]).exit_code == 0
+    assert before == SETTINGS_SCHEMA
 
 
 def test_about_as_json_lists_settings_and_what_the_tap_can_do() -> None:

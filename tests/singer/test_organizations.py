@@ -322,6 +322,8 @@ def test_a_service_that_is_down_ends_the_run_soon() -> None:
     not_started = 60 - (len(done.errors) - 2)
     assert done.errors[-1].startswith(f"AE-500: {not_started} more organizations were not started")
     assert requested <= len(done.errors) - 2 <= requested + 8
+    # The others end with the same error, but not in the window of another organization.
+    assert sum("in the window" in line for line in done.errors) == MAX_FAILURES
 
 
 def test_a_long_wait_for_all_ends_the_run_soon() -> None:

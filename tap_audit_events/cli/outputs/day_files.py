@@ -32,14 +32,14 @@ class DayFiles:
     """Writes one new file for each day that has new events; two if the days come back and forth.
 
     Args:
-        folder: the folder, which need not exist. Files are written in a hidden folder inside.
-        owner: part of the name of that hidden folder, which is removed first: what an interrupted
-            run of the same owner left is not needed any more.
+        folder: the folder, which need not exist.
+        staging: name of a hidden folder inside, in which files are written. It is removed first:
+            what an interrupted run left there is not needed any more.
     """
 
-    def __init__(self, folder: Path, owner: str = "") -> None:
+    def __init__(self, folder: Path, staging: str = STAGING) -> None:
         self._folder = folder
-        self._staging = folder / f"{STAGING}-{owner}"
+        self._staging = folder / staging
         self._run = uuid4().hex[:12]
         self._open: dict[str, _Part] = {}
         self._renames: list[Rename] = []

@@ -90,7 +90,8 @@ class GrowingFolder:
             self._state_file.read()
             self._check_contents()
             warn_if_moved(self._state_file, self._path, self._logger)
-            self._files = DayFiles(self._path, owner=self._state_file.digest)
+            staging = f"{STAGING}-{self._state_file.digest}"  # runs with another one may be writing
+            self._files = DayFiles(self._path, staging)
         return self._state_file.state
 
     def write(self, page: EventPage) -> None:
