@@ -69,7 +69,8 @@ class WindowSizes:
         return at if start < at < self._end_of(reader) else None
 
     def _position(self, reader: WindowReader) -> Instant:
-        return reader.position or self._oldest
+        """How far a window was read; nothing is expected before the oldest event."""
+        return max(reader.position or EARLIEST, self._oldest)
 
     def _end_of(self, reader: WindowReader) -> Instant:
         return reader.window.until or self._end

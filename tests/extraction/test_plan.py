@@ -255,6 +255,18 @@ def test_a_history_that_grows_is_read_in_parallel(seed: int) -> None:
     assert played.seconds < 100 / 2.5
 
 
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_a_history_that_begins_long_after_the_range_is_read_in_parallel(share: float) -> None:
+    """`start_date` may lie long before the oldest event."""
+    events = 5000
+    first = share * RANGE_SECONDS
+    times = [first + (RANGE_SECONDS - first) * number / events for number in range(events)]
+    play = Play(list(map(instant, times)), window=Window(instant(0), EVER.end))
+    played = play.run()
+    assert played.seconds < pages_needed(events, play.page_size) / 3
+    assert len(played.requests) <= most_requests(events, play.page_size)
+
+
 def test_a_burst_is_cut() -> None:
     """A day with half of all events is not read as one window by one cursor."""
     rng = random.Random(5)

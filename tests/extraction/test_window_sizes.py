@@ -14,7 +14,7 @@ from tests.extraction.test_window_reader import a_page, at_times
 
 PAGE_SIZE = 50
 END = instant(18_000)
-FULL = [18.18 * number for number in range(1, PAGE_SIZE + 1)]
+FULL = [909 * number / (PAGE_SIZE - 1) for number in range(PAGE_SIZE)]
 """The times of a page of events at equal distances, up to second 909."""
 
 
@@ -115,6 +115,14 @@ def test_an_empty_page_that_others_follow_tells_nothing() -> None:
     assert sizes.pages_left(between(909, 18_000)) == pytest.approx(17_091 / 909)
 
 
+@pytest.mark.parametrize("start", [None, 0])
+def test_time_before_the_oldest_event_is_not_taken_for_a_quiet_one(start: float | None) -> None:
+    """The organization may not have existed then, or the service may keep events for a while."""
+    sizes = Sizes(Window(None if start is None else instant(start), END))
+    sizes.read([9_000 + time for time in FULL])
+    assert sizes.pages_left(between(0, 18_000)) == pytest.approx(9_000 / 909)
+
+
 # Where to cut
 
 
@@ -175,5 +183,6 @@ def test_nothing_is_cut_at_the_end_of_all_years() -> None:
 def test_a_cut_may_be_expected_later_than_all_years() -> None:
     """As long as hardly an event came in centuries."""
     sizes = Sizes(Window(Instant("0001-01-01T00:00:00"), LATEST))
-    sizes.accept(a_page([("1", Instant("9000-01-01T00:00:00"))]), sizes.reader)
+    times = map(Instant, ["0001-01-01T00:00:00", "9000-01-01T00:00:00"])
+    sizes.accept(a_page(list(zip("12", times, strict=True))), sizes.reader)
     assert sizes.sizes.cut(sizes.reader, 8 * 1024) is None
