@@ -23,7 +23,12 @@ from tap_audit_events.config.settings import (
     settings_warnings,
     token_warnings,
 )
-from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, StoppedError
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OutputError,
+    SettingsError,
+    StoppedError,
+)
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.reporting.connection_test import ConnectionTest
 from tap_audit_events.runtime import Runtime
@@ -94,24 +99,22 @@ class Commands:
         register_secrets(config)
         for warning in settings_warnings(config, PROPERTIES):
             self._logger.warning("%s", warning)
-        known = {
-            name: _without_token_files(value)
-            for name, value in config.items()
-            if name in PROPERTIES
-        }
+        _check_items(config.get("organizations"))
+        known = {name: value for name, value in config.items() if name in PROPERTIES}
         settings = read_settings(known, is_only_place=True)
         for warning in token_warnings(settings):
             self._logger.warning("%s", warning)
         return settings
 
 
-def _without_token_files(value: Any) -> Any:
-    """A setting without files that an organization names, which are left out as the setting is."""
-    if not isinstance(value, list):
-        return value
-    return [
-        {name: each for name, each in item.items() if name != TOKEN_FILE}
-        if isinstance(item, dict)
-        else item
-        for item in value
+def _check_items(organizations: Any) -> None:
+    """Check that no organization names a file: the token of all would be used in its place."""
+    items = organizations if isinstance(organizations, list) else []
+    problems = [
+        f"organizations[{number}].{TOKEN_FILE} is not known: a source reads no files of its"
+        " machine. Set access_token"
+        for number, item in enumerate(items)
+        if isinstance(item, dict) and item.get(TOKEN_FILE) is not None
     ]
+    if problems:
+        raise SettingsError(problems)

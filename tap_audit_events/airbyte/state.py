@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tap_audit_events.config.input_files import malformed
+from tap_audit_events.config.input_files import check_serializable, malformed
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import redact_json
@@ -25,8 +25,10 @@ def stream_state_in(document: Any) -> dict[str, Any]:
             not count.
 
     Raises:
-        SettingsError: it is neither, or a state of a type that this source does not write.
+        SettingsError: it is neither, a state of a type that this source does not write, or one that
+            cannot be written again.
     """
+    check_serializable("state", document)
     entries = document if isinstance(document, list) else [document] if document else []
     states = list(_states(entries))
     if len(states) > 1:

@@ -11,6 +11,7 @@ from logging import Logger
 from typing import TYPE_CHECKING, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.api.page_iterator import PageIterator
 from tap_audit_events.config.settings import (
     Settings,
     read_settings,
@@ -72,7 +73,8 @@ class AuditEvents:
         raw_event: bool | None = None,
         user_agent: str | None = None,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name != "self"}
+        given = dict(locals())
+        del given["self"]
         for name in ("start_date", "end_date"):
             given[name] = _text(given[name])
         for name in ("action_types", "organizations"):
@@ -106,7 +108,7 @@ class AuditEvents:
         start: datetime | str | None = None,
         end: datetime | str | None = None,
         state: Mapping[str, Any] | None = None,
-    ) -> Generator[EventPage, None, None]:
+    ) -> PageIterator:
         """Read the events of a range, a page at a time.
 
         Store each page's `EventPage.state` with its events. The next call with the last state
@@ -115,8 +117,8 @@ class AuditEvents:
         have no events, only a newer state.
 
         Close the iterator to end early (``contextlib.closing``); this ends its connections and
-        threads. Only one thread at a time may advance it. In asyncio, use
-        ``asyncio.to_thread(next, pages, None)``.
+        threads. Only one thread at a time may advance it, and any thread may close it. In asyncio,
+        use ``asyncio.to_thread(next, pages, None)``.
 
         Args:
             start: time of the earliest event, inclusive: an aware ``datetime`` or RFC 3339 text.
@@ -140,7 +142,8 @@ class AuditEvents:
             from_run_state(
                 states.of(organization_id), organization_id=organization_id, lookback_seconds=0
             )
-        return _pages(settings, states, self._new_runtime())
+        runtime = self._new_runtime()
+        return PageIterator(_pages(settings, states, runtime), runtime.stop)
 
     def arrow(
         self,
@@ -150,7 +153,8 @@ class AuditEvents:
     ) -> pa.RecordBatchReader:
         """Read the events of a range as Arrow record batches of the schema `arrow_schema`.
 
-        To keep the state, use `pages` and `EventPage.arrow`.
+        To keep the state, use `pages` and `EventPage.arrow`. The run ends when the reader is read
+        to its end or no longer referenced; ``RecordBatchReader.close`` does not end it.
 
         Args:
             start: as of `pages`.

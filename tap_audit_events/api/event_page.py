@@ -48,6 +48,10 @@ class EventPage:
     def __len__(self) -> int:
         return len(self._texts)
 
+    def __bool__(self) -> bool:
+        """True, also without events: the page has a newer state."""
+        return True
+
     @property
     def instants(self) -> Sequence[Instant]:
         """The time of each event: RFC 3339 text in UTC, without ``Z``, with every digit.
@@ -82,7 +86,7 @@ class EventPage:
         """What to pass to the next call of `AuditEvents.pages`, once these events are stored.
 
         It can be stored as JSON. It covers this page and all before it, and holds the bookmark and
-        the ids within the lookback: some kB, at most about 1 MB.
+        the ids within the lookback: some kB, at most about 1 MB for each organization.
         """
         return self._make_state()
 

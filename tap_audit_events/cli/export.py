@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +17,7 @@ from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.reading_process import Read, ReadingProcess
+from tap_audit_events.cli.reading_process import Pages, Read, ReadingProcess
 from tap_audit_events.cli.reporter import Reporter
 from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.settings import Settings
@@ -64,7 +64,7 @@ def _reading(common: Common, settings: Settings) -> AbstractContextManager[Read]
     """What reads the pages: a fork, except on macOS, whose libraries may crash in one."""
     events = common.events_of(settings)
 
-    def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
+    def read(state: Mapping[str, Any]) -> Pages:
         return events.pages(state=state)
 
     if sys.platform == "darwin":

@@ -17,14 +17,23 @@ from dataclasses import dataclass
 from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, defect
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.extraction.shutdown import Stop
 
-Read: TypeAlias = Callable[[Mapping[str, Any]], Generator[EventPage, None, None]]
+
+class Pages(Protocol):
+    """An iterator over pages that can end before its end."""
+
+    def __iter__(self) -> Iterator[EventPage]: ...
+    def __next__(self) -> EventPage: ...
+    def close(self) -> object: ...
+
+
+Read: TypeAlias = Callable[[Mapping[str, Any]], Pages]
 """Reads the pages after a state."""
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)

@@ -47,7 +47,7 @@ def _possible_tokens(value: Any) -> Iterator[str]:
             waiting += [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple):
             waiting += item
-        else:
+        elif not isinstance(item, int):  # a long one cannot be text
             yield from _marked_pieces(str(item))
 
 

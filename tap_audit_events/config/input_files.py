@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import sys
-from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final
@@ -56,7 +55,7 @@ def read_any_json_file(kind: str, path: str) -> Any:
         raise _unusable(kind, path, f"is not JSON: {type(error).__name__}") from None
 
 
-def check_serializable(kind: str, document: Mapping[str, Any]) -> None:
+def check_serializable(kind: str, document: Any) -> None:
     """Check that a catalog or a state can be written again.
 
     Raises:

@@ -174,4 +174,4 @@ def _number(value: Any) -> int | float | Decimal | None:
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
     number: int | float | Decimal = value
-    return number if float("-inf") < number < float("inf") else None
+    return number if Decimal(number).is_finite() else None

@@ -124,6 +124,7 @@ class RunStates:
     def with_changed(self, changed: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         """The state of the run, with the new states of organizations that it reads."""
         new = {name.lower(): state for name, state in changed.items() if state}
-        if not self._is_fleet:
-            return next(iter(new.values()), {})
-        return {_ORGANIZATIONS: list({**self._states, **new}.values())}
+        states = list({**self._states, **new}.values())
+        if self._is_fleet or len(states) > 1:
+            return {_ORGANIZATIONS: states}
+        return states[0] if states else {}

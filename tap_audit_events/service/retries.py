@@ -44,7 +44,9 @@ class Retries:
             ) from None
         if self._count >= self._most:
             gave_up = f"; gave up after {self._count} retries" if self._count else ""
-            raise RetryableError(error.code, details=f"{error.details}{gave_up}") from None
+            last = RetryableError(error.code, details=f"{error.details}{gave_up}")
+            last.retry_after_seconds = error.retry_after_seconds
+            raise last from None
         self._count += 1
         seconds: float = max(requested, backoff.full_jitter(next(self._backoffs)))
         self._logger.warning(

@@ -19,6 +19,7 @@ from tap_audit_events import (
     ServiceError,
     SettingsError,
 )
+from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import events, first_pages, ids, stored
 from tests.builders import an_event
@@ -243,6 +244,23 @@ def test_an_error_comes_after_the_events_before_it(
     assert raised.value.code == code
     assert str(raised.value).startswith(f"{code}: ")
     assert settings["access_token"] not in str(raised.value)
+
+
+def test_an_error_says_how_long_the_service_wants_to_be_left_alone(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """Also if no retries are left, so that a scheduler can wait."""
+    service.add_faults(["status:code=429,retry-after=600@1-"])
+    with pytest.raises(RetryableError) as raised:
+        list(AuditEvents(**settings, max_retries=0).pages())
+    assert raised.value.retry_after_seconds == 600
+
+
+def test_a_page_without_events_is_true() -> None:
+    """It has a newer state: a loop that ends at a false page would end too early."""
+    page = EventPage([], [], organization_id=an_id(0), shape=RecordShape(), state=dict)
+    assert page
+    assert len(page) == 0
 
 
 def test_an_error_leaves_the_states_before_it_good(

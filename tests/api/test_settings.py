@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +23,16 @@ VALID: dict[str, Any] = {
 WRONG: dict[str, list[Any]] = {
     "base_url": ["http://audit.example.com", "", 5],
     "organization_id": ["acme", 7],
-    "organizations": ["x", [{"organization_id": "acme"}]],
+    "organizations": ["x", [{"organization_id": "acme"}], [{"organization_id": "acme", 1: 2}]],
     "access_token": ["two words", ""],
     "access_token_file": ["/does/not/exist"],
     "start_date": ["yesterday", 5],
     "end_date": ["2024-05-06"],
     "action_types": ["a", ["a,b"], [5]],
-    "page_size": [0, 1001, "x", True],
+    "page_size": [0, 1001, "x", True, Decimal("NaN")],
     "concurrency": [0, 33],
     "lookback_seconds": [-1],
-    "request_timeout_seconds": [0, "soon"],
+    "request_timeout_seconds": [0, "soon", float("inf")],
     "max_retries": [-1],
     "max_response_megabytes": [0, 5000],
     "details_format": ["text"],

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events import AuditEvents
+from tap_audit_events.errors.exceptions import StoppedError
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.api.logs import WAIT_SECONDS, ends_its_threads, events, ids
@@ -110,6 +111,42 @@ def test_asyncio(log: AuditEvents) -> None:
 
     with ends_its_threads():
         assert asyncio.run(both()) == [EXPECTED, EXPECTED]
+
+
+def test_another_thread_ends_a_run_that_waits(service: Service, settings: dict[str, Any]) -> None:
+    """Also while a thread waits for a page of a service that hangs: that thread is told."""
+    service.add(events(0, COUNT))
+    log = AuditEvents(**settings, page_size=20, request_timeout_seconds=300, concurrency=1)
+    hangs = hang_from(service, 2)
+    pages = log.pages()
+    with ends_its_threads(), ThreadPoolExecutor(1) as pool:
+        waits = pool.submit(list, pages)
+        assert hangs.wait(WAIT_SECONDS)
+        pages.close()
+        with pytest.raises(StoppedError):
+            waits.result(WAIT_SECONDS)
+    assert next(pages, None) is None
+
+
+def test_a_task_of_asyncio_can_be_cancelled(service: Service, settings: dict[str, Any]) -> None:
+    """As by a time limit: the run ends, and its thread."""
+    service.add(events(0, COUNT))
+    log = AuditEvents(**settings, page_size=20, request_timeout_seconds=300, concurrency=1)
+    hangs = hang_from(service, 2)
+
+    async def read() -> None:
+        with closing(log.pages()) as pages:
+            while await asyncio.to_thread(next, pages, None):
+                pass
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(read())
+        assert await asyncio.to_thread(hangs.wait, WAIT_SECONDS)
+        task.cancel()
+        await task
+
+    with ends_its_threads(), pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
 
 
 INTERRUPTED = """

@@ -23,11 +23,11 @@ def a_state(organization_id: str, second: int) -> dict[str, Any]:
 
 @given(runs=st.lists(st.dictionaries(st.sampled_from(IDS), st.integers(0, 59), max_size=4)))
 def test_each_organization_keeps_its_newest_state(runs: list[dict[str, int]]) -> None:
-    """Also through runs that do not read it; ids are compared without case."""
+    """Also through runs that do not read it, of one or several; ids are compared without case."""
     state: dict[str, Any] = {}
     expected: dict[str, dict[str, Any]] = {}
     for number, run in enumerate(runs):
-        states = RunStates(json.loads(json.dumps(state)), is_fleet=True)
+        states = RunStates(json.loads(json.dumps(state)), is_fleet=len(run) != 1)
         new = {name: a_state(name, second) for name, second in run.items()}
         upper = number % 2 == 1
         state = states.with_changed({n.upper() if upper else n: s for n, s in new.items()})
@@ -44,6 +44,7 @@ def test_a_state_of_one_organization_is_taken_over() -> None:
     assert RunStates(several, is_fleet=True).of(IDS[0]) == one
     assert RunStates(several, is_fleet=False).of(IDS[0]) == one
     assert RunStates(several, is_fleet=False).of(IDS[2]) == {}
+    assert RunStates(several, is_fleet=False).with_changed({}) == several
 
 
 @pytest.mark.parametrize("state", [{"organizations": 1}, {"organizations": [{}]}, {"x": 1}])

@@ -1,0 +1,35 @@
+"""The pages of a run, one after the other."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Generator, Iterator
+
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.extraction.shutdown import Stop
+
+
+class PageIterator(Iterator[EventPage]):
+    """Iterates over the pages of one run; only one thread at a time may advance it.
+
+    Args:
+        pages: reads them.
+        stop: ends a read that waits.
+    """
+
+    def __init__(self, pages: Generator[EventPage, None, None], stop: Stop) -> None:
+        self._pages = pages
+        self._stop = stop
+
+    def __next__(self) -> EventPage:
+        return next(self._pages)
+
+    def close(self) -> None:
+        """End the run, its connections and its threads; any thread may call it.
+
+        If another thread waits for a page, `StoppedError` is raised there.
+        """
+        try:
+            self._pages.close()
+        except ValueError:  # another thread is inside of it
+            self._stop.request(signal.SIGTERM)
