@@ -111,6 +111,61 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
         assert found(command, to) == new, step
 
 
+@pytest.mark.parametrize("to", ["out/events.jsonl", "out/events/"])
+def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
+    to: str, service: Service, command: Command
+) -> None:
+    """The next run begins a new output with what is new, or refuses until the old one is back."""
+    arguments = ("export", "--to", to, "--state", "s.json")
+    out, archive = command.folder / "out", command.folder / "archive"
+    out.mkdir()
+    service.add(OLD)
+    command(*arguments).raise_for_exit_code()
+    service.add(NEW)
+    refused = 0
+
+    for step in deaths(command, *arguments):
+        out.rename(archive)
+        out.mkdir()
+        done = command(*arguments)
+        if done.exit_code != 0:
+            refused += 1
+            assert done.error.startswith("AE-EXPORT: An export with "), step
+            assert list(out.iterdir()) == [], step
+            out.rmdir()
+            archive.rename(out)
+            command(*arguments).raise_for_exit_code()
+        assert sorted(found(command, to) + found(command, f"archive/{to[4:]}")) == ids(OLD + NEW)
+    assert refused > 0
+
+
+@pytest.mark.parametrize("to", ["events.jsonl", "events/"])
+def test_a_completed_file_that_somebody_removed_after_a_kill_is_not_lost_silently(
+    to: str, service: Service, command: Command
+) -> None:
+    """Hidden files look as if nobody needed them."""
+    arguments = ("export", "--to", to, "--state", "s.json")
+    service.add(OLD)
+    command(*arguments).raise_for_exit_code()
+    service.add(NEW)
+    refused = 0
+
+    for step in deaths(command, *arguments):
+        for hidden in list(command.folder.glob("**/.*new*")):
+            shutil.rmtree(hidden) if hidden.is_dir() else hidden.unlink()
+        before = found(command, to)
+        done = command(*arguments)
+        if done.exit_code != 0:
+            refused += 1
+            assert done.error.startswith("AE-EXPORT: An export with "), step
+            assert found(command, to) == before, step
+            shutil.rmtree(command.folder)
+            command.folder.mkdir()
+            command(*arguments).raise_for_exit_code()
+        assert found(command, to) == ids(OLD + NEW), step
+    assert refused > 0
+
+
 @pytest.mark.parametrize(
     "to", ["events.duckdb", pytest.param("events.parquet", marks=pytest.mark.long), "events.jsonl"]
 )

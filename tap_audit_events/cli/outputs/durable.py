@@ -68,15 +68,23 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def rename_all(renames: Iterable[Rename]) -> None:
-    """Put files in their places. Can be repeated after it was interrupted anywhere."""
+def rename_all(renames: Iterable[Rename], *, resumes: bool = False) -> None:
+    """Put files in their places.
+
+    Args:
+        renames: the files and their places.
+        resumes: whether it was interrupted before, so that some are in their places already.
+
+    Raises:
+        FileNotFoundError: one of them does not exist.
+    """
     folders: dict[Path, None] = {}
     for source, final in renames:
         if not final.parent.exists():
             final.parent.mkdir(parents=True)
             folders[final.parent.parent] = None
         folders[final.parent] = None
-        if source.exists():
+        if not resumes or source.exists():
             os.replace(source, final)  # noqa: PTH105 - named like the system's call
     for folder in folders:
         sync_folder(folder)

@@ -6,7 +6,8 @@ A commit has three steps, of which each is whole on the disk before the next beg
 2. The files take their places.
 3. `settle`: the file says only what is true now.
 
-A process that is killed before 1 has changed nothing. After 1, the next run does the rest.
+A process that is killed before 1 has changed nothing. After 1, the next run does the rest. If some
+of the files are gone by then, nobody knows whether they had taken their places: it refuses.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from tap_audit_events.cli.outputs.durable import Rename, rename_all, temporary, write_json
+from tap_audit_events.cli.outputs.durable import (
+    Rename,
+    rename_all,
+    temporary,
+    unusable,
+    write_json,
+)
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
@@ -64,14 +71,17 @@ class StateFile:
         """Read the file, and complete a commit that was interrupted.
 
         Raises:
-            SettingsError: it is not such a file, or belongs to another output.
+            SettingsError: it is not such a file, or belongs to another output; or the commit
+                cannot be completed any more.
         """
         temporary(self.path).unlink(missing_ok=True)
         if not self.path.exists():
             return
         self._known = self._checked(read_json_file("state", str(self.path)))
         if pending := self._known.get("pending"):
-            rename_all([(self._absolute(a), self._absolute(b)) for a, b in pending["renames"]])
+            renames = [(self._absolute(a), self._absolute(b)) for a, b in pending["renames"]]
+            self._check_completable(renames, pending["bytes"])
+            rename_all(renames, resumes=True)
             self.settle(pending["state"], pending["bytes"])
 
     def announce(
@@ -86,6 +96,22 @@ class StateFile:
         """Write what is true now."""
         self._known = self._document(state, size)
         write_json(self.path, self._known)
+
+    def _check_completable(self, renames: Sequence[Rename], size: int | None) -> None:
+        """Check that each file of a commit is still there, or in its place, with that many bytes.
+
+        Raises:
+            SettingsError: one is not.
+        """
+        for source, final in renames:
+            if not source.exists() and not _is_in_place(final, size):
+                state_file, output = sanitize(str(self.path)), sanitize(str(self._output))
+                raise unusable(
+                    f"An export with {state_file} was interrupted after it had completed"
+                    f" {sanitize(str(source))}, which is not there any more, nor in its place. If"
+                    f" something was moved away from {output}, put it back, and run the export"
+                    f" again. Else remove {output} and {state_file} to export everything again"
+                )
 
     def _document(self, state: Mapping[str, Any], size: int | None) -> dict[str, Any]:
         return {
@@ -120,6 +146,11 @@ class StateFile:
 
     def _absolute(self, path: str) -> Path:
         return Path(os.path.normpath(self.path.parent / path))
+
+
+def _is_in_place(final: Path, size: int | None) -> bool:
+    """Whether a file took its place; without a size, no other file can be there."""
+    return final.exists() and size in {None, final.stat().st_size}
 
 
 def _is_journal(value: object) -> bool:
