@@ -14,6 +14,8 @@ from tests.cli.command import Command
 from tests.cli.test_verify import EVENTS, lines, verify
 from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
 
+REPAIR_JSON_LINES = ("--repair", "missing.jsonl", "--repair-format", "jsonl")
+
 
 @pytest.mark.parametrize("format_", ["jsonl", "singer"])
 def test_the_repair_has_the_missing_events(
@@ -37,6 +39,28 @@ def test_the_repair_has_the_missing_events(
     with (command.folder / "a.jsonl").open("ab") as file:
         file.write(text)
     verify(command, "a.jsonl")
+
+
+def test_a_file_that_an_export_keeps_is_repaired_as_the_document_says(
+    service: Service, command: Command
+) -> None:
+    """Renamed, so that the next export does not find it changed."""
+    export = ("export", "--to", "audit/events.jsonl", "--state", "audit.state.json")
+    audit = command.folder / "audit"
+    audit.mkdir()
+    service.add(EVENTS[10:150])
+    command(*export).raise_for_exit_code()
+    service.add(EVENTS[:10])  # long after the lookback
+    service.add(EVENTS[150:])
+    until = ("--end", EVENTS[100]["occurredAt"])
+
+    verify(command, "audit/", *until, *REPAIR_JSON_LINES, exit_code=1)
+    (audit / "events.jsonl").rename(audit / "until-october.jsonl")
+    with (audit / "until-october.jsonl").open("ab") as file:
+        file.write((command.folder / "missing.jsonl").read_bytes())
+    command(*export).raise_for_exit_code()
+
+    verify(command, "audit/")  # nothing is missing, nothing is there twice
 
 
 @pytest.mark.parametrize("option", ["--repair", "--list"])

@@ -1,12 +1,19 @@
 """An export with a state file says why it refuses an output or a state, and changes neither."""
 
+import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tap_audit_events.cli.outputs.formats import format_of, open_output
+from tap_audit_events.cli.outputs.output import Output
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
-from tests.cli.exported import FORMATS, expected, exported
+from tests.cli.exported import FORMATS, Event, expected, exported
+from tests.cli.test_day_folder import page_of
 from tests.cli.test_failures import EVENTS, refused
 
 
@@ -83,6 +90,37 @@ def test_a_file_that_something_else_changed_is_refused(to: str, begun: Command) 
     error = refused(begun("export", "--to", to, "--state", state_of(to)))
 
     assert "something else has changed it" in error
+
+
+def append(path: Path) -> None:
+    path.write_bytes(path.read_bytes() * 2)
+
+
+@pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])
+@pytest.mark.parametrize("change", [append, remove])
+def test_a_file_that_something_else_changes_during_an_export_is_refused(
+    change: Callable[[Path], None], to: str, tmp_path: Path
+) -> None:
+    """What was added meanwhile would be lost; what was moved away would come twice."""
+    path = tmp_path / to
+    state_file = StateFile(tmp_path / "s.json", path)
+
+    def extended(events: list[Event]) -> Output:
+        output = open_output(format_of(to), path, state_file, logging.getLogger(__name__))
+        output.begin()
+        output.write(page_of(events))
+        return output
+
+    extended(EVENTS[:50]).commit({"until": "now"})
+    output = extended(EVENTS[50:])
+    change(path)
+    before = {each: each.read_bytes() for each in tmp_path.iterdir() if each.name[0] != "."}
+
+    with pytest.raises(SettingsError, match="something else has"):
+        output.commit({"until": "later"})
+    output.discard()
+
+    assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
 @pytest.mark.parametrize("to", FORMATS)

@@ -15,9 +15,11 @@ from tap_audit_events.cli.outputs.durable import (
     output_errors,
     rename_all,
     temporary,
+    unusable,
 )
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import check_unchanged, warn_if_moved
+from tap_audit_events.errors.exceptions import sanitize
 
 
 class Writer(Protocol):
@@ -52,6 +54,7 @@ class SingleFile:
         suffix = ".replacing" if state_file is None else ".extending"
         self._new_path = temporary(path.with_name(path.name + suffix))
         self._writer: Writer | None = None
+        self._extends = False
 
     def begin(self) -> Mapping[str, Any]:
         check_is_file(self._path)
@@ -76,6 +79,7 @@ class SingleFile:
                 rename_all([(self._new_path, self._path)])
             elif state is not None and self._writer is not None:
                 self._writer.finish()
+                self._check_still_unchanged(self._state_file)
                 size = self._new_path.stat().st_size
                 renames = [(self._new_path, self._path)]
                 self._writer = None  # from now on, the file belongs to the commit
@@ -93,8 +97,21 @@ class SingleFile:
 
     def _opened(self) -> Writer:
         if self._writer is None:
-            extends = self._state_file is not None and self._path.exists()
+            self._extends = self._state_file is not None and self._path.exists()
             self._new_path.touch()
             keep_mode(self._path, self._new_path)
-            self._writer = self._new_writer(self._new_path, self._path if extends else None)
+            self._writer = self._new_writer(self._new_path, self._path if self._extends else None)
         return self._writer
+
+    def _check_still_unchanged(self, state_file: StateFile) -> None:
+        """Check that the old file is what the new one begins with; the export may have been long.
+
+        Raises:
+            SettingsError: it is not.
+        """
+        check_unchanged(state_file, self._path)
+        if self._path.exists() != self._extends:
+            raise unusable(
+                f"{sanitize(str(self._path))}: something else has moved it during the export. Run"
+                " the export again"
+            )
