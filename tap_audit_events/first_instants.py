@@ -7,7 +7,7 @@ from logging import Logger
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.instants import Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.plan import Plan
@@ -21,13 +21,13 @@ MAX_PAGE_SIZE: Final = 1000
 """Events (interface.md 8)."""
 
 SPARE_PAGES: Final = 20
-"""Pages may be short or empty; after so many more than are needed, what has come is enough."""
+"""Pages may have no event of the range; after so many of them, what has come is enough."""
 
 
 def first_instants(
     count: int, settings: Settings, window: Window, order: str, *, runtime: Runtime, logger: Logger
 ) -> tuple[list[Instant], str | None]:
-    """The times of the first events in an order, and the Date header of the last response.
+    """The times of the first events of a range, and the Date header of the last response.
 
     Args:
         count: how many events at least, if there are as many.
@@ -44,7 +44,7 @@ def first_instants(
     requests = RunRequests(1)
     transport = Transport(settings.base_url, runtime.new_session)
     client = Client(
-        replace(settings, page_size=min(count, MAX_PAGE_SIZE)),
+        replace(settings, page_size=_page_size(count, window)),
         transport,
         limiter=runtime.new_rate_limiter(requests),
         logger=logger,
@@ -54,16 +54,17 @@ def first_instants(
 
     def fetch(request: Request) -> Page:
         """As many pages as are needed; the plan sees the last one, as if it were the only one."""
-        cursor = request.cursor
-        for _ in range(count // MAX_PAGE_SIZE + SPARE_PAGES):
+        cursor, spare = request.cursor, SPARE_PAGES
+        while True:
             page = client.fetch(request.window, cursor)
             if page.malformed is not None:
                 raise page.malformed
-            found.extend(page.instants)
+            held = [instant for instant in page.instants if window.holds(instant)]
+            found.extend(held)
+            spare -= not held
             cursor = page.next_cursor
-            if len(found) >= count or cursor is None:
-                break
-        return replace(page, next_cursor=None)
+            if len(found) >= count or cursor is None or not spare:
+                return replace(page, next_cursor=None)
 
     workers = runtime.new_workers(Plan(window, page_size=1), fetch, runtime.stop, 1)
     try:
@@ -73,3 +74,10 @@ def first_instants(
         requests.close()
         transport.close()
     return found, client.date
+
+
+def _page_size(count: int, window: Window) -> int:
+    """As many events as are needed; the most if the rounded bounds of requests bring others too."""
+    exact = window.start and text_of(window.start), text_of(window.end)
+    is_rounded = (window.start_time, window.end_time) != exact
+    return MAX_PAGE_SIZE if is_rounded else min(count, MAX_PAGE_SIZE)

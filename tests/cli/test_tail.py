@@ -94,6 +94,43 @@ def test_a_range_has_an_end(service: Service, command: Command) -> None:
     assert ids(command("tail", "-n", "2", *options).lines) == ["00004", "00005"]
 
 
+SECONDS = [
+    *(an_event(id=f"a{n:02}", at=f"2024-05-31T23:59:{n:02}Z") for n in range(60)),
+    *(an_event(id=f"b{n:03}", at="2024-06-01T00:00:00Z") for n in range(500)),
+]
+
+
+@pytest.mark.parametrize("n", ["1", "3", "10", "20", "100", "1500"])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--start", "2024-06-01T00:00:00Z"], SECONDS[60:]),  # requests begin a second before it
+        (["--start", "2024-05-31T23:59:50.5Z", "--end", "2024-05-31T23:59:59Z"], SECONDS[51:60]),
+        (["--end", "2024-05-31T23:59:59.999999999Z"], SECONDS[:60]),
+        (["--end", "2024-05-31T23:59:00.5Z"], SECONDS[:1]),
+    ],
+)
+def test_bounds_hold_also_where_requests_are_wider(
+    options: list[str], expected: list[dict[str, Any]], n: str, service: Service, command: Command
+) -> None:
+    """The bounds of requests are whole seconds, and may hold many events that are not wanted."""
+    service.add(SECONDS)
+
+    done = command("tail", "-n", n, *options).raise_for_exit_code()
+
+    assert ids(done.lines) == [each["id"] for each in expected][-int(n) :]
+
+
+def test_short_and_empty_pages_do_not_end_the_search(service: Service, command: Command) -> None:
+    """A page may have fewer events than were requested."""
+    service.add(history(300))
+    service.add_faults([Fault.parse("short:events=7@1-44"), Fault.parse("empty@5,9-20")])
+
+    done = command("tail", "-n", "200").raise_for_exit_code()
+
+    assert len(done.lines) == 200
+
+
 def test_a_failing_service_ends_it(service: Service, command: Command) -> None:
     service.add_faults([Fault.parse("status:code=500@*")])
 

@@ -63,6 +63,14 @@ def test_a_check_looks_at_what_the_settings_ask_for(service: Service, sync: Sync
     )
 
 
+def test_a_check_names_events_of_the_range_alone(service: Service, sync: Sync) -> None:
+    """Requests are wider: their bounds are whole seconds."""
+    service.add(THREE_EVENTS)
+    asked = {"start_date": "2024-05-06T07:08:00.5Z", "end_date": "2024-05-06T07:08:01.5Z"}
+    done = sync("--test", **asked).raise_for_exit_code()
+    assert said(done)[-1].endswith("oldest 2024-05-06T07:08:01Z, newest 2024-05-06T07:08:01Z")
+
+
 def test_a_check_without_events_succeeds(sync: Sync) -> None:
     """An organization without events is no error."""
     done = sync("--test", **RANGE).raise_for_exit_code()
