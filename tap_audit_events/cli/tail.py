@@ -17,6 +17,7 @@ from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
+    OrganizationsError,
     ServiceError,
     SettingsError,
     is_temporary,
@@ -39,6 +40,7 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
 
     Raises:
         ServiceError: the service refuses the requests; without an interval also if it fails.
+        OrganizationsError: it does so for some of several organizations.
         SettingsError: something that is followed may not have an end.
         StoppedError: a signal asked the run to stop.
     """
@@ -120,14 +122,20 @@ class _Patience:
         while True:
             try:
                 return action()
-            except ServiceError as error:
+            except (ServiceError, OrganizationsError) as error:
                 if self._interval_seconds is None or not is_temporary(error):
                     raise
-                seconds = self._interval_seconds
-                if error.code == _LONG_WAIT:
-                    seconds = MAX_RETRY_AFTER_SECONDS
-                self._common.logger.warning("%s. Retrying in %.1f s", error.summary, seconds)
-                wait(seconds, self._common.stop)
+                self._wait(error, self._interval_seconds)
+
+    def _wait(self, error: ServiceError | OrganizationsError, seconds: float) -> None:
+        """Say which errors it waits for; those of several organizations one by one."""
+        errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
+        if any(each.code == _LONG_WAIT for each in errors.values()):
+            seconds = MAX_RETRY_AFTER_SECONDS
+        for organization_id, each in errors.items():
+            problem = f"{organization_id}: {each.summary}" if organization_id else each.summary
+            self._common.logger.warning("%s. Retrying in %.1f s", problem, seconds)
+        wait(seconds, self._common.stop)
 
 
 def wait(seconds: float, stop: Stop) -> None:

@@ -210,6 +210,8 @@ def service_error(code: str, *, details: str = "") -> ServiceError:
 
 def is_temporary(error: AuditEventsError) -> bool:
     """Whether a later run may succeed with the same settings, without a change of anything."""
+    if isinstance(error, OrganizationsError):
+        return all(map(is_temporary, error.errors.values()))
     return isinstance(error, RetryableError) or error.code == "AE-RETRY-AFTER"
 
 

@@ -3,6 +3,7 @@
 import json
 import signal
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE, history
 from tests.forking import PipedTap
+from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
 
 FAST = ("--interval", "0.1")
 
@@ -192,6 +194,50 @@ def test_it_waits_while_the_service_fails(fault: str, service: Service, command:
 
     assert "Warning: AE-" in log
     assert "Retrying in 0.1 s" in log
+
+
+def of_two(tmp_path: Path, fleet: Fleet) -> Command:
+    """The command with two organizations, without retries of its own."""
+    items = [{"organization_id": an_id(number)} for number in range(2)]
+    settings = {"base_url": fleet.base_url, "access_token": SHARED, "max_retries": 0}
+    return Command(tmp_path, settings | {"organizations": json.dumps(items)})
+
+
+@pytest.mark.parametrize("fault", ["status:code=500", "status:code=429,retry-after=0"])
+def test_it_waits_while_one_of_several_organizations_fails(fault: str, tmp_path: Path) -> None:
+    """At first, and later, while the events of the other one are printed; each event once."""
+    first, second = fleet = [a_service(number, 0) for number in range(2)]
+    first.add([now(100, "a")])
+    second.add([now(90, "b")])
+    second.add_faults([Fault.parse(f"{fault}@2-4")])
+    with Fleet(fleet).served() as served:
+        command = of_two(tmp_path, served)
+        with command.started("tail", "--follow", *FAST) as run:
+            assert read(run, 2) == ["a", "b"]
+            failing = len(second.requests) + 1
+            second.add_faults([Fault.parse(f"{fault}@{failing}-{failing + 5}")])
+            first.add([now(20, "c")])
+            assert read(run, 1) == ["c"]
+            second.add([now(10, "d")])
+            assert read(run, 1) == ["d"]
+            log = ended(run)
+
+    assert f"Warning: {an_id(1)}: AE-" in log
+    assert "Retrying in 0.1 s" in log
+
+
+def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> None:
+    """Also while another one fails for a time."""
+    fleet = [a_service(number, 0) for number in range(2)]
+    for service, code in zip(fleet, (500, 403), strict=True):
+        service.add([now(100, "a")])
+        service.add_faults([Fault.parse(f"status:code={code}@2-")])
+    with (
+        Fleet(fleet).served() as served,
+        of_two(tmp_path, served).started("tail", "--follow", *FAST) as run,
+    ):
+        assert run.wait(60) == 1
+        assert run.stderr.read().startswith(b"AE-ORGANIZATIONS: ")
 
 
 @pytest.mark.parametrize("at", ["1", "2", "4"])
