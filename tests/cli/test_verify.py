@@ -238,7 +238,7 @@ def test_every_option_of_the_page_exists(command: Command) -> None:
         if each.startswith("audit-events ")
     ]
 
-    assert {name for name, *_ in commands} == {"verify", "report"}
+    assert {name for name, *_ in commands} == {"export", "verify", "report"}
     for name, *arguments in commands:
         shown = command(name, "--help").raise_for_exit_code().stdout.decode()
         assert all(each in shown for each in arguments if each.startswith("--"))
