@@ -3,13 +3,16 @@
 import csv
 import json
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 
-from tap_audit_events.sandbox import Service
+from tap_audit_events.cli.outputs.whole_file import WholeFile
+from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.test_verify import EVENTS, lines, verify
 from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
@@ -77,6 +80,42 @@ def test_a_pipe_or_a_device_is_not_replaced(
     assert done.error.startswith("AE-EXPORT: ")
     assert "pipe' exists, but is not a file" in done.error
     assert (command.folder / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("option", ["--repair", "--list"])
+def test_a_second_run_with_the_same_file_at_the_same_time_is_refused(
+    option: str, service: Service, command: Command
+) -> None:
+    """The first waits for its second page; together they would write a file of both."""
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=429,retry-after=60@2")])
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
+    (command.folder / "c.json").write_text('{"page_size": 20}')
+    arguments = ("verify", "-q", "--against", "a.jsonl", option, "r", "--config", "c.json")
+
+    with command.started(*arguments) as first:
+        assert b"Retry 1 of 8" in first.stderr.readline()
+        done = command(*arguments)
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(60) == 128 + signal.SIGTERM
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-BUSY: Another run is writing to ")
+    assert command.left_over == []
+
+
+def test_a_file_that_somebody_removed_in_the_making_is_an_error(tmp_path: Path) -> None:
+    """Nothing would be in its place."""
+    file = WholeFile(tmp_path / "r")
+    file.write([b"a line"])
+    (hidden,) = tmp_path.glob(".*.new")
+    hidden.unlink()
+
+    with pytest.raises(OutputError, match="No such file"):
+        file.commit()
+    file.close()
+
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

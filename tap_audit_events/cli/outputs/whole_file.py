@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
@@ -15,25 +15,30 @@ from tap_audit_events.cli.outputs.durable import (
     sync,
     temporary,
 )
+from tap_audit_events.cli.outputs.lock import locked
 
 
 class WholeFile:
-    """A file that takes its place when it is complete.
+    """A file that takes its place when it is complete. Until `close`, no other run may write it.
 
     Args:
         path: its place.
 
     Raises:
-        SettingsError: there is something else than a file, such as a device or a pipe.
+        SettingsError: there is something else than a file, such as a device or a pipe; or another
+            run is writing it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path.resolve()
         check_is_file(self._path)
         self._new_path = temporary(self._path)
-        with output_errors(self._path):
-            self._file: IO[bytes] = self._new_path.open("wb")
-            keep_mode(self._path, self._new_path)
+        with ExitStack() as entered:
+            entered.enter_context(locked(self._path))
+            with output_errors(self._path):
+                self._file: IO[bytes] = self._new_path.open("wb")
+                keep_mode(self._path, self._new_path)
+            self._lock = entered.pop_all()
 
     def write(self, lines: Sequence[bytes]) -> None:
         with output_errors(self._path):
@@ -52,3 +57,4 @@ class WholeFile:
             self._file.close()
         with suppress(OSError):
             self._new_path.unlink(missing_ok=True)
+        self._lock.close()
