@@ -7,6 +7,7 @@ from logging import Logger
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.instants import Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -53,13 +54,24 @@ def first_instants(
     found: list[Instant] = []
 
     def fetch(request: Request) -> Page:
-        """As many pages as are needed; the plan sees the last one, as if it were the only one."""
-        cursor, spare = request.cursor, SPARE_PAGES
+        """As many pages as are needed; the plan sees the last one, as if it were the only one.
+
+        A refused cursor begins again at the oldest instant so far, if that is progress.
+        """
+        rest, cursor, spare = window, request.cursor, SPARE_PAGES
         while True:
-            page = client.fetch(request.window, cursor)
+            try:
+                page = client.fetch(rest, cursor)
+            except CursorRefusedError:
+                oldest = min(found, default=rest.end)
+                if order == "asc" or oldest == rest.end:
+                    raise
+                rest, cursor = replace(rest, end=oldest), None  # its events come again, all
+                found[:] = [instant for instant in found if instant > oldest]
+                continue
             if page.malformed is not None:
                 raise page.malformed
-            held = [instant for instant in page.instants if window.holds(instant)]
+            held = [instant for instant in page.instants if rest.holds(instant)]
             found.extend(held)
             spare -= not held
             cursor = page.next_cursor

@@ -133,6 +133,20 @@ def test_short_and_empty_pages_do_not_end_the_search(service: Service, command: 
     assert len(done.lines) == 200
 
 
+@pytest.mark.parametrize("at", ["2", "3", "2,4"])
+def test_a_refused_cursor_does_not_end_the_search(
+    at: str, service: Service, command: Command
+) -> None:
+    """Several events share each instant, also at the end of a page."""
+    events = [an_event(id=f"{n:05}", at=f"2024-05-06T{n // 400:02}:00:00Z") for n in range(5000)]
+    service.add(events)
+    service.add_faults([Fault.parse(f"expire@{at}")])
+
+    done = command("tail", "-n", "2500").raise_for_exit_code()
+
+    assert ids(done.lines) == [each["id"] for each in events][-2500:]
+
+
 def test_a_failing_service_ends_it(service: Service, command: Command) -> None:
     service.add_faults([Fault.parse("status:code=500@*")])
 
