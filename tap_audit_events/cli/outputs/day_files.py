@@ -29,7 +29,10 @@ class _Part:
 
 
 class DayFiles:
-    """Writes one new file for each day that has new events; two if the days come back and forth.
+    """Writes one new file for each day that has new events.
+
+    It writes more if events of a day come back after those of `MAX_OPEN` other days: several
+    organizations are read side by side, each at a day of its own.
 
     Args:
         folder: the folder, which need not exist.
