@@ -11,7 +11,12 @@ from pathlib import Path
 import click
 
 from tap_audit_events.cli.options import Common, common_options
-from tap_audit_events.cli.process import exit_code_of, log_to_stderr, stop_at_signals
+from tap_audit_events.cli.process import (
+    exit_code_of,
+    log_to_stderr,
+    stop_at_signals,
+    write_stderr,
+)
 from tap_audit_events.config.process import check_log_levels, guard_output
 from tap_audit_events.config.schema import PACKAGE
 from tap_audit_events.errors.exceptions import SettingsError
@@ -37,7 +42,7 @@ def main() -> int:
     try:
         check_log_levels(os.environ)
     except SettingsError as error:
-        click.echo(str(error), err=True)
+        write_stderr(str(error))
         return error.exit_code
     log_to_stderr(os.environ)
     stop = Stop()

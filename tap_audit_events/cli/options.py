@@ -142,7 +142,7 @@ def common_options(command: Callable[..., None]) -> Callable[..., None]:
         stop: Stop = click.get_current_context().find_object(Stop) or Stop()
         try:
             command(**more, common=Common(config_files, start, end, quiet, stop))
-        except BrokenPipeError as error:  # click would make it exit code 1
+        except BrokenPipeError as error:  # click would end it without a word
             sys.exit(exit_code_of(error))
 
     for option in reversed(_OPTIONS):

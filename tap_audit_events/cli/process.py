@@ -9,6 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -50,25 +51,39 @@ def stop_at_signals(stop: Stop) -> None:
         signal.signal(each, stop.handle)
 
 
+class ReaderGoneError(Exception):
+    """The reader of stdout has closed the pipe, as ``head`` does once it has enough."""
+
+
 def write_stdout(data: bytes) -> None:
     """Write all of it to stdout, also if Python does not buffer that.
 
     Raises:
+        ReaderGoneError: its reader has closed the pipe.
         OSError: it is closed, or does not take all.
     """
     if not sys.stdout:  # closed before the command started
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    with open(sys.stdout.fileno(), "wb", closefd=False) as file:
-        file.write(data)
+    try:
+        with open(sys.stdout.fileno(), "wb", closefd=False) as file:
+            file.write(data)
+    except BrokenPipeError:
+        raise ReaderGoneError from None
+
+
+def write_stderr(*lines: str) -> None:
+    """Write lines to stderr. If that cannot be written to, the run continues without them."""
+    with suppress(OSError):
+        for line in lines:
+            click.echo(line, err=True)
 
 
 def exit_code_of(error: BaseException) -> int:
     """Write the line of an error to stderr, and return its exit code.
 
-    A reader that has closed the pipe, such as ``head``, has got what it wanted: no line, code 0.
+    A reader of stdout that has closed the pipe has got what it wanted: no line, code 0.
     """
-    if isinstance(error, BrokenPipeError):
-        _close_stdout()
+    if isinstance(error, ReaderGoneError):
         return 0
     if isinstance(error, AuditEventsError):
         ended = error
@@ -77,9 +92,8 @@ def exit_code_of(error: BaseException) -> int:
         ended = OutputError(f"stdout: {error.strerror}", "AE-EXPORT")
     else:
         ended = defect(error)
-        traceback.print_exception(error)
-    for line in lines_of(ended):
-        click.echo(line, err=True)
+        write_stderr("".join(traceback.format_exception(error)).rstrip("\n"))
+    write_stderr(*lines_of(ended))
     return ended.exit_code
 
 

@@ -9,8 +9,6 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
 from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, in_utc, year_span
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
 from tap_audit_events.cli.loaded.database import Database
@@ -18,6 +16,7 @@ from tap_audit_events.cli.loaded.row import instants_of
 from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.cli.outputs.durable import unusable
 from tap_audit_events.cli.outputs.whole_file import WholeFile
+from tap_audit_events.cli.process import write_stderr
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
@@ -50,7 +49,7 @@ def run_report(source: str, year: int, to: str, schema: str | None, now: datetim
         file.commit()
     finally:
         file.close()
-    click.echo(f"Written to {to}: {summary(calendar)}", err=True)
+    write_stderr(f"Written to {to}: {summary(calendar)}")
 
 
 def summary(calendar: Calendar) -> str:

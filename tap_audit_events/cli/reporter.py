@@ -7,9 +7,8 @@ import sys
 import time
 from typing import Final
 
-import click
-
 from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.process import write_stderr
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.reporting.progress import Progress
@@ -63,4 +62,4 @@ class Reporter:
         if not self._quiet:
             seconds = time.monotonic() - self._started_at
             rate = f", {self.events / seconds:,.0f} a second" if self.events else ""
-            click.echo(f"{sentence}: {self.events:,} events in {seconds:.1f} s{rate}", err=True)
+            write_stderr(f"{sentence}: {self.events:,} events in {seconds:.1f} s{rate}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from tap_audit_events.cli.loaded.row import Loaded, Range, Row, unreadable
 from tap_audit_events.cli.loaded.sources import open_loaded
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.outputs.durable import check_files_differ, output_errors, unusable
-from tap_audit_events.cli.process import write_stdout
+from tap_audit_events.cli.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.repair import Repair
 from tap_audit_events.cli.reporter import Reporter
 from tap_audit_events.config.settings import Settings
@@ -99,7 +99,8 @@ def run_verify(wanted: Wanted, common: Common) -> None:
         lists.commit()
         if repair is not None:
             repair.commit()
-    _print(wanted.format, comparison.days, lists)
+    with suppress(ReaderGoneError):  # what differs is an error, whether or not anybody reads it
+        _print(wanted.format, comparison.days, lists)
     _judge(lists)
 
 

@@ -285,6 +285,37 @@ def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Comma
     assert says in done.error
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_reader_that_leaves_early_changes_neither_the_verdict_nor_the_files(
+    stream: str, service: Service, command: Command
+) -> None:
+    """As `head` does, which ends while the command still runs."""
+    service.add(EVENTS)
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
+    arguments = ("--against", "a.jsonl", "--repair", "r", "--list", "l")
+
+    with command.started("verify", *arguments) as run:
+        getattr(run, stream).close()
+        assert run.wait(60) == 1
+        log = b"" if stream == "stderr" else run.stderr.read()
+
+    assert log == b"" or log.splitlines()[-1].startswith(b"AE-DIFFERENT: ")
+    assert len((command.folder / "r").read_bytes().splitlines()) == 1 + 150
+    assert len((command.folder / "l").read_bytes().splitlines()) == 1 + 150
+
+
+def test_a_reader_that_leaves_early_is_no_error_if_nothing_differs(
+    service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS))
+
+    with command.started("verify", "-q", "--against", "a.jsonl") as run:
+        run.stdout.close()
+        assert run.wait(60) == 0
+        assert run.stderr.read() == b""
+
+
 def test_wrong_options_are_one_line(command: Command) -> None:
     file = command("verify", "--against", "a.jsonl", "--table", "x")
     future = command("verify", "--against", "a.jsonl", "--start", "9000-01-01T00:00:00Z")
