@@ -16,6 +16,8 @@ import pytest
 from tap_audit_events.cli.comparison import Comparison, Key
 from tap_audit_events.cli.loaded.columns import find_columns
 from tap_audit_events.cli.loaded.row import Range, Row, instants_of
+from tap_audit_events.cli.loaded.sources import open_database
+from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
@@ -283,6 +285,46 @@ def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Comma
     assert done.exit_code == 1
     assert done.error.startswith("AE-LOADED: The loaded events cannot be read: ")
     assert says in done.error
+
+
+PASSWORD = "S3cret"
+NO_PLACES = {
+    "a driver in the scheme": "postgresql+psycopg2://reader:S3cretS3cret@db/warehouse",
+    "another database": "mysql://reader:S3cret@db/warehouse.db",
+    "a connection string": "host=db user=reader PASSWORD = S3cret dbname=warehouse",
+    "a missing slash": "postgresql:/reader:S3cret@db/warehouse",
+    "no scheme": "reader:S3cret@db/warehouse",
+    "an @ in the password": "Postgresql://reader:p@S3cret@db/warehouse",
+    "a slash in the password": "postgres://reader:p/S3cret@db/warehouse",
+    "a slash and a mark": "postgres://reader:p/?host=S3cret@db/warehouse",
+}
+"""Texts that are no place, or of which a part of the password looks like the host."""
+
+
+@pytest.mark.parametrize("against", NO_PLACES.values(), ids=NO_PLACES)
+def test_a_password_is_not_shown_as_part_of_a_path_or_a_host(
+    against: str, command: Command
+) -> None:
+    """The error says which forms are accepted."""
+    done = command("verify", "--against", against)
+
+    assert done.exit_code == 1
+    assert PASSWORD not in done.log
+    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: --against: ")
+    assert "%40" in done.error or "postgresql:// or postgres://" in done.error
+    with pytest.raises(OutputError, match="--from: ") as raised, open_database(against, "--from"):
+        pass
+    assert PASSWORD not in str(raised.value)
+
+
+def test_a_path_may_look_like_a_url(service: Service, command: Command) -> None:
+    """If it exists, it has no password."""
+    service.add(EVENTS)
+    folder = command.folder / "day:1@password=x"
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(lines(EVENTS))
+
+    verify(command, folder.name)
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tests.builders import an_event
+from tests.builders import ORGANIZATION_ID, an_event
 from tests.cli.command import Done
 from tests.integrations.pipeline import NOON
 from tests.loaders.cases import CASES
@@ -134,6 +134,32 @@ def test_a_wrong_password_is_one_line_without_it(trial: Trial) -> None:
         assert done.exit_code == 1
         assert done.error.startswith("AE-LOADED: ")
         assert "password authentication failed" in done.error
+
+
+@pytest.mark.parametrize(
+    ("against", "says"),
+    [
+        ("postgresql://reader:S3cret/warehouse", "the port in the URL is not a number"),
+        ("postgresql://reader:S3cret@127.0.0.1:x/w", "the port in the URL is not a number"),
+        ("postgresql://reader:S3cret%@127.0.0.1/w", "the URL is not as libpq expects it"),
+        ("POSTGRES://reader:S3cret@127.0.0.1:1/w?sslpassword=S3cret", "Connection refused"),
+        ("Postgresql://127.0.0.1:1/w?password=S3cret&sslmode=S3cret", "invalid sslmode value"),
+    ],
+)
+def test_no_part_of_a_url_shows_the_password(against: str, says: str, tmp_path: Path) -> None:
+    """Nor what libpq says about one that it cannot use; the scheme may have capital letters."""
+    settings = {"organization_id": ORGANIZATION_ID, "base_url": "http://127.0.0.1:1"}
+
+    done = audit_events(
+        tmp_path,
+        settings | {"access_token": "acme_pat_x"},
+        *("verify", "--against", against),
+        secret="S3cret",
+    )
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-LOADED: ")
+    assert says in done.error
 
 
 MILLION = 1_000_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -19,6 +20,8 @@ except ImportError:
 
 CONNECT_SECONDS: Final = 30
 
+_PORTS: Final = re.compile(r"[0-9,]*")
+
 _TYPES_SQL: Final = """
 SELECT attname, format_type(atttypid, atttypmod)
 FROM pg_attribute
@@ -31,7 +34,8 @@ class PostgresDatabase:
     """A connection to a database.
 
     Args:
-        url: its URL. The password may be in it, in ``PGPASSWORD`` or in a password file.
+        url: its URL, with a scheme in lower case. The password may be in it, in ``PGPASSWORD`` or
+            in a password file.
 
     Raises:
         OutputError: the server cannot be reached, or refuses the connection.
@@ -43,7 +47,9 @@ class PostgresDatabase:
             given = conninfo_to_dict(url)
         except psycopg.Error:  # its text may contain the password
             raise unreadable(self.name, "the URL is not as libpq expects it") from None
-        register_secret(str(given.get("password") or ""))
+        register_secret(*(str(given.get(name) or "") for name in ("password", "sslpassword")))
+        if not _PORTS.fullmatch(str(given.get("port") or "")):  # without a host: a password
+            raise unreadable(self.name, "the port in the URL is not a number")
         self.name = sanitize(
             f"PostgreSQL at {given.get('host') or 'localhost'}, {given.get('dbname') or 'default'}"
         )

@@ -4,17 +4,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from os.path import exists
 from pathlib import Path
 from typing import Final
 
 from tap_audit_events.cli.loaded.database import Database, TableRows
-from tap_audit_events.cli.loaded.row import Loaded
+from tap_audit_events.cli.loaded.row import Loaded, unreadable
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.stream_names import STREAM
 
-_URL: Final = ("postgresql://", "postgres://")
+_URL: Final = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
+_UNAMBIGUOUS: Final = re.compile(r"[^/@]*@[^@]*|[^@]*")
+"""What follows in a URL, if it is certain where a password in it ends."""
+
+_MAY_HAVE_PASSWORD: Final = re.compile(r"://|(?:password|pwd)\s*=|:.*@", re.IGNORECASE)
 _DATABASES: Final = (".duckdb", ".db", ".ddb")
 
 
@@ -30,7 +36,8 @@ def open_loaded(text: str, table: str | None) -> Iterator[Loaded]:
         OutputError: it cannot be read.
         SettingsError: a library that it needs is not installed, or a file has no tables.
     """
-    if is_database(text):
+    _check_place(text, "--against")
+    if _is_database(text):
         with open_database(text, "--against") as database:
             yield TableRows(database, table or STREAM)
         return
@@ -41,9 +48,24 @@ def open_loaded(text: str, table: str | None) -> Iterator[Loaded]:
     yield LoadedFiles(Path(text))
 
 
-def is_database(text: str) -> bool:
+def _is_database(text: str) -> bool:
     """Whether a text names a database."""
-    return text.startswith(_URL) or text.endswith(_DATABASES)
+    return bool(_URL.match(text)) or text.endswith(_DATABASES)
+
+
+def _check_place(text: str, option: str) -> None:
+    """Check that a text contains no password that would be shown as part of a path or a host.
+
+    Raises:
+        OutputError: it may; the text is not shown.
+    """
+    if scheme := _URL.match(text):
+        if not _UNAMBIGUOUS.fullmatch(text, scheme.end()):
+            raise unreadable(option, "in the URL, write / in the password as %2F, and each @ but"
+                             " the one before the host as %40")  # fmt: skip
+    elif _MAY_HAVE_PASSWORD.search(text) and not exists(text):  # noqa: PTH110 - no error for a long text
+        raise unreadable(option, "it is neither a path that exists nor a URL that begins with"
+                         " postgresql:// or postgres://")  # fmt: skip
 
 
 @contextmanager
@@ -58,11 +80,12 @@ def open_database(text: str, option: str) -> Iterator[Database]:
         OutputError: it cannot be opened.
         SettingsError: it is not a database, or a library that it needs is not installed.
     """
+    _check_place(text, option)
     database: Database
-    if text.startswith(_URL):
+    if scheme := _URL.match(text):
         from tap_audit_events.cli.loaded.postgres import PostgresDatabase
 
-        database = PostgresDatabase(text)
+        database = PostgresDatabase(f"{scheme[0].lower()}{text[scheme.end() :]}")
     elif text.endswith(_DATABASES):
         from tap_audit_events.cli.loaded.duckdb_file import DuckDBFile
 
