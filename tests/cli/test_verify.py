@@ -5,6 +5,7 @@ import gzip
 import json
 import random
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,25 @@ def test_a_parquet_file_of_others_is_understood(service: Service, command: Comma
     service.add([an_event(at="2024-05-06T07:08:09.1239Z")])
     time = pa.scalar(1714979289123, pa.timestamp("ms"))
     table = pa.table({"id": ["event-1"], "occurredAt": pa.array([time.as_py()], time.type)})
+    pq.write_table(table, command.folder / "a.parquet")
+
+    verify(command, "a.parquet")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "+02:00", "UTC"])
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_a_parquet_file_may_have_times_in_any_zone(
+    zone: str, unit: str, service: Service, command: Command
+) -> None:
+    """They are the same instants."""
+    service.add(EVENTS)
+    times = pa.array([datetime.fromisoformat(event["occurredAt"]) for event in EVENTS])
+    table = pa.table(
+        {
+            "id": [event["id"] for event in EVENTS],
+            "occurred_at": times.cast(pa.timestamp(unit, zone)),
+        }
+    )
     pq.write_table(table, command.folder / "a.parquet")
 
     verify(command, "a.parquet")
@@ -368,11 +388,15 @@ def test_wrong_options_are_one_line(command: Command) -> None:
 
 def test_times_are_understood_as_loaders_write_them() -> None:
     found = instants_of(
-        ["2024-05-06 07:08:09", "2024-05-06T07:08:09.50+02:00", "2024-05-06 07:08:09+00", "x", None]
-    )
+        [
+            "2024-05-06 07:08:09", "2024-05-06T07:08:09.50+02:00", "2024-05-06 07:08:09+00",
+            "2024-05-06 07:08:09-0230", "2024-05-06", "2024-05-06T07:08:09+2", "x", None,
+        ]
+    )  # fmt: skip
 
     assert found == [
-        "2024-05-06T07:08:09", "2024-05-06T05:08:09.5", "2024-05-06T07:08:09", None, None,
+        "2024-05-06T07:08:09", "2024-05-06T05:08:09.5", "2024-05-06T07:08:09",
+        "2024-05-06T09:38:09", "2024-05-06T00:00:00", None, None, None,
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import gzip
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, TYPE_CHECKING, Final, cast
 from uuid import UUID
 
 import msgspec
@@ -17,6 +17,9 @@ from tap_audit_events.cli.loaded.columns import Columns, find_columns
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.stream_names import COVERAGE_STREAM
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".parquet")
 
@@ -143,8 +146,17 @@ def _table_rows(file: Path) -> Iterator[Sequence[Row]]:
     with pq.ParquetFile(file) as source:
         for batch in source.iter_batches(BATCH_ROWS, columns=names):
             ids = batch.column(columns.id).cast(pa.string()).to_pylist()
-            times = batch.column(columns.time.name).cast(pa.string()).to_pylist()
+            times = _in_utc(batch.column(columns.time.name)).cast(pa.string()).to_pylist()
             organizations: Sequence[str | None] = [None] * len(ids)
             if columns.organization is not None:
                 organizations = batch.column(columns.organization).to_pylist()
             yield list(map(Row, organizations, ids, times))
+
+
+def _in_utc(times: pa.Array) -> pa.Array:
+    """Times, in UTC if they have a time zone."""
+    import pyarrow as pa
+
+    if not pa.types.is_timestamp(times.type) or times.type.tz is None:
+        return times
+    return times.cast(pa.timestamp(times.type.unit, "UTC"))

@@ -22,8 +22,7 @@ from tap_audit_events.events.instants import (
 BATCH_ROWS: Final = 10_000
 NANOSECONDS: Final = 1_000_000_000
 
-_HOURS_ONLY: Final = re.compile(r"[+-][0-9]{2}$")
-_HAS_OFFSET: Final = re.compile(r"[Zz]$|[+-][0-9]{2}:[0-9]{2}$")
+_OFFSET: Final = re.compile(r"([+-][0-9]{2})(?::?([0-9]{2}))?$")
 
 
 class Row(NamedTuple):
@@ -95,7 +94,8 @@ class Loaded(Protocol):
 def instants_of(texts: Sequence[str | None]) -> list[Instant | None]:
     """The instants of times as loaders write them; None for what is not a time.
 
-    A time without an offset is in UTC. The date and the time may be separated by a space.
+    A time without an offset is in UTC. The date and the time may be separated by a space, and an
+    offset may be written as ``+02``, ``+0200`` or ``+02:00``.
     """
     present = [text for text in texts if text is not None]
     if len(present) == len(texts) and (quick := utc_instants(present)) is not None:
@@ -121,9 +121,9 @@ def _instant(text: str | None) -> Instant | None:
     form = text.strip().replace(" ", "T", 1)
     if len(form) == len("2026-01-31"):
         form += "T00:00:00"
-    if _HOURS_ONLY.search(form, len("2026-01-31")):
-        form += ":00"
-    if not _HAS_OFFSET.search(form, len("2026-01-31")):
+    if offset := _OFFSET.search(form, len("2026-01-31")):
+        form = f"{form[: offset.start()]}{offset[1]}:{offset[2] or '00'}"
+    elif not form.endswith(("Z", "z")):
         form += "Z"
     try:
         return parse_instant(form)
