@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
@@ -25,10 +25,16 @@ from tap_audit_events.cli.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.repair import Repair
 from tap_audit_events.cli.reporter import Reporter
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import OutputError, SettingsError
+from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
 
 COLUMNS: Final = ("day", *(field.name for field in fields(Counts)))
+
+_UNSAID: Final = "does not say its organization: with several, each needs organization_id"
+_OF_OTHERS: Final = (
+    "no event is of an organization in the settings: each needs its UUID, as organization_id or"
+    " scope.organizationId"
+)
 
 
 class _Identified(msgspec.Struct, gc=False):
@@ -155,12 +161,17 @@ class Verification:
         """
         reporter = Reporter(within.end, quiet=self._common.quiet)
         disk = Path(tempfile.gettempdir())
+        read = kept = 0
         with closing(reporter):
             for batch in loaded.rows(within):
                 self._common.stop.check()
+                rows = list(self._of_settings(batch, loaded.name))
+                read, kept = read + len(batch), kept + len(rows)
                 with output_errors(disk):
-                    self._comparison.add_rows(list(self._of_settings(batch)))
+                    self._comparison.add_rows(rows)
                 reporter.rows(self._comparison.rows)
+            if read and not kept and loaded.guesses_organizations:
+                raise unreadable(loaded.name, _OF_OTHERS)
             with output_errors(disk):
                 self._comparison.all_rows_added()
 
@@ -195,9 +206,11 @@ class Verification:
         for text, instant in zip(page.raw, page.instants, strict=True):
             yield Key(organization, _decode_id(text).id, instant)
 
-    def _of_settings(self, batch: Any) -> Iterator[Row]:
+    def _of_settings(self, batch: Sequence[Row], name: str) -> Iterator[Row]:
         for row in batch:
             organization = (row.organization_id or "").lower()
+            if not organization and self._settings.is_fleet:
+                raise unreadable(name, f"event {sanitize(row.id or '')} {_UNSAID}")
             if not organization or organization in self._known:
                 key = organization if self._settings.is_fleet else ""
                 yield Row(key, row.id or "", row.time)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.cli.outputs.whole_file import WholeFile
@@ -230,3 +232,41 @@ def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None
     assert schema["key_properties"] == ["organization_id", "id"]
     assert (record["record"]["organization_id"], record["record"]["id"]) == (an_id(1), "e0003")
     assert "it has no column organization_id" in alone.error
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "says"),
+    [
+        ("a.parquet", None, "it has no column organization_id"),
+        ("folder/a.parquet", None, "it has no column organization_id"),
+        ("a.jsonl", "org_{0}", "'e0000' does not say its organization: with several, each needs"),
+        ("a.jsonl", "{0:.35}a", "no event is of an organization in the settings: each needs"),
+    ],
+)
+def test_files_that_do_not_say_the_organization_are_refused(
+    name: str, form: str | None, says: str, tmp_path: Path
+) -> None:
+    """All of their events would be missing, and repeated by a repair."""
+    fleet = Fleet([a_service(number, 10) for number in range(2)])
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    events = [{"id": f"e{n:04}", "occurredAt": "2024-05-06T00:00:00Z"} for n in range(10)]
+    if form is None:
+        pq.write_table(pa.Table.from_pylist(events), path)
+    else:
+        scope = {"organizationId": form.format(an_id(0))}
+        path.write_bytes(lines(event | {"scope": scope} for event in events))
+    with fleet.served():
+        settings = {
+            "base_url": fleet.base_url,
+            "access_token": SHARED,
+            "organizations": json.dumps([{"organization_id": an_id(n)} for n in (0, 1)]),
+        }
+        arguments = ("--against", name.partition("/")[0], "--repair", "r")
+
+        done = Command(tmp_path, settings)("verify", *arguments)
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-LOADED: ")
+    assert says in done.error
+    assert not (tmp_path / "r").exists()

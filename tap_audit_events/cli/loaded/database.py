@@ -48,6 +48,8 @@ class TableRows:
         OutputError: there is no such table, or it has no column for the id or the time.
     """
 
+    guesses_organizations = False
+
     def __init__(self, database: Database, table: str) -> None:
         self.name = f"{database.name}, table {sanitize(table)}"
         self._database = database

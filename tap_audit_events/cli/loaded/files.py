@@ -50,8 +50,6 @@ class LoadedFiles:
         OutputError: there is no such file, or the folder has none.
     """
 
-    has_organizations = True
-
     def __init__(self, path: Path) -> None:
         self.name = sanitize(str(path))
         self._files = [path] if path.is_file() else sorted(_files_in(path))
@@ -59,15 +57,24 @@ class LoadedFiles:
             raise unreadable(self.name, "it does not exist")
         if not self._files:
             raise unreadable(self.name, f"it has no files that end with {', '.join(SUFFIXES)}")
-        if any(map(_is_table, self._files)):
+        self._tables = list(filter(_is_table, self._files))
+        if self._tables:
             import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
+
+    @property
+    def has_organizations(self) -> bool:
+        """Whether each Parquet file does; of a JSON line nobody knows before it is read."""
+        return all(_columns(file).organization is not None for file in self._tables)
+
+    @property
+    def guesses_organizations(self) -> bool:
+        """Whether there are JSON Lines."""
+        return len(self._tables) < len(self._files)
 
     @property
     def unit_nanoseconds(self) -> int:
         """That of the least exact file."""
-        return max(
-            _columns(file).time.unit_nanoseconds if _is_table(file) else 0 for file in self._files
-        )
+        return max((_columns(file).time.unit_nanoseconds for file in self._tables), default=0)
 
     def rows(self, within: Range) -> Iterator[Sequence[Row]]:
         del within

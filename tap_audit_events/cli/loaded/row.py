@@ -72,6 +72,8 @@ class Loaded(Protocol):
     Attributes:
         name: what it is called in messages; contains no password.
         has_organizations: whether it says to which organization an event belongs.
+        guesses_organizations: whether it may say so in ``scope.organizationId`` alone, whose form
+            the service chooses (interface.md 2.6).
         unit_nanoseconds: the smallest difference between two times that it can store, 0 if it
             stores every digit.
     """
@@ -80,6 +82,8 @@ class Loaded(Protocol):
 
     @property
     def has_organizations(self) -> bool: ...
+    @property
+    def guesses_organizations(self) -> bool: ...
     @property
     def unit_nanoseconds(self) -> int: ...
 
