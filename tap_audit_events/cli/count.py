@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -13,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.csv_line import csv_line
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.cli.reporter import Reporter
@@ -191,11 +190,8 @@ def _shown(value: object) -> str:
 
 
 def _as_csv(columns: list[str], rows: list[dict[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
+    lines = [columns, *([row[name] for name in columns] for row in rows)]
+    return "".join(f"{csv_line(line)}\n" for line in lines)
 
 
 def _as_json(columns: list[str], rows: list[dict[str, Any]]) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from tap_audit_events.cli.comparison import Difference
+from tap_audit_events.cli.csv_line import csv_line
 from tap_audit_events.cli.outputs.whole_file import WholeFile
 
 SHOWN: Final = 20
@@ -27,7 +26,7 @@ class DifferenceLists:
         self.totals: dict[str, int] = {}
         self._file = None if path is None else WholeFile(path)
         if self._file is not None:
-            self._file.write([_csv_line(Difference._fields)])
+            self._file.write([csv_line(Difference._fields).encode()])
 
     def add(self, differences: Iterable[Difference]) -> None:
         """Add events to their lists."""
@@ -37,7 +36,7 @@ class DifferenceLists:
             if len(first) < SHOWN:
                 first.append(each)
             if self._file is not None:
-                self._file.write([_csv_line(each)])
+                self._file.write([csv_line(each).encode()])
 
     def text(self) -> str:
         """The first events of each kind, and how many more there are."""
@@ -66,9 +65,3 @@ def _shown(difference: Difference) -> list[str]:
         times.append(f"loaded as {difference.loaded_at}")
     texts = [difference.organization_id, difference.id, *times]
     return [text if text.isprintable() else repr(text) for text in texts if text]
-
-
-def _csv_line(values: Iterable[str]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(values)
-    return text.getvalue().encode()

@@ -102,6 +102,17 @@ def test_unexpected_values_are_counted_too(by: str, service: Service, command: C
         }  # fmt: skip
 
 
+def test_csv_gives_back_any_name(service: Service, command: Command) -> None:
+    """Also one with line breaks, commas and quotes."""
+    names = {"a\nb", "a\rb", "\r\n", 'a","b', " a "}
+    service.add([an_event(id=f"{n}", action_type=name) for n, name in enumerate(names)])
+
+    text = command("count", "--by", "action", "--format", "csv").raise_for_exit_code().stdout
+
+    rows = csv.DictReader(io.StringIO(text.decode(), newline=""))
+    assert {row["action_type"] for row in rows} == names
+
+
 def test_no_events_are_no_rows(command: Command) -> None:
     assert command("count", "--by", "day").raise_for_exit_code().lines == ["day  events"]
     assert command("count", "--by", "day", "--format", "json").stdout == b"[]\n"

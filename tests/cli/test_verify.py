@@ -110,6 +110,18 @@ def test_lists_are_bounded_on_the_terminal(service: Service, command: Command) -
     assert total.split() == ["total", "201", "170", "31", "0", "0"]
 
 
+def test_the_list_gives_back_any_id(service: Service, command: Command) -> None:
+    """Also one with line breaks, commas and quotes."""
+    ids = {"a\nb", "a\rb", "\r\n", 'a","b', " a "}
+    service.add(an_event(id=each) for each in ids)
+    (command.folder / "a.jsonl").touch()
+
+    verify(command, "a.jsonl", "--list", "l", exit_code=1)
+
+    with (command.folder / "l").open(newline="") as file:
+        assert {row["id"] for row in csv.DictReader(file)} == ids
+
+
 def test_only_the_range_is_compared(service: Service, command: Command) -> None:
     service.add(EVENTS)
     days = [EVENTS[n]["occurredAt"][:10] for n in (40, 80)]
