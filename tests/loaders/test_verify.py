@@ -136,6 +136,31 @@ def test_a_wrong_password_is_one_line_without_it(trial: Trial) -> None:
         assert "password authentication failed" in done.error
 
 
+@pytest.mark.parametrize("table", ["audit_events", "50%s % of.them"])
+def test_the_options_of_a_url_are_kept(table: str, trial: Trial) -> None:
+    """Such as the search path; a table may have any name."""
+    if not isinstance(trial.loader, PostgresLoader):
+        pytest.skip("it has no URL")
+    schema, _, name = table.rpartition(".")
+    schema = schema or "raw"
+    trial.service.add(EVENTS)
+    trial.loader.query(
+        f'CREATE SCHEMA "{schema}"; CREATE TABLE "{schema}"."{name}"'
+        " (id text, occurred_at timestamptz)"
+    )
+    for each in EVENTS:
+        trial.loader.query(
+            f'INSERT INTO "{schema}"."{name}" VALUES'  # noqa: S608 - our own names
+            f" ('{each['id']}', '{each['occurredAt']}')"
+        )
+    url, password = place_of(trial)
+    url += "?options=-csearch_path%3Draw%20-c%20timezone%3DAsia/Tokyo"
+    settings = settings_for(trial.service, trial.base_url)
+
+    arguments = ("verify", "--against", url, *DAYS, "--table", table)
+    audit_events(trial.folder, settings, *arguments, secret=password).raise_for_exit_code()
+
+
 @pytest.mark.parametrize(
     ("against", "says"),
     [

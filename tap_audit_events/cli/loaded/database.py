@@ -25,16 +25,14 @@ class Database(Protocol):
     def types(self, table: str) -> dict[str, str]:
         """The type of each column of a table, by its name."""
 
-    def query(
-        self, sql: str, parameters: Sequence[object] = ()
-    ) -> Iterator[Sequence[tuple[Any, ...]]]:
+    def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
         """The rows of a query, some at a time."""
 
     def time_as_text(self, column: TimeColumn) -> str:
         """An expression for a time as text, in UTC if it is stored with a time zone."""
 
-    def condition(self, column: TimeColumn, within: Range) -> tuple[str, list[str]]:
-        """A condition that is true for the rows of a range, perhaps for others; its parameters."""
+    def condition(self, column: TimeColumn, within: Range) -> str:
+        """A condition that is true for the rows of a range, perhaps for others."""
 
 
 class TableRows:
@@ -67,11 +65,10 @@ class TableRows:
     def rows(self, within: Range) -> Iterator[Sequence[Row]]:
         columns, database = self._columns, self._database
         organization = "NULL" if columns.organization is None else quoted(columns.organization)
-        condition, parameters = database.condition(columns.time, within)
         sql = (
             f"SELECT CAST({organization} AS VARCHAR), CAST({quoted(columns.id)} AS VARCHAR),"  # noqa: S608 - quoted
             f" {database.time_as_text(columns.time)}"
-            f" FROM {quoted(self._table)} WHERE {condition}"
+            f" FROM {quoted(self._table)} WHERE {database.condition(columns.time, within)}"
         )
-        for batch in database.query(sql, parameters):
+        for batch in database.query(sql):
             yield [Row(*row) for row in batch]

@@ -56,12 +56,10 @@ class DuckDBFile:
             rows = self._connection.execute(f"DESCRIBE {quoted(table)}").fetchall()
         return {row[0]: row[1] for row in rows}
 
-    def query(
-        self, sql: str, parameters: Sequence[object] = ()
-    ) -> Iterator[Sequence[tuple[Any, ...]]]:
+    def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
         """The rows of a query, some at a time."""
         with self._errors():
-            result = self._connection.execute(sql, list(parameters))
+            result = self._connection.execute(sql)
             while batch := result.fetchmany(BATCH_ROWS):
                 yield batch
 
@@ -71,14 +69,14 @@ class DuckDBFile:
             return f"CAST(make_timestamp(epoch_us({quoted(column.name)})) AS VARCHAR)"
         return f"CAST({quoted(column.name)} AS VARCHAR)"
 
-    def condition(self, column: TimeColumn, within: Range) -> tuple[str, list[str]]:
-        """A condition that is true for the rows of a range, perhaps for others; its parameters."""
+    def condition(self, column: TimeColumn, within: Range) -> str:
+        """A condition that is true for the rows of a range, perhaps for others."""
         if not column.is_time or column.has_zone:
-            return "true", []
+            return "true"
         wide = within.widened(column.unit_nanoseconds)
         time = f"CAST({quoted(column.name)} AS TIMESTAMP)"
-        between = f"{time} BETWEEN CAST(? AS TIMESTAMP) AND CAST(? AS TIMESTAMP)"
-        return f"coalesce({between}, true)", [wide.start, wide.end]
+        between = f"{time} BETWEEN TIMESTAMP '{wide.start}' AND TIMESTAMP '{wide.end}'"
+        return f"coalesce({between}, true)"
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ except ImportError:
 
 CONNECT_SECONDS: Final = 30
 
+_OPTIONS: Final = "-c default_transaction_read_only=on -c timezone=UTC -c datestyle=ISO"
 _PORTS: Final = re.compile(r"[0-9,]*")
 
 _TYPES_SQL: Final = """
@@ -54,10 +55,10 @@ class PostgresDatabase:
             f"PostgreSQL at {given.get('host') or 'localhost'}, {given.get('dbname') or 'default'}"
         )
         given.setdefault("connect_timeout", CONNECT_SECONDS)
+        options = f"{given.get('options') or ''} {_OPTIONS}"  # of two values, the last one counts
         with self._errors():
             self._connection = psycopg.connect(
-                **{name: str(value) for name, value in given.items()},
-                options="-c default_transaction_read_only=on -c timezone=UTC -c datestyle=ISO",
+                **{name: str(value) for name, value in given.items()} | {"options": options}
             )
 
     def close(self) -> None:
@@ -76,12 +77,10 @@ class PostgresDatabase:
             raise unreadable(self.name, f"it has no table {sanitize(table)} that may be read")
         return dict(rows)
 
-    def query(
-        self, sql: str, parameters: Sequence[object] = ()
-    ) -> Iterator[Sequence[tuple[Any, ...]]]:
+    def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
         """The rows of a query, some at a time."""
         with self._errors(), self._connection.cursor("audit_events_rows") as cursor:
-            cursor.execute(sql.encode(), parameters or None)
+            cursor.execute(sql.encode())
             while batch := cursor.fetchmany(BATCH_ROWS):
                 yield batch
 
@@ -91,14 +90,13 @@ class PostgresDatabase:
             return f"CAST({quoted(column.name)} AS VARCHAR)"
         return f"to_char({quoted(column.name)}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
 
-    def condition(self, column: TimeColumn, within: Range) -> tuple[str, list[str]]:
-        """A condition that is true for the rows of a range, perhaps for others; its parameters."""
+    def condition(self, column: TimeColumn, within: Range) -> str:
+        """A condition that is true for the rows of a range, perhaps for others."""
         if not column.is_time:
-            return "true", []
-        wide = within.widened(column.unit_nanoseconds)
-        time, bound = quoted(column.name), f"CAST(%s AS {column.type})"
-        between = f"{time} BETWEEN {bound} AND {bound}"
-        return f"{between} OR {time} IS NULL", [f"{wide.start}Z", f"{wide.end}Z"]
+            return "true"
+        wide, time = within.widened(column.unit_nanoseconds), quoted(column.name)
+        start, end = (f"CAST('{each}Z' AS {column.type})" for each in (wide.start, wide.end))
+        return f"{time} BETWEEN {start} AND {end} OR {time} IS NULL"
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
