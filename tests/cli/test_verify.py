@@ -320,6 +320,50 @@ def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Comma
 
 
 PASSWORD = "S3cret"
+ONE = {"id": ["1"], "occurred_at": ["2024-05-06T00:00:00Z"]}
+UNUSUAL = {
+    "bytes as ids": (ONE | {"id": [b"\xff"]}, "Invalid UTF8"),
+    "lists as times": (ONE | {"occurred_at": [["2024"]]}, "Unsupported cast from list"),
+    "numbers as organizations": (ONE | {"organization_id": [7]}, "organization_id has int64"),
+    "bytes as organizations": (ONE | {"organization_id": [b"\xff"]}, "Invalid UTF8"),
+}
+"""Columns of a Parquet file that no loader creates, and what the error says."""
+
+
+@pytest.mark.parametrize(("columns", "says"), UNUSUAL.values(), ids=UNUSUAL)
+def test_an_unusual_parquet_file_is_one_line(
+    columns: dict[str, Any], says: str, service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    pq.write_table(pa.table(columns), command.folder / "a.parquet")
+
+    done = command("verify", "--against", ".")
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: 'a.parquet': ")
+    assert says in done.error
+
+
+@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.parquet"])
+@pytest.mark.parametrize("at", range(0, 100, 10))
+def test_a_damaged_file_is_one_line(name: str, at: int, service: Service, command: Command) -> None:
+    """Wherever in it the damage is."""
+    service.add(EVENTS)
+    command("export", "--to", name).raise_for_exit_code()
+    path = command.folder / name
+    data = bytearray(path.read_bytes())
+    damaged = slice(len(data) * at // 100, len(data) * (at + 10) // 100)
+    data[damaged] = bytes(0xFF - byte for byte in data[damaged])
+    path.write_bytes(data)
+
+    done = command("verify", "--against", ".")
+
+    if done.exit_code:
+        assert done.error.startswith(
+            (f"AE-LOADED: The loaded events cannot be read: '{name}': ", "AE-DIFFERENT: ")
+        )
+
+
 NO_PLACES = {
     "a driver in the scheme": "postgresql+psycopg2://reader:S3cretS3cret@db/warehouse",
     "another database": "mysql://reader:S3cret@db/warehouse.db",
@@ -427,3 +471,19 @@ def test_times_are_understood_as_loaders_write_them() -> None:
 )
 def test_the_precision_of_a_column_is_that_of_its_type(kind: str, unit: int) -> None:
     assert find_columns({"ID": "text", "occurredAt": kind}, "x").time.unit_nanoseconds == unit
+
+
+@pytest.mark.parametrize(
+    "kind", ["bigint", "UINTEGER", "HUGEINT", "int64", "uint8", "double", "decimal128(9, 0)"]
+)
+def test_organizations_are_no_numbers(kind: str) -> None:
+    """No row would be of an organization in the settings."""
+    with pytest.raises(OutputError, match=r"organization_id has .*, not text"):
+        find_columns({"id": "text", "occurred_at": "text", "organization_id": kind}, "x")
+
+
+@pytest.mark.parametrize("kind", ["uuid", "character varying(36)", "string", "interval"])
+def test_organizations_are_anything_else(kind: str) -> None:
+    types = {"id": "text", "occurred_at": "text", "organization_id": kind}
+
+    assert find_columns(types, "x").organization == "organization_id"

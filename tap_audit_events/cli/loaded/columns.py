@@ -18,6 +18,9 @@ _MICROSECOND: Final = 1_000
 _UNITS: Final = {"s": NANOSECONDS, "ms": 1_000_000, "us": _MICROSECOND, "ns": 1}
 _DAY: Final = 86_400 * NANOSECONDS
 _DIGITS: Final = re.compile(r"\(([0-9])\)")
+_NUMBER: Final = re.compile(
+    r"u?(big|small|tiny|huge)?int(eger|[0-9]+)?\b|double|float|numeric|decimal"
+)
 
 
 @dataclass(frozen=True)
@@ -80,17 +83,20 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
         place: what to call the table in messages.
 
     Raises:
-        OutputError: it has no column for the id or the time.
+        OutputError: it has no column for the id or the time, or numbers as organizations.
     """
     by_lower_name = {name.lower(): name for name in types}
     time = next((by_lower_name[name] for name in TIMES if name in by_lower_name), None)
     if time is None or "id" not in by_lower_name:
         names = sanitize(", ".join(types))
         raise unreadable(place, f"it has no columns id and occurredAt, but {names}")
+    organization = by_lower_name.get(ORGANIZATION_KEY)
+    if organization is not None and _NUMBER.match(types[organization].lower()):
+        raise unreadable(place, f"its column {organization} has {types[organization]}, not text")
     return Columns(
         id=by_lower_name["id"],
         time=TimeColumn(time, types[time].lower()),
-        organization=by_lower_name.get(ORGANIZATION_KEY),
+        organization=organization,
     )
 
 

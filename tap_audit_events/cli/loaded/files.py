@@ -6,16 +6,17 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final, cast
+from typing import IO, TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
 import msgspec
 
 from tap_audit_events.cli.loaded.columns import Columns, find_columns
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
-from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.stream_names import COVERAGE_STREAM
 
 if TYPE_CHECKING:
@@ -79,11 +80,8 @@ class LoadedFiles:
     def rows(self, within: Range) -> Iterator[Sequence[Row]]:
         del within
         for file in self._files:
-            try:
+            with _errors_of(file):
                 yield from _table_rows(file) if _is_table(file) else _line_rows(file)
-            except (OSError, EOFError) as error:
-                reason = getattr(error, "strerror", None) or str(error)
-                raise unreadable(sanitize(str(file)), sanitize(reason)) from None
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -95,6 +93,18 @@ def _files_in(folder: Path) -> Iterator[Path]:
             and not path.name.startswith(COVERAGE_STREAM)
         ):
             yield path
+
+
+@contextmanager
+def _errors_of(file: Path) -> Iterator[None]:
+    """Raise what the system, gzip or Arrow say about a file as an error that names it."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a damaged file makes them raise almost anything
+        reason = getattr(error, "strerror", None) or str(error)
+        raise unreadable(sanitize(str(file)), sanitize(reason)) from None
 
 
 def _is_table(file: Path) -> bool:
@@ -133,31 +143,34 @@ def _organization_of(scope: msgspec.Raw) -> str | None:
 
 
 def _columns(file: Path) -> Columns:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        schema = pq.read_schema(file)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(sanitize(str(file)), sanitize(str(error))) from None
-    types = {field.name: str(field.type) for field in schema}
+    with _errors_of(file):
+        types = {field.name: str(field.type) for field in pq.read_schema(file)}
     return find_columns(types, sanitize(str(file)))
 
 
 def _table_rows(file: Path) -> Iterator[Sequence[Row]]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = _columns(file)
     names = [columns.id, columns.time.name, *filter(None, [columns.organization])]
     with pq.ParquetFile(file) as source:
         for batch in source.iter_batches(BATCH_ROWS, columns=names):
-            ids = batch.column(columns.id).cast(pa.string()).to_pylist()
-            times = _in_utc(batch.column(columns.time.name)).cast(pa.string()).to_pylist()
+            ids = _texts(batch.column(columns.id))
+            times = _texts(_in_utc(batch.column(columns.time.name)))
             organizations: Sequence[str | None] = [None] * len(ids)
             if columns.organization is not None:
-                organizations = batch.column(columns.organization).to_pylist()
+                organizations = _texts(batch.column(columns.organization))
             yield list(map(Row, organizations, ids, times))
+
+
+def _texts(column: pa.Array) -> Sequence[Any]:
+    """The values as texts, null as None."""
+    import pyarrow as pa
+
+    texts: Sequence[Any] = column.cast(pa.string()).to_pylist()
+    return texts
 
 
 def _in_utc(times: pa.Array) -> pa.Array:
