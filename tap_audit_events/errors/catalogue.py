@@ -220,7 +220,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-EMPTY-PAGES": ErrorEntry(
         Category.CONTRACT,
-        "The service keeps sending empty pages, each with a new nextCursor",
+        "The service keeps sending pages without events of the range, each with a new nextCursor",
         "An empty page is allowed, and events may follow it; so many in a row make no progress.",
         f"The events before them are delivered. {_RUN_AGAIN}",
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tap_audit_events.events.instants import (
@@ -48,6 +50,14 @@ class Window:
             and instant <= self.end
             and (self.until is None or instant < self.until)
         )
+
+    def held(self, ascending: Sequence[Instant]) -> Sequence[Instant]:
+        """Those of ascending instants that belong to the window."""
+        first = 0 if self.start is None else bisect_left(ascending, self.start)
+        end = bisect_right(ascending, self.end)
+        if self.until is not None:
+            end = min(end, bisect_left(ascending, self.until))
+        return ascending[first:end]
 
     def requests(self, instant: Instant) -> bool:
         """Whether its requests cover an instant; their bounds are rounded."""

@@ -115,19 +115,23 @@ class Delivery:
         page, window = self._page, read.window
         fresh = self.watermark.fresh(page.ids, page.instants)
         if read.restarted_at is not None:
-            fresh = self._without_forgotten(fresh, before=read.restarted_at)
+            fresh = self._without_forgotten(fresh, up_to=read.restarted_at)
         self.repeats += len(page.ids) - len(fresh)
         if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
             return fresh
         self.outside += sum(not window.requests(page.instants[position]) for position in fresh)
         return [position for position in fresh if window.holds(page.instants[position])]
 
-    def _without_forgotten(self, positions: Sequence[int], *, before: Instant) -> Sequence[int]:
-        """Without events before an instant that may be repeats, as their ids were dropped."""
+    def _without_forgotten(self, positions: Sequence[int], *, up_to: Instant) -> Sequence[int]:
+        """Without events up to a restart that may be repeats, as their ids were dropped.
+
+        Events of the instant of the restart itself are dropped from memory only if later ones were
+        delivered, so all of them were.
+        """
         until, instants = self.watermark.dropped_until, self._page.instants
         if until is None:
             return positions
-        return [each for each in positions if instants[each] > until or instants[each] >= before]
+        return [each for each in positions if instants[each] > until or instants[each] > up_to]
 
     def _count_late(self, instants: Sequence[Instant]) -> None:
         before = self._bookmark_before

@@ -14,7 +14,8 @@ MAX_CURSOR_LENGTH: Final = 16_384
 """In characters. It is part of a URL, and usual servers accept no URL of 16 KiB."""
 
 MAX_EMPTY_PAGES: Final = 1000
-"""Empty pages in a row: a service that filters behind its index may send many."""
+"""Pages in a row without an event that was requested: a service that filters behind its index may
+send many empty ones."""
 
 MAX_REPEATED_PAGES: Final = 30
 """Pages in a row that bring no event that is new to the window."""
@@ -50,8 +51,12 @@ class Paginator:
         self._milestone_page: AbstractSet[str] = frozenset()
         self._empty = self._repeated = self._cycles = 0
 
-    def advance(self, page: Page) -> None:
+    def advance(self, page: Page, *, has_requested: bool = True) -> None:
         """Take the cursor of the next page from the page that has just come.
+
+        Args:
+            page: the page.
+            has_requested: whether any of its events was requested; else it counts as empty.
 
         Raises:
             ContractError: the cursor is too long, the window had it before, or its pages bring
@@ -62,7 +67,7 @@ class Paginator:
         self.is_finished = page.next_cursor is None
         if page.next_cursor is not None:
             self._check_cursor(page.next_cursor)
-            self._check_progress(page)
+            self._check_progress(page, has_requested=has_requested)
 
     def _check_cursor(self, cursor: str) -> None:
         if len(cursor) > MAX_CURSOR_LENGTH:
@@ -75,9 +80,9 @@ class Paginator:
             del self._recent_cursors[next(iter(self._recent_cursors))]  # the oldest
         self._recent_cursors[digest] = None
 
-    def _check_progress(self, page: Page) -> None:
+    def _check_progress(self, page: Page, *, has_requested: bool) -> None:
         ids = frozenset(page.ids)
-        self._empty = 0 if ids else self._empty + 1
+        self._empty = 0 if ids and has_requested else self._empty + 1
         if self._empty > MAX_EMPTY_PAGES:
             raise service_error("AE-EMPTY-PAGES", details=f"{self._empty} in a row")
         if ids:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from math import ceil, floor
 from typing import Final
@@ -37,11 +36,8 @@ class RequestBudget:
         """Count the request for a page."""
         useful = 0.0 if page.next_cursor is None else 1.0
         if page.instants:
-            window, instants = reader.window, page.sorted_instants
-            start = bisect_left(instants, window.start) if window.start else 0
-            end = bisect_left(instants, window.until) if window.until else len(instants)
-            size = self._page_size if page.next_cursor is None else len(instants)
-            useful = max(0, end - start) / size
+            size = self._page_size if page.next_cursor is None else len(page.instants)
+            useful = len(reader.window.held(page.sorted_instants)) / size
         self._useful += useful
         self._wasted += 1 - useful
         self._most_useful = max(self._most_useful, self._useful)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -135,11 +136,14 @@ class WindowReader:
         self.is_in_flight = False
         self.pages_read += 1
         self.events_read += len(page.ids)
-        self._progress.advance(page)
-        if page.instants:
-            self._newest_page_start = page.oldest
+        # Others may lie anywhere: the window must not be restarted at one of them.
+        held = self.window.held(page.sorted_instants)
+        self._progress.advance(held, is_ascending=page.is_ascending)
+        if held:
+            self._newest_page_start = held[0]
         try:
-            self._paginator.advance(page)
+            has_requested = bool(held) or any(map(self._requested.requests, page.instants))
+            self._paginator.advance(page, has_requested=has_requested)
         except Exception as error:  # noqa: BLE001 - raised after the page was delivered
             self._fail(error)
         if page.malformed is not None:
@@ -215,7 +219,7 @@ class _Progress:
     """How far a window was read since its last restart.
 
     Attributes:
-        pages: pages with events.
+        pages: pages with events of the window.
         newest: the newest instant so far.
         ties: events of that instant.
         in_order: whether all events came in ascending order.
@@ -226,15 +230,16 @@ class _Progress:
     ties: int = 0
     in_order: bool = True
 
-    def advance(self, page: Page) -> None:
-        if not page.instants:
+    def advance(self, instants: Sequence[Instant], *, is_ascending: bool) -> None:
+        """Take in the times of a page's events that belong to the window, sorted."""
+        if not instants:
             return
         self.pages += 1
-        is_next = self.newest is None or self.newest <= page.oldest
-        self.in_order = self.in_order and page.is_ascending and is_next
-        if self.newest is None or page.newest > self.newest:
-            self.newest, self.ties = page.newest, 0
-        self.ties += len(page.sorted_instants) - bisect_left(page.sorted_instants, self.newest)
+        is_next = self.newest is None or self.newest <= instants[0]
+        self.in_order = self.in_order and is_ascending and is_next
+        if self.newest is None or instants[-1] > self.newest:
+            self.newest, self.ties = instants[-1], 0
+        self.ties += len(instants) - bisect_left(instants, self.newest)
 
     def is_beyond(self, other: _Progress) -> bool:
         return (self.newest or "", self.ties) > (other.newest or "", other.ties)

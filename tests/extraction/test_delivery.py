@@ -338,12 +338,17 @@ def test_a_compressed_page_is_delivered_as_any_other() -> None:
 
 @pytest.mark.parametrize(
     ("restarted_at", "expected"),
-    [(None, ["again", "at the end"]), (at(3), ["at the end"]), (at(1), ["again", "at the end"])],
+    [
+        (None, ["again", "at the end"]),
+        (at(3), ["at the end"]),
+        (at(1), ["at the end"]),
+        (at(0), ["again", "at the end"]),
+    ],
 )
 def test_a_restarted_window_does_not_repeat_what_was_dropped(
     restarted_at: Instant | None, expected: list[str]
 ) -> None:
-    """Events before the restart are left out if their ids are not known any more."""
+    """Events up to its start are left out if their ids are not known any more."""
     watermark = Watermark()
     watermark.dropped_until = at(2)
     delivery = Delivery(watermark)

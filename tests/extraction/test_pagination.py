@@ -27,6 +27,16 @@ def a_page(ids: list[str], cursor: str | None, seconds: float = 0) -> Page:
     return Page(ids, [instant(seconds)] * len(ids), [b""] * len(ids), next_cursor=cursor)
 
 
+def test_pages_of_other_events_than_requested_are_no_progress() -> None:
+    """They count as empty, even if their ids are new."""
+    paginator = Paginator()
+    for number in range(MAX_EMPTY_PAGES):
+        paginator.advance(a_page([f"{number}"], f"{number}", number), has_requested=False)
+    with pytest.raises(ContractError) as raised:
+        paginator.advance(a_page(["last"], "last", 10**6), has_requested=False)
+    assert raised.value.code == "AE-EMPTY-PAGES"
+
+
 @pytest.fixture
 def _few_recent_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     """So few that longer cycles are noticed by what is kept longer."""

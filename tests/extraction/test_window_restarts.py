@@ -80,6 +80,24 @@ def test_a_window_is_restarted_alone_at_its_newest_page(
     assert reader.is_read
 
 
+@pytest.mark.parametrize("outside", [[instant(-7)], [UNTIL], [instant(10**6)]])
+@pytest.mark.parametrize("pages", [1, 2])
+def test_an_event_outside_of_the_window_is_no_place_to_restart(
+    outside: list[Instant], pages: int
+) -> None:
+    """A range that ends before it starts may be answered with an empty page: all would be lost."""
+    reader = read_pages(pages, start=instant(0))
+    events = [("of another window", each) for each in outside]
+    reader.accept(a_page(sorted([*at_times([10, 20]), *events], key=lambda each: each[1])))
+    reader.next_request()
+    reader.accept(a_page(events, "of others alone"))
+    reader.fail(REFUSED)
+    assert reader.error is None
+    start = reader.next_request().window.start
+    assert start is not None
+    assert instant(0) <= start <= instant(20)
+
+
 def test_a_window_without_pages_has_nothing_to_restart_from() -> None:
     """It is alone from then on, and its error stays."""
     reader = read_pages(0)

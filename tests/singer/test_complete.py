@@ -50,6 +50,18 @@ def test_a_restart_in_a_full_second_repeats_nothing(service: Service, sync: Sync
     covered(done)
 
 
+def test_a_restart_at_many_ties_repeats_nothing(service: Service, sync: Sync) -> None:
+    """Of which more were delivered than are remembered, as later events followed."""
+    ties = [an_event(id=f"tie {n:05}", at="2024-05-06T08:00:01Z") for n in range(5200)]
+    later = [an_event(id=f"{n:02}", at=f"2024-05-06T08:10:{n:02}Z") for n in range(60)]
+    service.add([*ties, *later])
+    service.add_faults([Fault(kind="expire", when="54")])
+    done = sync(page_size=99, concurrency=1, lookback_seconds=0).raise_for_exit_code()
+    assert len(service.requests) > 53 + 53
+    assert done.ids == [event["id"] for event in (*ties, *later)]
+    covered(done)
+
+
 def test_a_new_start_that_brings_nothing_new_is_an_error(service: Service, sync: Sync) -> None:
     """More ties than pages until the cursor expires: it says which instants are not covered.
 
