@@ -17,6 +17,8 @@ RAW_EVENT: Final = "raw_event"
 _NULL: Final = "null"
 
 _ORGANIZATION_NAME: Final = encode(ORGANIZATION_KEY)
+_ESCAPED: Final = b"\\u00"
+"""What an escape of a letter of that name begins with."""
 
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
@@ -63,7 +65,7 @@ class RecordShape:
             raise service_error("AE-NESTING", details=excerpt(text)) from None
 
     def _with_organization(self, text: bytes) -> bytes:
-        if _ORGANIZATION_NAME in text:
+        if _ORGANIZATION_NAME in text or _ESCAPED in text:
             return self._shaped(text)
         value = encode(self.organization_id)
         return b"{%b:%b,%b" % (_ORGANIZATION_NAME, value, text[1:])

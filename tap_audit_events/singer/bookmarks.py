@@ -54,9 +54,14 @@ class Bookmarks:
     def of(self, organization_id: str) -> dict[str, Any]:
         """The bookmark of an organization, empty if it has none."""
         partition = self._partitions.get(organization_id.lower())
-        if partition is not None and (self._is_fleet or not has_time(self._state)):
+        if partition is not None and (self._is_fleet or not self._is_at_top(organization_id)):
             return partition
         return {} if self._is_fleet else self._state
+
+    def _is_at_top(self, organization_id: str) -> bool:
+        """Whether the bookmark at the top may be that of an organization."""
+        owner = organization_of(self._state) or organization_id
+        return has_time(self._state) and owner.lower() == organization_id.lower()
 
     def keep(self, organization_id: str, bookmark: dict[str, Any]) -> None:
         """Put a bookmark into the state, for the STATE that is written next."""

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from tap_audit_events.errors.exceptions import sanitize
-from tap_audit_events.events.stream_names import STREAM
+from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 
 Path: TypeAlias = tuple[str, ...]
 """The names that lead from the record to a field."""
@@ -59,9 +59,9 @@ def stream_map_problems(stream_maps: object) -> list[str]:
     }
     problems = [
         f"stream_maps names the stream {sanitize(str(source), 60)}, which does not exist: the tap's"
-        f" only stream is {STREAM}"
+        f" streams are {STREAM} and {COVERAGE_STREAM}"
         for source in sources.values()
-        if not fnmatchcase(STREAM, str(source))
+        if not any(fnmatchcase(stream, str(source)) for stream in (STREAM, COVERAGE_STREAM))
     ]
     problems += [
         f"{name} has an __else__ that is not null"

@@ -204,7 +204,7 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
     """
     if not isinstance(stream_map, CustomStreamMap):
         return stream_map.transform(record)  # flattening alone
-    event_id = record.get("id")  # the expression may remove it
+    event_id = record.get("id")  # the expression may remove it; a coverage record has none
     try:
         mapped = stream_map.transform(record)
         encode(mapped)  # a method, a complex number: what has no JSON form
@@ -213,8 +213,9 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
     except Exception as error:
         cause = error.__cause__ or error
         reason = f"{type(cause).__name__}: {sanitize(str(cause))}"
+        where = "a coverage record" if event_id is None else f"event {sanitize(str(event_id))}"
         raise SettingsError(
-            [f"stream_maps fails at event {sanitize(str(event_id))} ({reason})"],
+            [f"stream_maps fails at {where} ({reason})"],
             "AE-STREAM-MAPS",
         ) from error
     return mapped

@@ -99,3 +99,14 @@ def test_an_event_that_is_nested_too_deeply_is_an_error() -> None:
     deep = b'{"id":"1","action":{"details":%b1%b}}' % (b"[" * 100_000, b"]" * 100_000)
     with pytest.raises(ContractError, match="AE-NESTING"):
         STRING.apply(deep)
+
+
+@pytest.mark.parametrize(
+    "name", [b"organization_id", b"organization\\u005fid", b"\\u006Frganization_id"]
+)
+def test_a_field_of_the_event_does_not_take_the_place_of_the_organization(name: bytes) -> None:
+    """However its name is written."""
+    text = b'{"id":"1","%b":"other"}' % name
+    record = RecordShape(organization_id="mine").apply(text)
+    assert json.loads(record, object_pairs_hook=list).count(("organization_id", "mine")) == 1
+    assert b"other" not in record

@@ -51,6 +51,19 @@ def test_each_organization_keeps_its_own(runs: list[tuple[bool, dict[str, int]]]
         assert without_context(found.of(name.upper())) == expected.get(name, {})
 
 
+def test_the_bookmark_of_another_one_does_not_hide_a_partition() -> None:
+    """After runs for several organizations, for one that is new, and for one of the several."""
+    state: dict[str, Any] = {}
+    Bookmarks(state, IDS[:2], is_fleet=True).keep(IDS[0], a_bookmark(IDS[0], 1))
+    Bookmarks(state, IDS[4:], is_fleet=False).keep(IDS[4], a_bookmark(IDS[4], 2))
+    bookmarks = Bookmarks(state, IDS[:1], is_fleet=False)
+    assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
+    bookmarks.keep(IDS[0], a_bookmark(IDS[0], 3))
+    found = Bookmarks(state, IDS, is_fleet=True)
+    assert without_context(found.of(IDS[0])) == a_bookmark(IDS[0], 3)
+    assert without_context(found.of(IDS[4])) == a_bookmark(IDS[4], 2)
+
+
 def test_the_bookmark_of_one_moves_into_its_partition() -> None:
     """Nothing of it stays at the top, and what is not a bookmark does."""
     state = a_bookmark(IDS[0], 1) | {"other": 1}

@@ -48,6 +48,19 @@ def test_it_is_off_by_default(service: Service, sync: Sync) -> None:
     assert {each.get("stream") for each in done.messages} <= {"audit_events", None}
 
 
+def test_a_stream_map_may_be_for_it(service: Service, sync: Sync) -> None:
+    """An expression that fails at its record is told from one that fails at an event."""
+    service.add(events(0, 3))
+    catalog = a_catalog(sync)
+    maps = {STREAM: {"__alias__": "proof"}}
+    done = sync(catalog=catalog, stream_maps=maps).raise_for_exit_code()
+    assert len(of_stream(done, "proof")) == 1
+    failed = sync(catalog=catalog, stream_maps={STREAM: {"x": "1 / 0"}})
+    (line,) = failed.errors
+    assert line.startswith("AE-STREAM-MAPS: stream_maps fails at a coverage record (")
+    assert len(of_stream(failed, "audit_events")) == 3
+
+
 def test_records_form_a_chain(service: Service, sync: Sync) -> None:
     """Each begins where the last one ends, also after a run that finds nothing."""
     service.add(events(0, 10))
