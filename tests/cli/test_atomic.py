@@ -111,7 +111,9 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
         assert found(command, to) == new, step
 
 
-@pytest.mark.parametrize("to", ["out/events.jsonl", "out/events/"])
+@pytest.mark.parametrize(
+    "to", ["out/events.jsonl", pytest.param("out/events/", marks=pytest.mark.long)]
+)
 def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     to: str, service: Service, command: Command
 ) -> None:
@@ -139,7 +141,7 @@ def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     assert refused > 0
 
 
-@pytest.mark.parametrize("to", ["events.jsonl", "events/"])
+@pytest.mark.parametrize("to", ["events.jsonl", pytest.param("events/", marks=pytest.mark.long)])
 def test_a_completed_file_that_somebody_removed_after_a_kill_is_not_lost_silently(
     to: str, service: Service, command: Command
 ) -> None:
@@ -167,7 +169,11 @@ def test_a_completed_file_that_somebody_removed_after_a_kill_is_not_lost_silentl
 
 
 @pytest.mark.parametrize(
-    "to", ["events.duckdb", pytest.param("events.parquet", marks=pytest.mark.long), "events.jsonl"]
+    "to",
+    [
+        *(pytest.param(to, marks=pytest.mark.long) for to in ("events.duckdb", "events.parquet")),
+        "events.jsonl",
+    ],
 )
 def test_nobody_else_may_read_a_file_while_it_is_extended(
     to: str, service: Service, command: Command
