@@ -54,7 +54,7 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
 
     return [
         Scenario(
-            "commands", Content(0), ("sdk-import", "version", "about", "usual-version"), runs=3
+            "commands", Content(0), ("sdk-import", "version", "about", "usual-version"), runs=9
         ),
         Scenario("empty", Content(0), (*FAST, "shaped", "own-airbyte", *EXPORTS, *SLOW, DLT_LOAD)),
         *_near(content),
