@@ -7,10 +7,11 @@ from logging import Logger
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import CursorRefusedError
+from tap_audit_events.errors.exceptions import CursorRefusedError, service_error
 from tap_audit_events.events.instants import Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.pagination import MAX_EMPTY_PAGES
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import Request
 from tap_audit_events.runtime import Runtime
@@ -20,9 +21,6 @@ from tap_audit_events.service.transport import Transport
 
 MAX_PAGE_SIZE: Final = 1000
 """Events (interface.md 8)."""
-
-SPARE_PAGES: Final = 20
-"""Pages may have no event of the range; after so many of them, what has come is enough."""
 
 
 def first_instants(
@@ -58,7 +56,7 @@ def first_instants(
 
         A refused cursor begins again at the oldest instant so far, if that is progress.
         """
-        rest, cursor, spare = window, request.cursor, SPARE_PAGES
+        rest, cursor, empty = window, request.cursor, 0
         while True:
             try:
                 page = client.fetch(rest, cursor)
@@ -73,10 +71,12 @@ def first_instants(
                 raise page.malformed
             held = [instant for instant in page.instants if rest.holds(instant)]
             found.extend(held)
-            spare -= not held
+            empty = 0 if held else empty + 1
             cursor = page.next_cursor
-            if len(found) >= count or cursor is None or not spare:
+            if len(found) >= count or cursor is None:
                 return replace(page, next_cursor=None)
+            if empty > MAX_EMPTY_PAGES:
+                raise service_error("AE-EMPTY-PAGES", details=f"{empty} in a row")
 
     workers = runtime.new_workers(Plan(window, page_size=1), fetch, runtime.stop, 1)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -51,7 +52,8 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     start = patience.call(lambda: _start(lines, settings, common, interval_seconds is not None))
     if start is None:
         return
-    tail = Tail(common.events_of(replace(settings, start_date=start)), _print)
+    begun_at = instant_of(common.runtime().now())
+    tail = Tail(common.events_of(replace(settings, start_date=start)), _print, begun_at)
     patience.call(lambda: tail.begin(lines))
     while interval_seconds is not None:
         wait(interval_seconds, common.stop)
@@ -81,20 +83,36 @@ class Tail:
     Args:
         events: the events from some time on.
         write: prints some events.
+        begun_at: events from this time on are all printed.
     """
 
-    def __init__(self, events: AuditEvents, write: Callable[[Sequence[bytes]], None]) -> None:
+    def __init__(
+        self, events: AuditEvents, write: Callable[[Sequence[bytes]], None], begun_at: Instant
+    ) -> None:
         self._events = events
         self._write = write
+        self._begun_at = begun_at
         self._last: EventPage | None = None
         self._held: list[tuple[Instant, bytes]] = []
 
     def begin(self, lines: int) -> None:
-        """Print the newest events. After an error it can be called again, and continues."""
-        for page in self._new_pages():
-            self._held += zip(page.instants, page.raw, strict=True)
-            self._held.sort(key=itemgetter(0))  # several organizations are read side by side
-            del self._held[: max(0, len(self._held) - lines)]
+        """Print the newest events, and those that appear meanwhile.
+
+        After an error it can be called again, and continues. If only some of several organizations
+        failed, the events of the others are printed.
+        """
+        try:
+            for page in self._new_pages():
+                self._held += zip(page.instants, page.raw, strict=True)
+                self._held.sort(key=itemgetter(0))  # organizations are read side by side
+                older = bisect_left(self._held, self._begun_at, key=itemgetter(0))
+                del self._held[: max(0, min(older, len(self._held) - lines))]
+        except OrganizationsError:
+            self._write_held()
+            raise
+        self._write_held()
+
+    def _write_held(self) -> None:
         self._write([text for _, text in self._held])
         self._held = []
 

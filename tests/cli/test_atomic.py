@@ -141,6 +141,41 @@ def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     assert refused > 0
 
 
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
+    is_moved: bool, service: Service, command: Command
+) -> None:
+    """The file alone: the complete new one waits next to it, hidden."""
+    arguments = ("export", "--to", "events.jsonl", "--state", "s.json")
+    service.add(OLD)
+    command(*arguments).raise_for_exit_code()
+    service.add(NEW)
+    added = b'{"id":"added","occurredAt":"2024-05-06T07:00:00Z"}\n'
+    refused = 0
+
+    for step in deaths(command, *arguments):
+        events, archived = command.folder / "events.jsonl", command.folder / "archived.jsonl"
+        before = events.read_bytes()
+        if is_moved:
+            events.rename(archived)
+        else:
+            events.write_bytes(before + added)
+        done = command(*arguments)
+        if done.exit_code != 0:
+            refused += 1
+            assert done.error.startswith("AE-EXPORT: "), step
+        if not is_moved:
+            assert done.exit_code != 0
+            assert events.read_bytes() == before + added, step
+            events.write_bytes(before)
+        elif done.exit_code != 0:
+            archived.rename(events)
+        command(*arguments).raise_for_exit_code()
+        archive = found(command, "archived.jsonl") if archived.exists() else []
+        assert sorted(found(command, "events.jsonl") + archive) == ids(OLD + NEW), step
+    assert refused > 0
+
+
 @pytest.mark.parametrize("to", ["events.jsonl", pytest.param("events/", marks=pytest.mark.long)])
 def test_a_completed_file_that_somebody_removed_after_a_kill_is_not_lost_silently(
     to: str, service: Service, command: Command

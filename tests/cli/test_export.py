@@ -218,3 +218,12 @@ def test_files_hold_the_bytes_that_came(service: Service, command: Command) -> N
     tail = command("tail").raise_for_exit_code()
 
     assert (command.folder / "a.jsonl").read_bytes() == tail.stdout
+
+
+@pytest.mark.parametrize("to", ["/", f"{'x' * 300}.jsonl", f"{'x' * 300}/"])
+def test_a_path_that_cannot_be_written_is_one_line(to: str, command: Command) -> None:
+    """Nothing is requested before."""
+    for arguments in [("--to", to), ("--to", to, "--state", "s.json")]:
+        done = command("export", *arguments)
+        assert done.exit_code == 1
+        assert done.error.startswith("AE-EXPORT: ")

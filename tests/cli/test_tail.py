@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE, history
@@ -121,6 +123,13 @@ def test_bounds_hold_also_where_requests_are_wider(
     done = command("tail", "-n", n, *options).raise_for_exit_code()
 
     assert ids(done.lines) == [each["id"] for each in expected][-int(n) :]
+
+
+def test_many_empty_pages_do_not_end_the_search(service: Service, command: Command) -> None:
+    """A service that filters behind its index may send many before the first event."""
+    service.add([an_event(id="old", at="2024-05-06T07:08:09Z")])
+    service.add_faults([Fault.parse("empty@1-40")])
+    assert ids(command("tail", "-n", "1").raise_for_exit_code().lines) == ["old"]
 
 
 def test_short_and_empty_pages_do_not_end_the_search(service: Service, command: Command) -> None:
@@ -238,6 +247,32 @@ def test_it_waits_while_one_of_several_organizations_fails(fault: str, tmp_path:
 
     assert f"Warning: {an_id(1)}: AE-" in log
     assert "Retrying in 0.1 s" in log
+
+
+@pytest.mark.parametrize(("count", "fails_from"), [("0", 1), ("1", 2)])
+def test_what_appears_while_it_waits_to_begin_is_printed(
+    count: str, fails_from: int, tmp_path: Path
+) -> None:
+    """One of two organizations fails all the time; the other one's new events come all the same."""
+    first, second = fleet = [a_service(number, 0) for number in range(2)]
+    first.add([now(100, "a"), now(99, "b")])
+    fails = threading.Event()
+
+    def notes(request: ReceivedRequest) -> bool:
+        if request.number > fails_from:
+            fails.set()
+        return request.number >= fails_from
+
+    second.add_faults([Fault(kind="status", code=500, only=notes)])
+    with (
+        Fleet(fleet).served() as served,
+        of_two(tmp_path, served).started("tail", "--follow", "-n", count, *FAST) as run,
+    ):
+        assert fails.wait(60)
+        first.add([now(0, f"new {n}") for n in range(3)])
+        expected = [*["b"][: int(count)], "new 0", "new 1", "new 2"]
+        assert read(run, len(expected)) == expected
+        ended(run)
 
 
 def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> None:

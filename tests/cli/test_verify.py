@@ -1,8 +1,10 @@
 """`audit-events verify`: what was loaded is compared with what the service shows."""
 
 import csv
+import errno
 import gzip
 import json
+import os
 import random
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.cli.comparison import Comparison, Key
-from tap_audit_events.cli.loaded.columns import find_columns
+from tap_audit_events.cli.loaded.columns import check_organizations, find_columns
+from tap_audit_events.cli.loaded.files import LoadedFiles
 from tap_audit_events.cli.loaded.row import Range, Row, instants_of
 from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.errors.exceptions import OutputError
@@ -477,13 +480,51 @@ def test_the_precision_of_a_column_is_that_of_its_type(kind: str, unit: int) -> 
     "kind", ["bigint", "UINTEGER", "HUGEINT", "int64", "uint8", "double", "decimal128(9, 0)"]
 )
 def test_organizations_are_no_numbers(kind: str) -> None:
-    """No row would be of an organization in the settings."""
+    """No row would be of an organization in the settings; a report does not need to know."""
+    types = {"id": "text", "occurred_at": "text", "organization_id": kind}
+    columns = find_columns(types, "x")
     with pytest.raises(OutputError, match=r"organization_id has .*, not text"):
-        find_columns({"id": "text", "occurred_at": "text", "organization_id": kind}, "x")
+        check_organizations(columns, types, "x")
 
 
 @pytest.mark.parametrize("kind", ["uuid", "character varying(36)", "string", "interval"])
 def test_organizations_are_anything_else(kind: str) -> None:
     types = {"id": "text", "occurred_at": "text", "organization_id": kind}
+    columns = find_columns(types, "x")
+    check_organizations(columns, types, "x")
 
-    assert find_columns(types, "x").organization == "organization_id"
+    assert columns.organization == "organization_id"
+
+
+def test_a_folder_that_is_a_link_is_read_once(service: Service, command: Command) -> None:
+    """Also if it leads back to where it is."""
+    service.add(EVENTS)
+    elsewhere = command.folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "a.jsonl").write_bytes(lines(EVENTS))
+    loaded = command.folder / "loaded"
+    loaded.mkdir()
+    (loaded / "day=2024-05-06").symlink_to(elsewhere)
+    (loaded / "again").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(loaded)
+
+    command("verify", "--against", "loaded").raise_for_exit_code()
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its events would all be missing, and be repeated by a repair."""
+    (tmp_path / "a.jsonl").touch()
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    scandir = os.scandir
+
+    def refuses(path: str) -> Any:
+        if Path(path) == inside:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuses)
+    with pytest.raises(OutputError, match=r"AE-LOADED: .*Permission denied"):
+        LoadedFiles(tmp_path)

@@ -83,21 +83,34 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
         place: what to call the table in messages.
 
     Raises:
-        OutputError: it has no column for the id or the time, or numbers as organizations.
+        OutputError: it has no column for the id or the time.
     """
     by_lower_name = {name.lower(): name for name in types}
     time = next((by_lower_name[name] for name in TIMES if name in by_lower_name), None)
     if time is None or "id" not in by_lower_name:
         names = sanitize(", ".join(types))
         raise unreadable(place, f"it has no columns id and occurredAt, but {names}")
-    organization = by_lower_name.get(ORGANIZATION_KEY)
-    if organization is not None and _NUMBER.match(types[organization].lower()):
-        raise unreadable(place, f"its column {organization} has {types[organization]}, not text")
     return Columns(
         id=by_lower_name["id"],
         time=TimeColumn(time, types[time].lower()),
-        organization=organization,
+        organization=by_lower_name.get(ORGANIZATION_KEY),
     )
+
+
+def check_organizations(columns: Columns, types: Mapping[str, str], place: str) -> None:
+    """Check that a table does not have numbers where it says whose events it has.
+
+    Args:
+        columns: those of the table.
+        types: as of `find_columns`.
+        place: as of `find_columns`.
+
+    Raises:
+        OutputError: it does.
+    """
+    name = columns.organization
+    if name is not None and _NUMBER.match(types[name].lower()):
+        raise unreadable(place, f"its column {name} has {types[name]}, not text")
 
 
 def quoted(name: str) -> str:

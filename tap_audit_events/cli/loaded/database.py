@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
+from tap_audit_events.cli.loaded.columns import (
+    TimeColumn,
+    check_organizations,
+    find_columns,
+    quoted,
+)
 from tap_audit_events.cli.loaded.row import Range, Row
 from tap_audit_events.errors.exceptions import sanitize
 
@@ -52,7 +57,9 @@ class TableRows:
         self.name = f"{database.name}, table {sanitize(table)}"
         self._database = database
         self._table = table
-        self._columns = find_columns(database.types(table), self.name)
+        types = database.types(table)
+        self._columns = find_columns(types, self.name)
+        check_organizations(self._columns, types, self.name)
 
     @property
     def has_organizations(self) -> bool:

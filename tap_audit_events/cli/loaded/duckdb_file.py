@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -36,8 +37,8 @@ class DuckDBFile:
 
     def __init__(self, path: Path) -> None:
         self.name = sanitize(str(path))
-        if not path.is_file():
-            raise unreadable(self.name, "it does not exist")
+        if not os.path.isfile(path):  # noqa: PTH113 - no error for a folder that may not be read
+            raise unreadable(self.name, "it does not exist, or may not be read")
         with self._errors():
             settings = {**_SETTINGS, "temp_directory": tempfile.gettempdir()}
             self._connection = duckdb.connect(str(path), read_only=True, config=settings)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -14,7 +15,7 @@ from uuid import UUID
 
 import msgspec
 
-from tap_audit_events.cli.loaded.columns import Columns, find_columns
+from tap_audit_events.cli.loaded.columns import Columns, check_organizations, find_columns
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.stream_names import COVERAGE_STREAM
@@ -53,9 +54,10 @@ class LoadedFiles:
 
     def __init__(self, path: Path) -> None:
         self.name = sanitize(str(path))
-        self._files = [path] if path.is_file() else sorted(_files_in(path))
-        if not path.exists():
-            raise unreadable(self.name, "it does not exist")
+        with _errors_of(path):
+            if not path.exists():
+                raise unreadable(self.name, "it does not exist")
+            self._files = [path] if path.is_file() else sorted(_files_in(path))
         if not self._files:
             raise unreadable(self.name, f"it has no files that end with {', '.join(SUFFIXES)}")
         self._tables = list(filter(_is_table, self._files))
@@ -85,14 +87,26 @@ class LoadedFiles:
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        parts = path.relative_to(folder).parts
-        if (
-            path.name.endswith(SUFFIXES)
-            and not any(part.startswith(".") for part in parts)
-            and not path.name.startswith(COVERAGE_STREAM)
-        ):
-            yield path
+    """The files to read, also in folders that are links.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+    seen: set[str] = set()
+    for parent, folders, names in os.walk(folder, onerror=_raise, followlinks=True):
+        place = os.path.realpath(parent)
+        if place in seen:  # a link to a folder that has been read, or that is being read
+            folders.clear()
+            continue
+        seen.add(place)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if name.endswith(SUFFIXES) and not name.startswith((".", COVERAGE_STREAM)):
+                yield Path(parent, name)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 @contextmanager
@@ -147,7 +161,9 @@ def _columns(file: Path) -> Columns:
 
     with _errors_of(file):
         types = {field.name: str(field.type) for field in pq.read_schema(file)}
-    return find_columns(types, sanitize(str(file)))
+    columns = find_columns(types, sanitize(str(file)))
+    check_organizations(columns, types, sanitize(str(file)))
+    return columns
 
 
 def _table_rows(file: Path) -> Iterator[Sequence[Row]]:

@@ -34,7 +34,9 @@ def check_is_file(path: Path) -> None:
     Raises:
         SettingsError: it would.
     """
-    if path.exists() and not path.is_file():
+    with output_errors(path):
+        is_other = path.exists() and not path.is_file()
+    if is_other:
         raise unusable(f"{sanitize(str(path))} exists, but is not a file")
 
 
@@ -48,8 +50,11 @@ def check_files_differ(named: Mapping[str, Path]) -> None:
         SettingsError: two do.
     """
     for (first, path), (second, other) in combinations(named.items(), 2):
-        is_same = path.resolve() == other.resolve()
-        if is_same or (path.exists() and other.exists() and path.samefile(other)):
+        with output_errors(path):
+            is_same = path.resolve() == other.resolve() or (
+                path.exists() and other.exists() and path.samefile(other)
+            )
+        if is_same:
             raise unusable(f"{first} and {second} name the same file: choose another for {second}")
 
 

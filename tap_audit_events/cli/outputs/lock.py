@@ -19,9 +19,13 @@ def locked(path: Path) -> Iterator[None]:
     The lock is on a hidden file next to the path, which is removed at the end.
 
     Raises:
-        SettingsError: another process holds it.
+        SettingsError: another process holds it, or the path has no name.
         OutputError: the folder cannot be written to.
     """
+    if not path.name:
+        raise SettingsError(
+            [f"{path} cannot be written: name a file or a folder in it"], "AE-EXPORT"
+        )
     lock = path.with_name(f".{path.name}.lock")
     with output_errors(path):
         descriptor = _acquire(lock)

@@ -90,7 +90,8 @@ class StateFile:
         """Write what a commit is going to do; from now on the next run would do it."""
         paths = [[self._relative(source), self._relative(final)] for source, final in renames]
         pending = {"state": state, "bytes": size, "renames": paths}
-        write_json(self.path, self._document(self.state, self.size) | {"pending": pending})
+        before = None if size is None else _size_of(self._output)
+        write_json(self.path, self._document(self.state, before) | {"pending": pending})
 
     def settle(self, state: Mapping[str, Any], size: int | None = None) -> None:
         """Write what is true now."""
@@ -98,19 +99,28 @@ class StateFile:
         write_json(self.path, self._known)
 
     def _check_completable(self, renames: Sequence[Rename], size: int | None) -> None:
-        """Check that each file of a commit is still there, or in its place, with that many bytes.
+        """Check that each file of a commit is in its place, or can still be put there.
+
+        Args:
+            renames: the files and their places.
+            size: bytes of the only file; None if there are several, each in a place of its own.
 
         Raises:
-            SettingsError: one is not.
+            SettingsError: one is not, and cannot be.
         """
         for source, final in renames:
-            if not source.exists() and not _is_in_place(final, size):
+            if size is None:
+                can_complete = source.exists() or final.exists()
+            else:
+                can_complete = _size_of(final) == (self.size if source.exists() else size)
+            if not can_complete:
                 state_file, output = sanitize(str(self.path)), sanitize(str(self._output))
                 raise unusable(
-                    f"An export with {state_file} was interrupted after it had completed"
-                    f" {sanitize(str(source))}, which is not there any more, nor in its place. If"
-                    f" something was moved away from {output}, put it back, and run the export"
-                    f" again. Else remove {output} and {state_file} to export everything again"
+                    f"An export with {state_file} was interrupted before it had put"
+                    f" {sanitize(str(source))} in its place, and something was changed or removed"
+                    f" since then. If something was moved away from {output}, put it back, and run"
+                    f" the export again. Else remove {output} and {state_file} to export everything"
+                    " again"
                 )
 
     def _document(self, state: Mapping[str, Any], size: int | None) -> dict[str, Any]:
@@ -148,9 +158,9 @@ class StateFile:
         return Path(os.path.normpath(self.path.parent / path))
 
 
-def _is_in_place(final: Path, size: int | None) -> bool:
-    """Whether a file took its place; without a size, no other file can be there."""
-    return final.exists() and size in {None, final.stat().st_size}
+def _size_of(file: Path) -> int | None:
+    """Bytes of a file, None if there is none."""
+    return file.stat().st_size if file.exists() else None
 
 
 def _is_journal(value: object) -> bool:
