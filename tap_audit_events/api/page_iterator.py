@@ -20,15 +20,20 @@ class PageIterator(Iterator[EventPage]):
     def __init__(self, pages: Generator[EventPage, None, None], stop: Stop) -> None:
         self._pages = pages
         self._stop = stop
+        self._is_closed = False
 
     def __next__(self) -> EventPage:
-        return next(self._pages)
+        page = next(self._pages)
+        if self._is_closed:  # by another thread, meanwhile
+            self._pages.close()
+        return page
 
     def close(self) -> None:
         """End the run, its connections and its threads; any thread may call it.
 
         If another thread waits for a page, `StoppedError` is raised there.
         """
+        self._is_closed = True
         try:
             self._pages.close()
         except ValueError:  # another thread is inside of it

@@ -19,6 +19,7 @@ from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
     OrganizationsError,
+    RetryableError,
     ServiceError,
     SettingsError,
     is_temporary,
@@ -150,6 +151,10 @@ class _Patience:
         errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
         if any(each.code == _LONG_WAIT for each in errors.values()):
             seconds = MAX_RETRY_AFTER_SECONDS
+        requested = [
+            each.retry_after_seconds for each in errors.values() if isinstance(each, RetryableError)
+        ]
+        seconds = max(seconds, *filter(None, requested), 0.0)
         for organization_id, each in errors.items():
             problem = f"{organization_id}: {each.summary}" if organization_id else each.summary
             self._common.logger.warning("%s. Retrying in %.1f s", problem, seconds)

@@ -231,6 +231,15 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " with a new nextCursor each time.",
         f"The events up to these pages are delivered. {_RUN_AGAIN}",
     ),
+    "AE-WINDOW": ErrorEntry(
+        Category.CONTRACT,
+        "The service shows an event in one time window, but not in the next one, whose it is",
+        "Its startTime is not inclusive, or it compares other times than it shows, for example"
+        " rounded ones. Events between two windows could be lost. Rarely, an event appeared just"
+        " then.",
+        "Run the tap again. If the error returns, set concurrency to 1, which requests one window,"
+        " and report it to the service's support.",
+    ),
     "AE-CURSOR-REPEATED": ErrorEntry(
         Category.CONTRACT,
         "The service sent a nextCursor for the second time, so its pages would never end",

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+from tap_audit_events.errors.exceptions import sanitize, service_error
 from tap_audit_events.events.compression import decompress
 from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant, seconds_between
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
+
+MAX_OWED: Final = 10_000
+"""Events that are noted at most until their own window shows them; usually a few at its start."""
 
 _Item = TypeVar("_Item")
 _NO_PAGE = Page()
@@ -53,6 +58,7 @@ class Delivery:
         self._read: ReadPage | None = None
         self._page = _NO_PAGE
         self._positions: Sequence[int] = ()
+        self._owed: dict[str, Instant] = {}
         self._written = self._committed = 0
 
     def start(self, read: ReadPage) -> None:
@@ -61,6 +67,9 @@ class Delivery:
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
         self._read, self._page = read, decompress(read.page)
         self._positions = self._to_deliver(read)
+        if self._owed:
+            for position in self._positions:
+                self._owed.pop(self._page.ids[position], None)
         self._written = self._committed = 0
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -104,12 +113,16 @@ class Delivery:
         self._count_late(instants)
 
     def finish(self) -> None:
-        """Commit the page and let it go; after its last page, a window is complete."""
+        """Commit the page and let it go; after its last page, a window is complete.
+
+        Raises:
+            ContractError: an event of the window came with an earlier one, but not with this one.
+        """
         self.commit()
-        if self._read is not None and self._read.completes_window:
-            window = self._read.window
-            self.watermark.settle(window.until or window.end)
-        self._read, self._page, self._positions = None, _NO_PAGE, ()
+        read, self._read, self._page, self._positions = self._read, None, _NO_PAGE, ()
+        if read is not None and read.completes_window:
+            self._check_owed(read.window)
+            self.watermark.settle(read.window.until or read.window.end)
 
     def _to_deliver(self, read: ReadPage) -> Sequence[int]:
         page, window = self._page, read.window
@@ -120,7 +133,25 @@ class Delivery:
         if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
             return fresh
         self.outside += sum(not window.requests(page.instants[position]) for position in fresh)
+        self._note_owed(fresh, window)
         return [position for position in fresh if window.holds(page.instants[position])]
+
+    def _note_owed(self, positions: Sequence[int], window: Window) -> None:
+        """Note the events that belong to later windows: those must show them again."""
+        if window.until is None:
+            return
+        for position in positions:
+            instant = self._page.instants[position]
+            if window.until <= instant <= window.end and len(self._owed) < MAX_OWED:
+                self._owed[self._page.ids[position]] = instant
+
+    def _check_owed(self, window: Window) -> None:
+        missing = [event_id for event_id, instant in self._owed.items() if window.holds(instant)]
+        if missing:
+            details = f"{len(missing):,} in all, for example {sanitize(missing[0])}"
+            error = service_error("AE-WINDOW", details=details)
+            error.window = str(window)
+            raise error
 
     def _without_forgotten(self, positions: Sequence[int], *, up_to: Instant) -> Sequence[int]:
         """Without events up to a restart that may be repeats, as their ids were dropped.

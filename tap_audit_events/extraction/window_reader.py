@@ -91,6 +91,7 @@ class WindowReader:
         self._reached = _Progress()
         self._restarted_at_page = False
         self._restarted_at: Instant | None = None
+        self._refusal: Exception | None = None
         self._newest_page_start: Instant | None = None
         self._ready: deque[ReadPage] = deque()
         self._events_taken = 0
@@ -150,6 +151,8 @@ class WindowReader:
             self._fail(page.malformed)
         self.is_read = self.is_read or self._paginator.is_finished
         self.has_more = not self.is_read
+        if self._refusal is not None and (held or self.is_read):
+            self._check_restart(held, self._refusal)
         completes = self.is_read and self.error is None
         in_order = self._progress.in_order
         read = ReadPage(self.window, page, in_order, completes, self._restarted_at)
@@ -164,6 +167,7 @@ class WindowReader:
         its newest instant. If that brings nothing new either, the error is final.
         """
         self.is_in_flight = False
+        self._refusal = error
         progress = self._progress
         if not isinstance(error, CursorRefusedError) or not progress.in_order:
             self._fail(error)
@@ -201,6 +205,15 @@ class WindowReader:
             error.window = str(self._requested)
         self.error = error
         self.is_read = True
+
+    def _check_restart(self, held: Sequence[Instant], refusal: Exception) -> None:
+        """Check that the first events after a restart begin where it was: one of them is known.
+
+        Otherwise the service's bounds are not inclusive, and others may be missing too.
+        """
+        self._refusal = None
+        if self._restarted_at is not None and (not held or held[0] > self._restarted_at):
+            self._fail(refusal)
 
     def _restart(self, *, at_page: bool) -> None:
         """Request the rest of the window without a cursor, from its newest page or instant."""

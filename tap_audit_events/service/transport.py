@@ -40,7 +40,7 @@ class Transport:
         self._new_session = new_session
         self._connection = _Connection()
         self._sessions: list[Session] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # as of `Workers`
         self.is_closed = False
         # Proxies and certificate bundles, read from the environment once.
         self._options: dict[str, Any] = dict(

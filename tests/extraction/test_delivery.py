@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.compression import compress
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
+from tap_audit_events.extraction import delivery as delivery_module
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import Watermark
@@ -365,3 +367,35 @@ def test_a_restarted_window_repeats_nothing_that_is_known() -> None:
     page = a_page([("known", at(1)), ("out of order", at(1)), ("new", at(3))])
     delivery.start(ReadPage(EVERYTHING, page, True, False, at(3)))
     assert [record["id"] for record in delivery.records()] == ["out of order", "new"]
+
+
+FIRST, SECOND = Window(None, at(9), until=at(3)), Window(at(3), at(9))
+
+
+def finished(delivery: Delivery, page: Page, window: Window) -> list[str]:
+    """Deliver a window of one page."""
+    delivery.start(ReadPage(window, page, True, True))
+    ids = [record["id"] for record in delivery.records()]
+    delivery.finish()
+    return ids
+
+
+def test_an_event_that_its_own_window_does_not_show_is_an_error() -> None:
+    """It came with the window before: its time is between the two, and the service disagrees."""
+    delivery = Delivery(Watermark())
+    assert finished(delivery, a_page([("a", at(2)), ("edge", at(3))]), FIRST) == ["a"]
+    with pytest.raises(ContractError, match=r"AE-WINDOW: .*1 in all, for example 'edge'"):
+        finished(delivery, a_page([("b", at(4))]), SECOND)
+    assert delivery.delivered == 2
+
+
+@pytest.mark.parametrize("most", [1, delivery_module.MAX_OWED])
+def test_an_event_that_its_own_window_shows_is_delivered_once(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the service ignores the end of a window, and shows everything after it."""
+    monkeypatch.setattr(delivery_module, "MAX_OWED", most)
+    delivery = Delivery(Watermark())
+    later = [("edge", at(3)), ("b", at(4)), ("c", at(5))]
+    assert finished(delivery, a_page([("a", at(2)), *later]), FIRST) == ["a"]
+    assert finished(delivery, a_page(later), SECOND) == ["edge", "b", "c"]

@@ -8,6 +8,7 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 
@@ -93,6 +94,29 @@ class CountingService(Service):
 def service() -> Service:
     """Responses take a moment, so that requests in parallel pay."""
     return CountingService(page_latency_seconds=0.05)
+
+
+class ExclusiveService(Service):
+    """Takes `startTime` as exclusive, against interface.md 4.1."""
+
+    def respond(self, method: str, path: str, query: bytes, *args: Any, **more: Any) -> Response:
+        parameters = dict(parse_qsl(query.decode()))
+        first, end = (datetime.fromisoformat(parameters[name]) for name in ("startTime", "endTime"))
+        after = min(first + timedelta(seconds=1), end)
+        parameters["startTime"] = f"{after:%Y-%m-%dT%H:%M:%SZ}"
+        return super().respond(method, path, urlencode(parameters).encode(), *args, **more)
+
+
+def test_windows_that_do_not_show_their_first_events_are_an_error() -> None:
+    """They came with the windows before, so the loss would be silent."""
+    service = ExclusiveService(page_latency_seconds=0.05)
+    service.add(events_at([float(second) for second in range(3000)]))
+    with serve(service) as server:
+        start = "2024-04-30T23:00:00Z"
+        done = run(settings_for(service, server.base_url, page_size=PAGE_SIZE, start_date=start))
+    assert done.exit_code == 1
+    (line,) = done.errors
+    assert line.startswith("AE-WINDOW: ")
 
 
 @pytest.mark.parametrize(("concurrency", "selected"), [(2, "all but one"), (8, "all fields")])

@@ -55,7 +55,7 @@ def test_the_second_restart_is_at_the_newest_instant_and_the_third_ends_it() -> 
         reader.fail(REFUSED)
         if reader.error is None:
             starts.append(reader.next_request().window.start)
-            reader.accept(a_page(at_times([6]), "again"))
+            reader.accept(a_page(at_times([4.5, 6] if len(starts) == 1 else [6]), "again"))
             reader.next_request()
     assert starts == [instant(4.5), instant(6)]
     assert (reader.error, reader.is_read) == (REFUSED, True)
@@ -78,6 +78,21 @@ def test_a_window_is_restarted_alone_at_its_newest_page(
     assert reader.next_request() == Request(reader, Window(instant(start), END, UNTIL), None)
     reader.accept(a_page(at_times([9, 9.5]), None))
     assert reader.is_read
+
+
+@pytest.mark.parametrize(
+    ("events", "cursor"), [(at_times([4.6, 8]), "more"), (at_times([4.6, 8]), None), ([], None)]
+)
+def test_a_restart_that_does_not_begin_where_it_should_is_an_error(
+    events: list[tuple[str, Instant]], cursor: str | None
+) -> None:
+    """The start of a range is inclusive: what was there does not come again, and more may not."""
+    reader = read_pages(3)
+    reader.fail(REFUSED)
+    assert reader.next_request().window.start == instant(4.5)
+    read = reader.accept(a_page(events, cursor))
+    assert reader.error == REFUSED
+    assert not read.completes_window
 
 
 @pytest.mark.parametrize("outside", [[instant(-7)], [UNTIL], [instant(10**6)]])

@@ -325,7 +325,7 @@ def a_failed_page_is_skipped(patch: Patch) -> None:
 
 def pages_that_bring_nothing_are_read_for_ever(patch: Patch) -> None:
     """Nobody notices that a gateway ignores the cursor."""
-    patch.setattr(Paginator, "_check_progress", lambda *_: None)
+    patch.setattr(Paginator, "_check_progress", lambda *_, **__: None)
 
 
 def a_refused_cursor_is_the_end(patch: Patch) -> None:
