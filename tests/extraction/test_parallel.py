@@ -99,12 +99,13 @@ def service() -> Service:
 class ExclusiveService(Service):
     """Takes `startTime` as exclusive, against interface.md 4.1."""
 
-    def respond(self, method: str, path: str, query: bytes, *args: Any, **more: Any) -> Response:
+    def respond(self, *request: Any, **more: Any) -> Response:
+        method, path, query, *rest = request
         parameters = dict(parse_qsl(query.decode()))
         first, end = (datetime.fromisoformat(parameters[name]) for name in ("startTime", "endTime"))
         after = min(first + timedelta(seconds=1), end)
         parameters["startTime"] = f"{after:%Y-%m-%dT%H:%M:%SZ}"
-        return super().respond(method, path, urlencode(parameters).encode(), *args, **more)
+        return super().respond(method, path, urlencode(parameters).encode(), *rest, **more)
 
 
 def test_windows_that_do_not_show_their_first_events_are_an_error() -> None:
