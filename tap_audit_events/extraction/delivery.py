@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from tap_audit_events.errors.exceptions import sanitize, service_error
+from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
 from tap_audit_events.events.compression import decompress
 from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant, seconds_between
@@ -148,10 +148,7 @@ class Delivery:
     def _check_owed(self, window: Window) -> None:
         missing = [event_id for event_id, instant in self._owed.items() if window.holds(instant)]
         if missing:
-            details = f"{len(missing):,} in all, for example {sanitize(missing[0])}"
-            error = service_error("AE-WINDOW", details=details)
-            error.window = str(window)
-            raise error
+            raise _not_shown(missing, window)
 
     def _without_forgotten(self, positions: Sequence[int], *, up_to: Instant) -> Sequence[int]:
         """Without events up to a restart that may be repeats, as their ids were dropped.
@@ -171,6 +168,14 @@ class Delivery:
         self.late += sum(instant < before for instant in instants)
         lateness = seconds_between(min(instants), before)
         self.latest_seconds = max(self.latest_seconds, lateness)
+
+
+def _not_shown(missing: Sequence[str], window: Window) -> ServiceError:
+    error = service_error(
+        "AE-WINDOW", details=f"{len(missing):,} in all, for example {sanitize(missing[0])}"
+    )
+    error.window = str(window)
+    return error
 
 
 def _pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:

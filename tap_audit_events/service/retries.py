@@ -44,12 +44,17 @@ class Retries:
             ) from None
         if self._count >= self._most:
             gave_up = f"; gave up after {self._count} retries" if self._count else ""
-            last = RetryableError(error.code, details=f"{error.details}{gave_up}")
-            last.retry_after_seconds = error.retry_after_seconds
-            raise last from None
+            raise _last(error, gave_up) from None
         self._count += 1
         seconds: float = max(requested, backoff.full_jitter(next(self._backoffs)))
         self._logger.warning(
             "Retry %d of %d in %.1f s: %s", self._count, self._most, seconds, error.summary
         )
         return seconds
+
+
+def _last(error: RetryableError, gave_up: str) -> RetryableError:
+    """The error of the last attempt. A name for it where it is raised would keep it in a cycle."""
+    last = RetryableError(error.code, details=f"{error.details}{gave_up}")
+    last.retry_after_seconds = error.retry_after_seconds
+    return last
