@@ -52,31 +52,9 @@ def first_instants(
     found: list[Instant] = []
 
     def fetch(request: Request) -> Page:
-        """As many pages as are needed; the plan sees the last one, as if it were the only one.
-
-        A refused cursor begins again at the oldest instant so far, if that is progress.
-        """
-        rest, cursor, empty = window, request.cursor, 0
-        while True:
-            try:
-                page = client.fetch(rest, cursor)
-            except CursorRefusedError:
-                oldest = min(found, default=rest.end)
-                if order == "asc" or oldest == rest.end:
-                    raise
-                rest, cursor = replace(rest, end=oldest), None  # its events come again, all
-                found[:] = [instant for instant in found if instant > oldest]
-                continue
-            if page.malformed is not None:
-                raise page.malformed
-            held = [instant for instant in page.instants if rest.holds(instant)]
-            found.extend(held)
-            empty = 0 if held else empty + 1
-            cursor = page.next_cursor
-            if len(found) >= count or cursor is None:
-                return replace(page, next_cursor=None)
-            if empty > MAX_EMPTY_PAGES:
-                raise service_error("AE-EMPTY-PAGES", details=f"{empty} in a row")
+        """As many pages as are needed; the plan sees the last one, as if it were the only one."""
+        del request  # it is for the whole window
+        return replace(_last_page(client, window, order, count, found), next_cursor=None)
 
     workers = runtime.new_workers(Plan(window, page_size=1), fetch, runtime.stop, 1)
     try:
@@ -86,6 +64,36 @@ def first_instants(
         requests.close()
         transport.close()
     return found, client.date
+
+
+def _last_page(
+    client: Client, window: Window, order: str, count: int, found: list[Instant]
+) -> Page:
+    """Request pages until enough instants are found; they are added to `found`.
+
+    A refused cursor begins again at the oldest instant so far, if that is progress.
+    """
+    cursor, empty = None, 0
+    while True:
+        try:
+            page = client.fetch(window, cursor)
+        except CursorRefusedError:
+            oldest = min(found, default=window.end)
+            if order == "asc" or oldest == window.end:
+                raise
+            window, cursor = replace(window, end=oldest), None  # its events come again, all
+            found[:] = [instant for instant in found if instant > oldest]
+            continue
+        if page.malformed is not None:
+            raise page.malformed
+        held = [instant for instant in page.instants if window.holds(instant)]
+        found += held
+        empty = 0 if held else empty + 1
+        cursor = page.next_cursor
+        if len(found) >= count or cursor is None:
+            return page
+        if empty > MAX_EMPTY_PAGES:
+            raise service_error("AE-EMPTY-PAGES", details=f"{empty} in a row")
 
 
 def _page_size(count: int, window: Window) -> int:

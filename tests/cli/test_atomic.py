@@ -34,6 +34,13 @@ def found(command: Command, to: str) -> list[str]:
     return ids(exported(command.folder / to))
 
 
+def old_is_exported(service: Service, command: Command, *arguments: str) -> None:
+    """Export the old events; then there are new ones."""
+    service.add(OLD)
+    command(*arguments).raise_for_exit_code()
+    service.add(NEW)
+
+
 def deaths(command: Command, *arguments: str) -> Iterator[int]:
     """Run the command again and again, each time killed one step later, until it ends by itself.
 
@@ -59,9 +66,7 @@ def test_a_run_with_state_that_is_killed_at_any_step_loses_and_repeats_nothing(
 ) -> None:
     """After a kill, a file is old or new; a folder is once the next run has ended."""
     arguments = ("export", "--to", to, "--state", "s.json")
-    service.add(OLD)
-    command(*arguments).raise_for_exit_code()
-    service.add(NEW)
+    old_is_exported(service, command, *arguments)
     seen = set()
 
     for step in deaths(command, *arguments):
@@ -121,9 +126,7 @@ def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     arguments = ("export", "--to", to, "--state", "s.json")
     out, archive = command.folder / "out", command.folder / "archive"
     out.mkdir()
-    service.add(OLD)
-    command(*arguments).raise_for_exit_code()
-    service.add(NEW)
+    old_is_exported(service, command, *arguments)
     refused = 0
 
     for step in deaths(command, *arguments):
@@ -147,9 +150,7 @@ def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
 ) -> None:
     """The file alone: the complete new one waits next to it, hidden."""
     arguments = ("export", "--to", "events.jsonl", "--state", "s.json")
-    service.add(OLD)
-    command(*arguments).raise_for_exit_code()
-    service.add(NEW)
+    old_is_exported(service, command, *arguments)
     added = b'{"id":"added","occurredAt":"2024-05-06T07:00:00Z"}\n'
     refused = 0
 
@@ -176,15 +177,26 @@ def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
     assert refused > 0
 
 
+def test_a_kill_after_the_old_file_was_moved_away_loses_and_repeats_nothing(
+    service: Service, command: Command
+) -> None:
+    """The new file begins with what is new: it does not take the place of an old one."""
+    arguments = ("export", "--to", "events.jsonl", "--state", "s.json")
+    old_is_exported(service, command, *arguments)
+    (command.folder / "events.jsonl").rename(command.folder / "archived.jsonl")
+
+    for step in deaths(command, *arguments):
+        command(*arguments).raise_for_exit_code()
+        assert found(command, "events.jsonl") == ids(NEW), step
+
+
 @pytest.mark.parametrize("to", ["events.jsonl", pytest.param("events/", marks=pytest.mark.long)])
 def test_a_completed_file_that_somebody_removed_after_a_kill_is_not_lost_silently(
     to: str, service: Service, command: Command
 ) -> None:
     """Hidden files look as if nobody needed them."""
     arguments = ("export", "--to", to, "--state", "s.json")
-    service.add(OLD)
-    command(*arguments).raise_for_exit_code()
-    service.add(NEW)
+    old_is_exported(service, command, *arguments)
     refused = 0
 
     for step in deaths(command, *arguments):

@@ -159,7 +159,7 @@ class StateFile:
 
 
 def _size_of(file: Path) -> int | None:
-    """Bytes of a file, None if there is none."""
+    """The size of a file in bytes; None if it does not exist."""
     return file.stat().st_size if file.exists() else None
 
 
