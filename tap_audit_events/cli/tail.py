@@ -154,7 +154,7 @@ class _Patience:
         requested = [
             each.retry_after_seconds for each in errors.values() if isinstance(each, RetryableError)
         ]
-        seconds = max(seconds, *filter(None, requested), 0.0)
+        seconds = max([seconds, *filter(None, requested)])
         for organization_id, each in errors.items():
             problem = f"{organization_id}: {each.summary}" if organization_id else each.summary
             self._common.logger.warning("%s. Retrying in %.1f s", problem, seconds)

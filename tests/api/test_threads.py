@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events import AuditEvents
+from tap_audit_events import AuditEvents, EventPage
+from tap_audit_events.api.page_iterator import PageIterator
 from tap_audit_events.errors.exceptions import StoppedError
+from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.api.logs import WAIT_SECONDS, ends_its_threads, events, ids
@@ -126,6 +130,24 @@ def test_another_thread_ends_a_run_that_waits(service: Service, settings: dict[s
         with pytest.raises(StoppedError):
             waits.result(WAIT_SECONDS)
     assert next(pages, None) is None
+
+
+def test_a_run_that_is_closed_while_a_page_comes_ends_after_it() -> None:
+    """Nobody advances it any more: it must not keep its connections."""
+    has_ended = threading.Event()
+
+    def pages() -> Generator[EventPage, None, None]:
+        try:
+            closing_thread = threading.Thread(target=iterator.close)
+            closing_thread.start()
+            closing_thread.join(WAIT_SECONDS)
+            yield EventPage([], [], organization_id="o", shape=RecordShape(), state=dict)
+        finally:
+            has_ended.set()
+
+    iterator = PageIterator(pages(), Stop())
+    assert next(iterator, None) is not None
+    assert has_ended.is_set()
 
 
 def test_a_task_of_asyncio_can_be_cancelled(service: Service, settings: dict[str, Any]) -> None:
