@@ -63,7 +63,7 @@ def test_each_event_comes_once_whatever_the_service_does(
     """Over two runs, and in order if the service keeps its own."""
     service.add(events(0, COUNT))
     service.add_faults(FAULTS[name])
-    log = AuditEvents(**settings, page_size=20, concurrency=concurrency)
+    log = AuditEvents(**settings, page_size=20, concurrency=concurrency, max_retries=20)
     pages = list(log.pages())
     found = ids(pages)
     assert all(len(page) == len(page.events) == len(page.raw) <= 20 for page in pages)
@@ -104,7 +104,10 @@ def test_a_crash_after_any_page_neither_loses_nor_repeats(
     state: dict[str, Any] | None = None
     while True:
         log = AuditEvents(
-            **settings, page_size=rng.choice([10, 20, 33]), concurrency=rng.choice([1, 4])
+            **settings,
+            page_size=rng.choice([10, 20, 33]),
+            concurrency=rng.choice([1, 4]),
+            max_retries=20,  # one request may meet many of the faults
         )
         more, state = first_pages(log, rng.randint(1, 8), state)
         if not more:

@@ -129,7 +129,13 @@ def test_a_signal_changes_nothing_without_a_state(
 # The disk
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize(
+    "to",
+    [
+        pytest.param(to, marks=() if to in {"events.duckdb", "events.jsonl"} else pytest.mark.long)
+        for to in FORMATS
+    ],
+)
 @pytest.mark.parametrize("state", [pytest.param([], marks=pytest.mark.long), ["--state", "s.json"]])
 def test_a_full_disk_leaves_the_output_as_it_was(
     to: str, state: list[str], service: Service, command: Command

@@ -490,8 +490,6 @@ def a_429_is_retried_at_once(patch: Patch) -> None:
 IMPORTANT: list[Mutation] = [
     no_lookback,
     no_memory,
-    state_before_records,
-    an_error_drops_what_was_written,
     a_failed_page_is_skipped,
     windows_share_no_instant,
     pages_are_taken_as_they_come,
@@ -500,6 +498,8 @@ IMPORTANT: list[Mutation] = [
 """Those that every run of the tests plays."""
 
 OTHERS: list[Mutation] = [
+    an_error_drops_what_was_written,
+    state_before_records,
     a_bookmark_plus_a_millisecond,
     the_future_is_read_too,
     ids_from_is_not_respected,

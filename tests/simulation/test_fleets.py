@@ -11,8 +11,9 @@ from tests.simulation.histories import ENDS
 from tests.simulation.mutations import Mutation
 from tests.simulation.play_fleet import play_fleet
 
-HISTORIES = 60
-THREADED_HISTORIES = 15
+HISTORIES = 25
+THREADED_HISTORIES = 10
+DRAWN = 60
 GROUP = 200
 LONG_GROUPS = 4
 HISTORIES_FOR_A_MUTATION = 800
@@ -60,7 +61,7 @@ def test_a_broken_promise_is_noticed(mutate: Mutation, monkeypatch: pytest.Monke
 
 def test_histories_vary_what_they_should() -> None:
     """Each kind of trouble is drawn, or the histories would prove nothing about it."""
-    fleets = [draw_fleet(seed) for seed in range(HISTORIES)]
+    fleets = [draw_fleet(seed) for seed in range(DRAWN)]
     runs = [run for fleet in fleets for run in fleet.runs]
     kinds = {trouble.kind for run in runs for trouble in run.troubles.values()}
     assert kinds == set(FAULTS)

@@ -11,8 +11,9 @@ from tests.simulation.histories import draw
 from tests.simulation.mutations import IMPORTANT, OTHERS, Mutation
 from tests.simulation.play import play
 
-HISTORIES = 120
-THREADED_HISTORIES = 40
+HISTORIES = 50
+THREADED_HISTORIES = 20
+DRAWN = 120
 GROUP = 250
 LONG_GROUPS = 6
 LONG_THREADED_GROUPS = 2
@@ -80,7 +81,7 @@ def test_a_history_replays() -> None:
 
 def test_histories_vary_what_they_should() -> None:
     """Each kind of trouble is drawn, or the histories would prove nothing about it."""
-    histories = [draw(seed) for seed in range(HISTORIES)]
+    histories = [draw(seed) for seed in range(DRAWN)]
     runs = [run for history in histories for run in history.runs]
     settings = {name for run in runs for name in run.settings}
     assert settings >= {"start_date", "end_date", "action_types", "stream_maps"}
@@ -93,7 +94,7 @@ def test_histories_vary_what_they_should() -> None:
 
 def test_histories_vary_settings_from_run_to_run() -> None:
     """Each of them moves in both directions, also while the memory is smaller than the lookback."""
-    histories = [draw(seed) for seed in range(HISTORIES)]
+    histories = [draw(seed) for seed in range(DRAWN)]
     changing = [each for each in histories if len({str(run.settings) for run in each.runs}) > 1]
     assert len([each for each in changing if each.caps]) > 10
     for name in ("lookback_seconds", "start_date", "page_size", "concurrency", "action_types"):

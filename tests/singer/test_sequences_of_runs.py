@@ -64,7 +64,7 @@ def count_ids(state: dict[str, Any]) -> int:
     ("sequence", "is_version_1"),
     [
         ("nothing changes", False),
-        ("nothing changes", True),
+        pytest.param("nothing changes", True, marks=pytest.mark.long),
         *(
             pytest.param(sequence, False, marks=pytest.mark.long)
             for sequence in SEQUENCES
