@@ -53,7 +53,7 @@ def base_url(value: Any) -> str:
             "must be https: over plain http the token could be read on its way; plain http is"
             " allowed only to localhost and other loopback hosts"
         )
-    return text.rstrip("/")
+    return f"{parts.scheme}{text[len(parts.scheme) :]}".rstrip("/")  # the scheme in lower case
 
 
 def _is_loopback(host: str) -> bool:

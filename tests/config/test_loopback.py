@@ -18,6 +18,13 @@ def test_loopback_hosts_may_use_plain_http(host: str, rest: str) -> None:
     assert base_url(f"http://{host}{rest}") == f"http://{host}{rest}".rstrip("/")
 
 
+@pytest.mark.parametrize("scheme", ["HTTP", "Http"])
+def test_the_scheme_is_in_lower_case(scheme: str) -> None:
+    """What compares it would take another case for another scheme, and use a proxy."""
+    assert base_url(f"{scheme}://LocalHost/A") == "http://LocalHost/A"
+    assert base_url(f"{scheme}S://example.com") == "https://example.com"
+
+
 @pytest.mark.parametrize(
     "host",
     [
