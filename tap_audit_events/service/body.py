@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Final
 
 from requests import Response
@@ -11,7 +12,10 @@ from tap_audit_events.errors.exceptions import service_error
 MAX_ERROR_BYTES: Final = 64 * 1024
 """Most bytes read of an error response."""
 
-_CHUNK_BYTES: Final = 8 * 1024 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
+"""Read at a time. For each member of a gzip stream, urllib3 copies the rest of what it has read, and
+a body may consist of empty members."""
+
 _MAX_LENGTH_DIGITS: Final = 18
 """Digits of a Content-Length that is believed."""
 
@@ -36,15 +40,13 @@ def read_body(response: Response, most_bytes: int) -> bytes:
 
 def read_start(response: Response, most_bytes: int) -> bytes:
     """The first bytes of the body, decompressed, at most so many."""
-    chunks: list[bytes] = []
-    size = 0
-    while size < most_bytes:
-        chunk = response.raw.read(min(_CHUNK_BYTES, most_bytes - size), decode_content=True)
+    body = io.BytesIO()  # it gives its bytes away without a copy
+    while (left := most_bytes - body.tell()) > 0:
+        chunk = response.raw.read(min(_CHUNK_BYTES, left), decode_content=True)
         if not chunk:
             break
-        chunks.append(chunk)
-        size += len(chunk)
-    return b"".join(chunks)
+        body.write(chunk)
+    return body.getvalue()
 
 
 def _plain_length(response: Response) -> int | None:

@@ -2,6 +2,7 @@
 
 import gc
 import gzip
+import time
 from collections.abc import Callable
 
 import pytest
@@ -155,6 +156,15 @@ def test_a_bomb_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         client_of(service, max_response_megabytes=1).fetch()
     assert seen == [MEGABYTE + 1]
+
+
+def test_empty_members_take_no_time() -> None:
+    """Each of them would copy all that has been read of the body."""
+    members = 200_000 * gzip.compress(b"") + gzip.compress(b'{"auditEvents": []}')
+    started_at = time.process_time()
+    with scripted_service(sends(gzipped_with_length(members))) as service:
+        assert client_of(service).fetch() == []
+    assert time.process_time() - started_at < 5
 
 
 def test_of_an_error_only_the_start_is_read() -> None:
