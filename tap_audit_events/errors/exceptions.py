@@ -21,10 +21,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
-from tap_audit_events.errors.redaction import redact
+from tap_audit_events.errors.redaction import longest_form, redact
 
 MAX_TEXT_LENGTH: Final = 300
 """Most characters of a text from outside that one message contains."""
+
+_START_BYTES: Final = 4000
+"""Of a long text from outside, enough for a message."""
 
 
 class AuditEventsError(Exception):
@@ -235,3 +238,23 @@ def sanitize(text: str, max_length: int = MAX_TEXT_LENGTH) -> str:
     text = redact(text)
     bounded = text if len(text) <= max_length else f"{text[:max_length]}…"
     return redact(repr(bounded))  # again: an escape may end with the start of a secret
+
+
+def sanitize_start(
+    text: bytes | memoryview, max_length: int = MAX_TEXT_LENGTH, *, is_cut: bool = False
+) -> str:
+    """The start of a long text from outside, as `sanitize`.
+
+    A secret that is cut cannot be recognized, so what may be one at the end is left out.
+
+    Args:
+        text: in UTF-8, or not.
+        max_length: most characters of the result.
+        is_cut: whether the text itself is only a start.
+    """
+    margin = longest_form()
+    start = bytes(text[: _START_BYTES + margin])
+    shown = redact(start.decode(errors="backslashreplace"))
+    if margin and (is_cut or len(start) < len(text)):
+        shown = shown[:-margin]
+    return sanitize(shown, max_length)

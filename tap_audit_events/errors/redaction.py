@@ -17,6 +17,10 @@ _LENGTH_OF_START: Final = 8
 """In parts: long enough to be rare in other texts, and compiled ten times as fast as a whole."""
 
 
+_LONGEST_FORM: Final = 40
+"""Characters for each of a secret's: its code in JSON, and three such codes of NUL after it."""
+
+
 class _Secret(NamedTuple):
     """A secret; `parts` are patterns, one for each of its characters, or run of backslashes."""
 
@@ -69,6 +73,11 @@ class _Secrets:
         self._by_parts: dict[tuple[str, ...], _Secret] = {}
         self._groups: list[_Alike] = []
 
+    @property
+    def longest(self) -> int:
+        """Characters of the longest."""
+        return max((len(each.text) for each in self._by_parts.values()), default=0)
+
     def add(self, added: Iterable[_Secret]) -> None:
         """Add secrets; one that is known may become certain."""
         with self._lock:
@@ -111,6 +120,11 @@ def contains_secret(text: str) -> bool:
 def redact(text: str) -> str:
     """Replace each secret and each possible secret in a text with a mask."""
     return _masked(text, _secrets.found_in(text))
+
+
+def longest_form() -> int:
+    """Most characters that any form of the secrets so far has, or more."""
+    return _LONGEST_FORM * _secrets.longest
 
 
 def redact_json(value: Any) -> Any:

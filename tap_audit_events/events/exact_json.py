@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import sanitize, service_error
+from tap_audit_events.errors.exceptions import sanitize_start, service_error
 
 JsonText: TypeAlias = msgspec.Raw | bytes
 """The JSON text of one event."""
@@ -16,7 +16,6 @@ JsonText: TypeAlias = msgspec.Raw | bytes
 _MAX_INTEGER_DIGITS: Final = 4000
 """Most digits given to `int`; Python's own limit is 4,300."""
 
-_EXCERPT_BYTES: Final = 4000
 """More than a message shows; an event may have many megabytes."""
 
 
@@ -59,7 +58,7 @@ def read_record(text: JsonText) -> dict[str, Any]:
 
 def excerpt(text: JsonText) -> str:
     """The start of an event's JSON text, for a message."""
-    return sanitize(bytes(memoryview(text)[:_EXCERPT_BYTES]).decode("utf-8", "replace"))
+    return sanitize_start(memoryview(text))
 
 
 def _exact_integer(text: str) -> int | Decimal:

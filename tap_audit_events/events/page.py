@@ -10,7 +10,12 @@ from typing import Annotated, Final, cast
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
+from tap_audit_events.errors.exceptions import (
+    ServiceError,
+    sanitize,
+    sanitize_start,
+    service_error,
+)
 from tap_audit_events.events.envelope import check_keys_come_once, read_envelope
 from tap_audit_events.events.exact_json import JsonText, encode, excerpt
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
@@ -218,4 +223,4 @@ def _with_time(text: JsonText, time: str, form: str) -> JsonText:
 
 
 def _start(body: bytes) -> str:
-    return sanitize(body[:4000].decode("utf-8", "backslashreplace"), 80)
+    return sanitize_start(body, 80)

@@ -10,6 +10,7 @@ from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tests.conftest import Sync
+from tests.events.bodies import an_envelope
 
 
 def echoes(token: str) -> dict[str, bytes]:
@@ -36,6 +37,30 @@ def test_an_echoed_token_is_never_shown(
     assert json.dumps(token)[1:-1] not in done.log
     assert token[:30] not in done.log
     service.violations.clear()  # the cursor was none of the sandbox's
+
+
+@pytest.mark.parametrize("length", [300, 900, 7000])
+@pytest.mark.parametrize("where", ["not JSON", "event", "cursor", "error"])
+def test_the_start_of_a_long_token_is_not_shown(
+    where: str, length: int, service: Service, sync: Sync
+) -> None:
+    """Only a start of the response is shown, and it may end within the token."""
+    token = "".join("abcdefghijklmnopqrstuvwxyz"[n * 7 % 26] for n in range(length))
+    many = token * (80_000 // length)
+    service.access_token = token
+    service.add_faults(
+        [
+            {
+                "not JSON": Fault(kind="body", text=many.encode()),
+                "event": Fault(kind="body", text=an_envelope(json.dumps([many]).encode())),
+                "cursor": Fault(kind="body", text=an_envelope(cursor=many)),
+                "error": Fault(kind="status", code=500, msg=many),
+            }[where]
+        ]
+    )
+    done = sync(access_token=token, max_retries=0)
+    assert done.exit_code == 1
+    assert token[:8] not in done.log
 
 
 def test_the_token_goes_to_the_configured_service_only() -> None:
