@@ -18,7 +18,11 @@ MAX_RECORD_LENGTH: Final = 20_000
 
 
 def redact_logs() -> None:
-    """Mask the secrets in each log record, and shorten it, before any handler gets it."""
+    """Mask the secrets in each log record, and shorten it, before any handler gets it.
+
+    urllib3 no longer logs a traceback for each response with a malformed header line.
+    """
+    logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
     logging.Handler.handle = _handle_redacted  # type: ignore[method-assign]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import unquote
 
 from requests.utils import select_proxy
 from urllib3.util import parse_url
 
 from tap_audit_events.errors.exceptions import service_error
+from tap_audit_events.errors.redaction import register_possible_secret
 
 _SCHEMES: Final = frozenset({None, "http", "https", "socks4", "socks4a", "socks5", "socks5h"})
 
@@ -26,7 +28,10 @@ def check_proxy(url: str, proxies: Mapping[str, str], environment: Mapping[str, 
             may contain a password.
     """
     proxy = select_proxy(url, dict(proxies))
-    if not proxy or _is_usable(proxy):
+    if not proxy:
+        return
+    if _is_usable(proxy):
+        _register_password(proxy)
         return
     names = [name for name, value in environment.items() if value == proxy and _is_for_https(name)]
     source = names[0] if names else "the system"
@@ -44,6 +49,12 @@ def _is_usable(proxy: str) -> bool:
         return False
     rest = f"{parsed.path}{parsed.query}{parsed.fragment}"  # an @ in it: the password has / ? or #
     return parsed.scheme in _SCHEMES and bool(parsed.host) and "@" not in rest
+
+
+def _register_password(proxy: str) -> None:
+    """Mask the password in logs: a proxy may send it back."""
+    _, _, password = (parse_url(proxy).auth or "").partition(":")
+    register_possible_secret(password, unquote(password))
 
 
 def _is_for_https(name: str) -> bool:

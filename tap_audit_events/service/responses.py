@@ -20,7 +20,14 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from tap_audit_events.errors.exceptions import RetryableError, ServiceError, sanitize, service_error
+from tap_audit_events.errors.exceptions import (
+    RetryableError,
+    ServiceError,
+    sanitize,
+    sanitize_start,
+    service_error,
+)
+from tap_audit_events.service.body import MAX_ERROR_BYTES
 from tap_audit_events.service.retry_after import http_date, retry_after_seconds
 
 NETWORK_ERRORS: Final = (
@@ -32,6 +39,7 @@ NETWORK_ERRORS: Final = (
 )
 """What `requests` and what it stands on raise if a response does not arrive, or not completely."""
 
+_PROXY_REFUSES: Final = "Tunnel connection failed: 407"
 _STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
 
 
@@ -65,7 +73,7 @@ def _message(body: bytes) -> str:
         error = json.loads(body)
         parts = [f"{key} {sanitize(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
     except (ValueError, KeyError, TypeError, RecursionError):
-        return f"body {sanitize(body.decode(errors='backslashreplace'))}"
+        return f"body {sanitize_start(body, is_cut=len(body) >= MAX_ERROR_BYTES)}"
     return ", ".join(parts)
 
 
@@ -87,7 +95,9 @@ def _code_of(error: Exception, cause: BaseException) -> str:
         return "AE-CUT"
     if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
         return "AE-CERTIFICATE"
-    if isinstance(error, exceptions.ConnectionError | HTTPError | ConnectionError):
+    is_refused = str(cause).startswith(_PROXY_REFUSES)  # a retry might lock the account
+    is_connection = isinstance(error, exceptions.ConnectionError | HTTPError | ConnectionError)
+    if is_connection and not is_refused:
         return "AE-CONNECTION"
     if isinstance(error, OSError) and not isinstance(error, exceptions.RequestException):
         return "AE-CERTIFICATE"  # the bundle that REQUESTS_CA_BUNDLE names does not exist

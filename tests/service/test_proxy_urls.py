@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tap_audit_events.errors.exceptions import RefusedError
+from tap_audit_events.errors.redaction import MASK, redact
 from tap_audit_events.service.proxies import check_proxy
 
 URL = "https://audit.example.com/v1/organizations"
@@ -109,3 +110,9 @@ def test_a_proxy_for_one_host_is_checked() -> None:
     """It comes before the one for all hosts."""
     proxies = {"https://audit.example.com": UNUSABLE, "https": "http://host"}
     refusal(proxies, {})
+
+
+def test_the_password_of_a_proxy_is_masked() -> None:
+    """A proxy may send it back, as it is in the URL or decoded."""
+    check_proxy(URL, {"https": "http://user:p%40ssword@proxy.example.com"}, {})
+    assert redact("407 p@ssword, p%40ssword") == f"407 {MASK}, {MASK}"

@@ -159,6 +159,11 @@ def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
             "ValueError: 'inner'",
         ),
         (exceptions.InvalidURL("odd"), "AE-ADDRESS", "InvalidURL: 'odd'"),
+        (
+            wrapped(OSError("Tunnel connection failed: 407 No"), exceptions.ProxyError),
+            "AE-ADDRESS",  # not retried: the same password again might lock the account
+            "OSError: 'Tunnel connection failed: 407 No'",
+        ),
         (UnicodeError("odd"), "AE-ADDRESS", "UnicodeError: 'odd'"),
     ],
 )
