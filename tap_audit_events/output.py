@@ -87,10 +87,15 @@ class LineWriter:
             except OSError:
                 self._file = stdout.buffer
             else:
+                os.set_blocking(descriptor, True)  # else a slow reader would be an error
                 self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - open as long as the run
         return self._file
 
     def _abandon_output(self) -> None:
-        """Point stdout at the null device, so that closing it at exit cannot fail again."""
-        with Path(os.devnull).open("wb") as nothing:
-            os.dup2(nothing.fileno(), self._stdout.fileno())
+        abandon(self._stdout)
+
+
+def abandon(stdout: TextIO) -> None:
+    """Point stdout at the null device, so that closing it at exit cannot fail again."""
+    with Path(os.devnull).open("wb") as nothing:
+        os.dup2(nothing.fileno(), stdout.fileno())

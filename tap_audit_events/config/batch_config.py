@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from tap_audit_events.config import validators
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.redaction import register_possible_secret
 
 DEFAULT_EVENTS: Final = 10_000
 """Events in a batch file, as the SDK's default. A target may hold a file in memory as a whole."""
@@ -79,6 +82,8 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
         parameters=storage.get("params") or {},
         batch_size=read(given, "batch_size", validators.integer(1, _MAX_EVENTS), DEFAULT_EVENTS),
     )
+    with suppress(ValueError):
+        register_possible_secret(urlsplit(config.root or "").password or "")
     names = f"{config.root} {config.prefix}".lower()
     if any(token.lower() in names for token in tokens):
         problems.append("batch_config.storage contains the access token: remove it from there")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 import sys
@@ -15,13 +16,18 @@ from singer_sdk.plugin_base import SingerCommand
 
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
+    OutputError,
     SettingsError,
     StoppedError,
     defect,
 )
+from tap_audit_events.output import abandon
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+_STDOUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+"""Of what --discover, --about, --version and --help write; of messages: see `LineWriter`."""
 
 _TEST_HELP = (
     "Test the settings, the token and the connection, and log the results; writes no record."
@@ -83,6 +89,11 @@ class OneLineErrors(SingerCommand):
             ended = SettingsError(
                 [f"stream_maps cannot be used: {_one_line(error)}"], "AE-STREAM-MAPS"
             )
+        except OSError as error:
+            if error.errno not in _STDOUT_ERRORS:
+                raise
+            abandon(sys.stdout)
+            ended = OutputError(error.strerror)
         if isinstance(ended, StoppedError):
             for each in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(each, signal.SIG_IGN)  # a second one would change the exit code

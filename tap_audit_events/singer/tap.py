@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -26,6 +26,7 @@ from singer_sdk.plugin_base import (
     _ConfigInput,
 )
 from singer_sdk.singerlib import Catalog, CatalogEntry
+from singer_sdk.singerlib.catalog import Metadata
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events.config.batch_config import read_batch_config
@@ -45,7 +46,7 @@ from tap_audit_events.config.settings import (
 from tap_audit_events.config.state_shape import check_state, state_warnings
 from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
 from tap_audit_events.errors.redacted_output import redact_logs
-from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
+from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM
 from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.command_line import with_one_line_errors
 
@@ -118,6 +119,7 @@ class TapAuditEvents(Tap):
             has_keys = all(key in schema["properties"] for key in keys)
             if has_keys and entry.key_properties is None:
                 entry.key_properties = keys
+            _select_always(entry, (*keys, REPLICATION_KEY))
         catalog_to_map = self._catalog_to_map()
         try:
             PluginBase.setup_mapper(self)
@@ -260,6 +262,14 @@ class TapAuditEvents(Tap):
             cls.logger.warning("The catalog does not select %s: nothing is read", STREAM)
         tap.sync_all()
         tap.runtime.stop.check()
+
+
+def _select_always(entry: CatalogEntry, names: Iterable[str]) -> None:
+    """Select fields even if the catalog deselects them: targets need the keys."""
+    for name in names:
+        breadcrumb = ("properties", name)
+        if breadcrumb in entry.metadata:  # otherwise it is selected with the stream
+            entry.metadata[breadcrumb].inclusion = Metadata.InclusionType.AUTOMATIC
 
 
 def _is_news(record: logging.LogRecord) -> bool:

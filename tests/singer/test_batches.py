@@ -283,6 +283,14 @@ def test_a_file_system_whose_package_is_missing_is_an_error(
     assert service.requests == []
 
 
+def test_a_password_in_the_url_is_not_shown(sync: Sync) -> None:
+    """The URL is a part of what is said about it."""
+    root = "ftp://user:SeCr3tPw@127.0.0.1:1/x"
+    done = sync(batch_config={"encoding": {"format": "jsonl"}, "storage": {"root": root}})
+    assert done.errors[0].startswith("AE-BATCH-FILE: ")
+    assert "SeCr3tPw" not in done.log
+
+
 def test_the_capability_is_declared(sync: Sync) -> None:
     """With the setting that it needs."""
     about = json.loads(sync("--about", "--format=json").stdout)

@@ -45,3 +45,15 @@ def test_a_stream_map_that_fails_is_one_line(
     done = sync(stream_maps={"audit_events": {name: expression}})
     assert only_error(done).startswith("AE-STREAM-MAPS: stream_maps ")
     assert done.messages[-1]["type"] == "STATE"
+
+
+@pytest.mark.parametrize("name", ["id", "occurredAt"])
+def test_a_key_cannot_be_deselected(name: str, service: Service, sync: Sync) -> None:
+    """Targets need it, and a catalog that was written by hand may not say that it is automatic."""
+    service.add(TEN_EVENTS)
+    catalog = a_catalog()
+    deselected = {"breadcrumb": ["properties", name], "metadata": {"selected": False}}
+    catalog["streams"][0]["metadata"].append(deselected)
+    done = sync(catalog=catalog).raise_for_exit_code()
+    assert all(name in record for record in done.records)
+    assert name in done.messages[0]["schema"]["properties"]

@@ -1,9 +1,13 @@
 """What the SDK's command line offers, works."""
 
 import json
+import os
+import shlex
 import subprocess
 import sys
+import time
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ from tap_audit_events.sandbox import Service
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
+from tests.errors.test_errors import only_error
 from tests.running import run
 
 THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
@@ -212,3 +217,29 @@ def test_versions_are_not_written(service: Service, sync: Sync) -> None:
     assert len(done.records) == 3
     assert {m["type"] for m in done.messages} == {"SCHEMA", "RECORD", "STATE"}
     assert len(done.warnings) == 1
+
+
+@pytest.mark.parametrize("option", ["--discover", "--about"])
+def test_a_full_disk_is_one_line(option: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    """Also for what is not a message."""
+    limited = ["bash", "-c", f'ulimit -f 0 && exec "$@" > {shlex.quote(str(tmp_path / "x"))}', "-"]
+    quiet = {"PYTHONWARNINGS": "ignore"}  # libraries warn about the limit
+    error = only_error(run(settings, option, under=limited, environment=quiet))
+    assert error.startswith("AE-OUTPUT: The tap cannot write to stdout: File too large. ")
+
+
+def test_a_pipe_that_does_not_block_is_written_to_as_any_other(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A parent that reads slowly may have set it up so."""
+    service.add([an_event(id=f"{n}", x="y" * 2000) for n in range(100)])
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    command = [sys.executable, "-m", "tap_audit_events", "--config", str(tmp_path / "config.json")]
+    with subprocess.Popen(command, stdout=writing, stderr=subprocess.DEVNULL) as process:
+        os.close(writing)
+        time.sleep(1.0)  # it fills the pipe
+        with os.fdopen(reading, "rb") as pipe:
+            records = sum(b'"RECORD"' in line for line in pipe)
+    assert (process.returncode, records) == (0, 100)
