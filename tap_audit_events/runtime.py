@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from requests import Session
-
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.service.connection import new_session
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tap_audit_events.service.transport import NewSession
 
 
 @dataclass(frozen=True)
@@ -28,6 +27,6 @@ class Runtime:
 
     stop: Stop = field(default_factory=Stop)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    new_session: Callable[[], Session] = new_session
+    new_session: NewSession = new_session
     new_rate_limiter: Callable[[RunRequests], RateLimiter] = RateLimiter
     new_workers: Callable[[Requests, Fetch, Stop, int], Workers] = Workers

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import socket
 import time
-from functools import partial
 from http.client import HTTPResponse
 from math import inf
 from typing import Any, Final
@@ -13,8 +12,6 @@ from typing import Any, Final
 from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.util.ssltransport import SSLTransport
 
 from tap_audit_events.service.open_sockets import OpenSockets
 
@@ -65,13 +62,16 @@ class _DeadlineReader(io.RawIOBase):
 
 
 class _Response(HTTPResponse):
-    """A response that is read through a `_DeadlineReader`.
+    """A response that is read through a `_DeadlineReader`, and ends if its socket is aborted.
 
     Interim responses such as ``103 Early Hints`` are skipped; Python's own class skips only
     ``100 Continue``. A negative chunk size is an error; Python's own class would read without end.
     """
 
-    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
+    def __init__(
+        self, sock: socket.socket, *args: Any, open_sockets: OpenSockets, **options: Any
+    ) -> None:
+        open_sockets.add(sock)
         super().__init__(sock, *args, **options)
         reader = _DeadlineReader(self.fp.detach(), sock)
         self.fp = io.BufferedReader(reader, _BUFFER_BYTES)
@@ -89,81 +89,47 @@ class _Response(HTTPResponse):
         return size
 
 
-class _Connection(HTTPConnection):
-    """A connection whose socket is in `open_sockets` from the start, before any handshake."""
-
-    response_class = _Response
-    open_sockets: OpenSockets
-
-    def _new_conn(self) -> socket.socket:
-        return self.open_sockets.add(super()._new_conn())
-
-
-class _SecureConnection(_Connection, HTTPSConnection):
-    def connect(self) -> None:
-        super().connect()
-        sock: Any = self.sock  # another object than before the handshake
-        if isinstance(sock, SSLTransport):  # TLS inside TLS, as the proxy's URL begins with https
-            sock = sock.socket
-        self.open_sockets.add(sock)
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-    def __init__(self, *args: Any, open_sockets: OpenSockets, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._open_sockets = open_sockets
-
-    def _new_conn(self) -> Any:
-        connection: Any = super()._new_conn()
-        connection.open_sockets = self._open_sockets
-        return connection
-
-
-class _SecurePool(_Pool, HTTPSConnectionPool):
-    ConnectionCls = _SecureConnection
-
-
 class _Adapter(HTTPAdapter):
     """Carries the requests for one URL over connections with a deadline, direct or by proxy."""
 
-    def __init__(self) -> None:
-        self.open_sockets = OpenSockets()
+    def __init__(self, open_sockets: OpenSockets) -> None:
+        self._pools: dict[type, Any] = {
+            pool: _with_deadline(pool, open_sockets)
+            for pool in (HTTPConnectionPool, HTTPSConnectionPool)
+        }
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:
         super().init_poolmanager(*args, **options)
-        _use_deadlines(self.poolmanager, self.open_sockets)
+        self._use_deadlines(self.poolmanager)
 
     def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
         manager = super().proxy_manager_for(*args, **options)
-        _use_deadlines(manager, self.open_sockets)
+        self._use_deadlines(manager)
         return manager
 
-
-def _use_deadlines(manager: PoolManager, open_sockets: OpenSockets) -> None:
-    """Replace the usual pools; a manager for SOCKS proxies keeps its own."""
-    replacements: dict[type, Any] = {
-        HTTPConnectionPool: partial(_Pool, open_sockets=open_sockets),
-        HTTPSConnectionPool: partial(_SecurePool, open_sockets=open_sockets),
-    }
-    manager.pool_classes_by_scheme = {
-        scheme: replacements.get(pool, pool)
-        for scheme, pool in manager.pool_classes_by_scheme.items()
-    }
+    def _use_deadlines(self, manager: PoolManager) -> None:
+        """Replace the usual pools; a manager for SOCKS proxies keeps its own."""
+        manager.pool_classes_by_scheme = {
+            scheme: self._pools.get(pool, pool)
+            for scheme, pool in manager.pool_classes_by_scheme.items()
+        }
 
 
-def new_session() -> Session:
-    """A session of `requests` for one thread."""
+def _with_deadline(pool: Any, open_sockets: OpenSockets) -> Any:
+    """A kind of pool whose connections read each response as a `_Response`."""
+
+    class Connection(pool.ConnectionCls):  # type: ignore[misc]
+        @staticmethod
+        def response_class(*args: Any, **options: Any) -> _Response:
+            return _Response(*args, open_sockets=open_sockets, **options)
+
+    return type(pool.__name__, (pool,), {"ConnectionCls": Connection})
+
+
+def new_session(open_sockets: OpenSockets) -> Session:
+    """A session of `requests` for one thread, whose sockets are added when they are read."""
     session = Session()
     for scheme in ("https://", "http://"):
-        session.mount(scheme, _Adapter())
+        session.mount(scheme, _Adapter(open_sockets))
     return session
-
-
-def abort(session: Session) -> None:
-    """End what another thread waits for on the connections of a session; it sends no more."""
-    for adapter in session.adapters.values():
-        if isinstance(adapter, _Adapter):
-            adapter.open_sockets.abort()

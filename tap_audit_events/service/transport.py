@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from requests import PreparedRequest, Response, Session, exceptions
 from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError
 
-from tap_audit_events.service.connection import abort
+from tap_audit_events.service.open_sockets import OpenSockets
 from tap_audit_events.service.proxies import check_proxy
+
+NewSession: TypeAlias = Callable[[OpenSockets], Session]
 
 
 class _Connection(threading.local):
@@ -26,25 +28,20 @@ class Transport:
 
     Args:
         base_url: URL of the service.
-        new_session: creates a session for a thread.
-
-    Attributes:
-        is_closed: whether nothing is sent any more.
+        new_session: creates a session for a thread; what it reads from is added to the sockets.
 
     Raises:
         RefusedError: the environment names a proxy that cannot be used.
     """
 
-    def __init__(self, base_url: str, new_session: Callable[[], Session]) -> None:
+    def __init__(self, base_url: str, new_session: NewSession) -> None:
         self._url = f"{base_url}/v1/organizations"
         self._new_session = new_session
         self._connection = _Connection()
-        self._sessions: list[Session] = []
-        self._lock = threading.RLock()  # as of `Workers`
-        self.is_closed = False
+        self._open_sockets = OpenSockets()
         # Proxies and certificate bundles, read from the environment once.
         self._options: dict[str, Any] = dict(
-            new_session().merge_environment_settings(self._url, {}, True, None, None)
+            self.session.merge_environment_settings(self._url, {}, True, None, None)
         )
         if base_url.startswith("http://"):  # only to loopback: no proxy may see the token
             self._options["proxies"] = {}
@@ -52,21 +49,19 @@ class Transport:
 
     def close(self) -> None:
         """End every request that waits for its response."""
-        with self._lock:
-            self.is_closed = True
-            for session in self._sessions:
-                abort(session)
+        self._open_sockets.abort()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no response is waited for any more."""
+        return self._open_sockets.is_aborted
 
     @property
     def session(self) -> Session:
         """This thread's session."""
         connection = self._connection
         if connection.session is None:
-            connection.session = self._new_session()
-            with self._lock:
-                self._sessions.append(connection.session)
-                if self.is_closed:
-                    abort(connection.session)
+            connection.session = self._new_session(self._open_sockets)
         return connection.session
 
     def send(self, request: PreparedRequest, *, timeout_seconds: float) -> tuple[Response, bool]:
@@ -85,7 +80,7 @@ class Transport:
         try:
             response = self._send_once(request, timeout_seconds)
         except exceptions.ConnectionError as error:
-            if not was_used or self.is_closed or not _was_closed(error):
+            if not was_used or not _was_closed(error):
                 raise
             is_resent = True
             self.session.close()
@@ -95,6 +90,8 @@ class Transport:
 
     def _send_once(self, request: PreparedRequest, timeout_seconds: float) -> Response:
         """Send it past `Session.send`, which follows redirects, keeps cookies and costs time."""
+        if self.is_closed:
+            raise exceptions.ConnectionError("the run is over")
         adapter = self.session.get_adapter(self._url)
         return adapter.send(request, timeout=(timeout_seconds, timeout_seconds), **self._options)
 

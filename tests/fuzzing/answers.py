@@ -82,7 +82,7 @@ def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, 
         session.mount("http://", adapter)
         session.mount("https://", adapter)
         limiter = _RateLimiter(heard.waits)
-        transport = Transport(settings.base_url, lambda: session)
+        transport = Transport(settings.base_url, lambda _: session)
         yield Client(settings, transport, limiter=limiter, logger=heard), heard
 
 

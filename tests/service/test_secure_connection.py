@@ -12,6 +12,7 @@ from urllib3 import HTTPSConnectionPool, PoolManager
 from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.service import connection
 from tap_audit_events.service.connection import new_session
+from tap_audit_events.service.open_sockets import OpenSockets
 from tests.service.proxy import Proxy, connect_proxy
 from tests.service.scripted import (
     Script,
@@ -107,6 +108,6 @@ def test_a_socks_proxy_keeps_the_connections_of_its_own_kind(
             self.pool_classes_by_scheme = {"https": SocksPool}
 
     monkeypatch.setattr(adapters, "SOCKSProxyManager", SocksManager)
-    adapter = new_session().get_adapter("https://localhost")
+    adapter = new_session(OpenSockets()).get_adapter("https://localhost")
     manager = adapter.proxy_manager_for("socks5://localhost")  # type: ignore[attr-defined]
     assert manager.pool_classes_by_scheme == {"https": SocksPool}

@@ -197,7 +197,7 @@ class _Run:
         return Runtime(
             stop=self._stop,
             now=self._now,
-            new_session=lambda: new_session(self._network),
+            new_session=lambda _: new_session(self._network),
             new_rate_limiter=self._new_rate_limiter,
             new_workers=self._new_workers,
         )
