@@ -16,10 +16,6 @@ RAW_EVENT: Final = "raw_event"
 
 _NULL: Final = "null"
 
-_ORGANIZATION_NAME: Final = encode(ORGANIZATION_KEY)
-_ESCAPED: Final = b"\\u00"
-"""What an escape of a letter of that name begins with."""
-
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -58,17 +54,9 @@ class RecordShape:
         if self.is_plain:
             return text
         try:
-            if self.details_as_text or self.has_raw_event:
-                return self._shaped(text)
-            return self._with_organization(bytes(text))
+            return self._shaped(text)
         except RecursionError:
             raise service_error("AE-NESTING", details=excerpt(text)) from None
-
-    def _with_organization(self, text: bytes) -> bytes:
-        if _ORGANIZATION_NAME in text or _ESCAPED in text:
-            return self._shaped(text)
-        value = encode(self.organization_id)
-        return b"{%b:%b,%b" % (_ORGANIZATION_NAME, value, text[1:])
 
     def _shaped(self, text: JsonText) -> bytes:
         fields = _decode_fields(text)
