@@ -7,11 +7,11 @@ from logging import Logger
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import CursorRefusedError, service_error
+from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.instants import Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.pagination import MAX_EMPTY_PAGES
+from tap_audit_events.extraction.pagination import Paginator
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.window_reader import Request
 from tap_audit_events.runtime import Runtime
@@ -52,9 +52,10 @@ def first_instants(
     found: list[Instant] = []
 
     def fetch(request: Request) -> Page:
-        """As many pages as are needed; the plan sees the last one, as if it were the only one."""
+        """As many pages as are needed; the plan sees one without events instead."""
         del request  # it is for the whole window
-        return replace(_last_page(client, window, order, count, found), next_cursor=None)
+        _find(count, client, window, order, found)
+        return Page()
 
     workers = runtime.new_workers(Plan(window, page_size=1), fetch, runtime.stop, 1)
     try:
@@ -66,34 +67,27 @@ def first_instants(
     return found, client.date
 
 
-def _last_page(
-    client: Client, window: Window, order: str, count: int, found: list[Instant]
-) -> Page:
+def _find(count: int, client: Client, window: Window, order: str, found: list[Instant]) -> None:
     """Request pages until enough instants are found; they are added to `found`.
 
     A refused cursor begins again at the oldest instant so far, if that is progress.
     """
-    cursor, empty = None, 0
-    while True:
+    paginator = Paginator()
+    while len(found) < count and not paginator.is_finished:
         try:
-            page = client.fetch(window, cursor)
+            page = client.fetch(window, paginator.cursor)
         except CursorRefusedError:
             oldest = min(found, default=window.end)
             if order == "asc" or oldest == window.end:
                 raise
-            window, cursor = replace(window, end=oldest), None  # its events come again, all
-            found[:] = [instant for instant in found if instant > oldest]
+            window, paginator = replace(window, end=oldest), Paginator()
+            found[:] = [instant for instant in found if instant > oldest]  # the others come again
             continue
         if page.malformed is not None:
             raise page.malformed
         held = [instant for instant in page.instants if window.holds(instant)]
         found += held
-        empty = 0 if held else empty + 1
-        cursor = page.next_cursor
-        if len(found) >= count or cursor is None:
-            return page
-        if empty > MAX_EMPTY_PAGES:
-            raise service_error("AE-EMPTY-PAGES", details=f"{empty} in a row")
+        paginator.advance(page, has_requested=bool(held))
 
 
 def _page_size(count: int, window: Window) -> int:
