@@ -25,9 +25,6 @@ from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
 
-COMPRESSING_THREADS: Final = 2
-"""Threads more than requests in flight, as some compress pages meanwhile; each needs memory."""
-
 MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
 
@@ -106,7 +103,7 @@ class Reader:
         plan: FleetPlan[OrganizationRun] = FleetPlan(
             self._groups, concurrency=concurrency, waiting=self._waiting
         )
-        threads = MAX_THREADS if self._is_fleet else concurrency + COMPRESSING_THREADS
+        threads = MAX_THREADS if self._is_fleet else concurrency
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:

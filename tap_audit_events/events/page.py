@@ -59,9 +59,8 @@ class Page:
             form, otherwise the bytes that came.
         next_cursor: position of the next page, None if no more events remain.
         malformed: the error of the first event that cannot be used; the columns end before it.
-        size: bytes of the response's body, or of `compressed`.
+        size: bytes of the response's body.
         has_empty_cursor: whether the service sent ``"nextCursor": ""``, which counts as none.
-        compressed: its columns in another form; `ids`, `instants` and `texts` are empty then.
     """
 
     ids: Sequence[str] = ()
@@ -71,7 +70,6 @@ class Page:
     malformed: ServiceError | None = None
     size: int = 0
     has_empty_cursor: bool = False
-    compressed: bytes | None = None
 
     @cached_property
     def sorted_instants(self) -> list[Instant]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
-from tap_audit_events.events.compression import decompress
 from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import Instant, seconds_between
 from tap_audit_events.events.page import Page
@@ -65,7 +64,7 @@ class Delivery:
         """Start a page: its events that belong to its window and were not delivered before."""
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
-        self._read, self._page = read, decompress(read.page)
+        self._read, self._page = read, read.page
         self._positions = self._to_deliver(read)
         if self._owed:
             for position in self._positions:

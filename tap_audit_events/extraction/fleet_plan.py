@@ -156,9 +156,9 @@ class FleetPlan(Generic[_Member]):
             is_first = False
         return None
 
-    def accept(self, request: MemberRequest[_Member], page: Page) -> ReadPage | None:
-        """Take in the page that was requested; as `Plan.accept`."""
-        return request.member.plan.accept(request.request, page)
+    def accept(self, request: MemberRequest[_Member], page: Page) -> None:
+        """Take in the page that was requested."""
+        request.member.plan.accept(request.request, page)
 
     def fail(self, request: MemberRequest[_Member], error: Exception) -> None:
         """Take in what came instead of a page."""

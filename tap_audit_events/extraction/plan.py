@@ -33,11 +33,8 @@ MAX_DOUBLINGS: Final = 10
 PAGES_HELD: Final = 25
 """Most pages requested and not yet taken, for each request in flight."""
 
-BYTES_HELD: Final = 36 * 1024 * 1024
+BYTES_HELD: Final = 48 * 1024 * 1024
 """Most bytes of them."""
-
-BYTES_UNCOMPRESSED: Final = 16 * 1024 * 1024
-"""If more bytes are held, pages that have to wait for earlier ones are compressed."""
 
 
 class Plan:
@@ -105,23 +102,17 @@ class Plan:
         self.in_flight += 1
         return reader.next_request()
 
-    def accept(self, request: Request, page: Page) -> ReadPage | None:
-        """Take in the page that was requested.
-
-        Returns:
-            the page if the caller should compress it, as it has to wait; it may be taken meanwhile.
-        """
+    def accept(self, request: Request, page: Page) -> None:
+        """Take in the page that was requested."""
         reader = request.reader
         self.in_flight -= 1
         if self._concurrency > 1:
             self._sizes.learn(reader, page)
             self._budget.count(reader, page)
         self._newest_bytes = max(1, page.size)
-        read = reader.accept(page)
+        reader.accept(page)
         if reader.is_read:
             self._empty_windows = 0 if reader.events_read else self._empty_windows + 1
-        has_to_wait = reader is not self._readers[0] and self._bytes_held() > BYTES_UNCOMPRESSED
-        return read if has_to_wait else None
 
     def fail(self, request: Request, error: Exception) -> None:
         """Take in what came instead of a page; `next_page` raises it after the pages before it.

@@ -5,11 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError
-from tap_audit_events.events.compression import compress
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -33,18 +32,16 @@ class Request(NamedTuple):
     cursor: str | None
 
 
-@dataclass(slots=True)
-class ReadPage:
+class ReadPage(NamedTuple):
     """A page that was read.
 
     Attributes:
         window: the window it belongs to; other events of the page belong to other windows.
-        page: the page, compressed or not.
+        page: the page.
         in_order: whether the events of the window came in ascending order, up to this page.
         completes_window: whether no more pages of the window follow.
         restarted_at: where the window was restarted, None if it was not: older events came before,
             except for those out of order.
-        events: how many events it has.
     """
 
     window: Window
@@ -52,14 +49,6 @@ class ReadPage:
     in_order: bool
     completes_window: bool
     restarted_at: Instant | None = None
-    events: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.events = len(self.page.ids)
-
-    def compress(self) -> None:
-        """Replace the page by a compressed one; other threads may use either meanwhile."""
-        self.page = compress(self.page)
 
 
 class WindowReader:
@@ -124,7 +113,7 @@ class WindowReader:
     def take_page(self) -> ReadPage:
         """Take the oldest page that is ready."""
         taken = self._ready.popleft()
-        self._events_taken += taken.events
+        self._events_taken += len(taken.page.ids)
         return taken
 
     def next_request(self) -> Request:
@@ -132,8 +121,8 @@ class WindowReader:
         self.is_in_flight = True
         return Request(self, self._requested, self._paginator.cursor)
 
-    def accept(self, page: Page) -> ReadPage:
-        """Take in the page that was requested, and return it as it waits."""
+    def accept(self, page: Page) -> None:
+        """Take in the page that was requested."""
         self.is_in_flight = False
         self.pages_read += 1
         self.events_read += len(page.ids)
@@ -157,7 +146,6 @@ class WindowReader:
         in_order = self._progress.in_order
         read = ReadPage(self.window, page, in_order, completes, self._restarted_at)
         self._ready.append(read)
-        return read
 
     def fail(self, error: Exception) -> None:
         """Take in what came instead of a page.

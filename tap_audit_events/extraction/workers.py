@@ -11,7 +11,6 @@ from typing import Any, Protocol, TypeAlias
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import ReadPage
 
 Fetch: TypeAlias = Callable[[Any], Page]
 """Sends a request of the plan; it is called from several threads."""
@@ -26,7 +25,7 @@ class Requests(Protocol):
     @property
     def is_done(self) -> bool: ...
     def next_request(self, most_in_flight: int) -> Any: ...
-    def accept(self, request: Any, page: Page) -> ReadPage | None: ...
+    def accept(self, request: Any, page: Page) -> None: ...
     def fail(self, request: Any, error: Exception) -> None: ...
     def next_page(self) -> Any: ...
 
@@ -123,7 +122,7 @@ class Workers:
             self._stop.wakeups.put(None)
 
     def _perform(self, request: Any) -> None:
-        """Send a request, hand in what comes, and compress it if it has to wait."""
+        """Send a request, and hand in what comes."""
         started_at, processor = self._clock(), time.thread_time()
         outcome: Page | Exception
         try:
@@ -133,23 +132,14 @@ class Workers:
         seconds = self._clock() - started_at
         with self._lock:
             self._estimator.received(seconds, time.thread_time() - processor)
-            waiting = self._hand_in(request, outcome)
-            self._idle += waiting is None
+            if isinstance(outcome, Exception):
+                self._plan.fail(request, outcome)
+            else:
+                self._plan.accept(request, outcome)
+            self._idle += 1
             self._assign()
         if self._stop.wakeups.empty():  # else the main thread is going to look anyway
             self._stop.wakeups.put(None)
-        if waiting is not None:
-            waiting.compress()  # while another thread sends the next request
-            with self._lock:
-                self._idle += 1
-                self._assign()
-
-    def _hand_in(self, request: Any, outcome: Page | Exception) -> ReadPage | None:
-        """Hand in a page or an error; what is returned has to wait."""
-        if isinstance(outcome, Exception):
-            self._plan.fail(request, outcome)
-            return None
-        return self._plan.accept(request, outcome)
 
     def _end(self) -> None:
         """End the threads that are idle; the others end after their response or their error."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from tap_audit_events.events.compression import decompress
 from tap_audit_events.events.instants import Instant, next_whole_second, whole_second
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -168,15 +167,13 @@ class Play:
         if error is not None:
             self.plan.fail(request, error)
             return
-        waiting = self.plan.accept(request, page)
-        if waiting is not None:
-            waiting.compress()
+        self.plan.accept(request, page)
         bytes_held = sum(reader.ready_bytes for reader in self.plan._readers)
         self.played.most_bytes = max(self.played.most_bytes, bytes_held)
 
     def _take(self, read: ReadPage) -> None:
         self.played.disordered += not read.in_order
-        page = decompress(read.page)
+        page = read.page
         for text, moment in zip(page.ids, page.instants, strict=True):
             position = int(text)
             if not read.window.holds(moment):

@@ -8,16 +8,12 @@ from types import FrameType
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.errors.exceptions import ContractError
-from tap_audit_events.events.compression import compress
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
-from tap_audit_events.extraction import delivery as delivery_module
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import Watermark
@@ -330,72 +326,3 @@ def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
     few = steps(page_of(10))
     assert few > 0
     assert steps(page_of(1000)) == few
-
-
-def test_a_compressed_page_is_delivered_as_any_other() -> None:
-    """Its columns come back when it is its turn."""
-    page = a_page([("a", at(1)), ("b", at(2)), ("outside", at(10**6))])
-    assert delivered(Delivery(Watermark()), compress(page), Window(None, at(5))) == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    ("restarted_at", "expected"),
-    [
-        (None, ["again", "at the end"]),
-        (at(3), ["at the end"]),
-        (at(1), ["at the end"]),
-        (at(0), ["again", "at the end"]),
-    ],
-)
-def test_a_restarted_window_does_not_repeat_what_was_dropped(
-    restarted_at: Instant | None, expected: list[str]
-) -> None:
-    """Events up to its start are left out if their ids are not known any more."""
-    watermark = Watermark()
-    watermark.dropped_until = at(2)
-    delivery = Delivery(watermark)
-    page = a_page([("again", at(1)), ("at the end", at(3))])
-    delivery.start(ReadPage(EVERYTHING, page, True, False, restarted_at))
-    assert [record["id"] for record in delivery.records()] == expected
-    assert delivery.repeats == 2 - len(expected)
-
-
-def test_a_restarted_window_repeats_nothing_that_is_known() -> None:
-    """As long as no ids were dropped, only those that are known are left out."""
-    delivery = Delivery(Watermark())
-    delivered(delivery, a_page([("known", at(1))]))
-    page = a_page([("known", at(1)), ("out of order", at(1)), ("new", at(3))])
-    delivery.start(ReadPage(EVERYTHING, page, True, False, at(3)))
-    assert [record["id"] for record in delivery.records()] == ["out of order", "new"]
-
-
-FIRST, SECOND = Window(None, at(9), until=at(3)), Window(at(3), at(9))
-
-
-def finished(delivery: Delivery, page: Page, window: Window) -> list[str]:
-    """Deliver a window of one page."""
-    delivery.start(ReadPage(window, page, True, True))
-    ids = [record["id"] for record in delivery.records()]
-    delivery.finish()
-    return ids
-
-
-def test_an_event_that_its_own_window_does_not_show_is_an_error() -> None:
-    """It came with the window before: its time is between the two, and the service disagrees."""
-    delivery = Delivery(Watermark())
-    assert finished(delivery, a_page([("a", at(2)), ("edge", at(3))]), FIRST) == ["a"]
-    with pytest.raises(ContractError, match=r"AE-WINDOW: .*1 in all, for example 'edge'"):
-        finished(delivery, a_page([("b", at(4))]), SECOND)
-    assert delivery.delivered == 2
-
-
-@pytest.mark.parametrize("most", [1, delivery_module.MAX_OWED])
-def test_an_event_that_its_own_window_shows_is_delivered_once(
-    most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also if the service ignores the end of a window, and shows everything after it."""
-    monkeypatch.setattr(delivery_module, "MAX_OWED", most)
-    delivery = Delivery(Watermark())
-    later = [("edge", at(3)), ("b", at(4)), ("c", at(5))]
-    assert finished(delivery, a_page([("a", at(2)), *later]), FIRST) == ["a"]
-    assert finished(delivery, a_page(later), SECOND) == ["edge", "b", "c"]

@@ -32,61 +32,15 @@ def test_pages_held_are_bounded_in_number(concurrency: int) -> None:
     assert PAGES_HELD * concurrency - 1 <= played.most_held <= PAGES_HELD * concurrency + 1
 
 
-def test_pages_held_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_held_are_bounded_in_bytes() -> None:
     """Pages are held up to the bound, and those that were in flight by then."""
     rng = random.Random(3)
-    monkeypatch.setattr(plan, "BYTES_UNCOMPRESSED", BYTES_HELD)
     play = Play(evenly(2000), page_size=20, page_bytes=ONE_PAGE_BYTES)
     play.takes = lambda: rng.random() < 0.05
     played = play.run()
     all_delivered(played, 2000)
     assert BYTES_HELD <= played.most_bytes < BYTES_HELD + 8 * ONE_PAGE_BYTES
     assert max(played.in_flight) > 1
-
-
-def test_pages_that_wait_are_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As soon as many bytes are held, so that more pages have room in the same memory."""
-    rng = random.Random(4)
-    event_bytes, page_size = 400, 20
-    page_bytes = event_bytes * page_size
-    monkeypatch.setattr(plan, "BYTES_HELD", 60 * page_bytes)
-    monkeypatch.setattr(plan, "BYTES_UNCOMPRESSED", 20 * page_bytes)
-    play = Play(evenly(10_000), page_size=page_size, page_bytes=page_bytes)
-    play.text = lambda _: rng.randbytes(event_bytes // 8).hex().encode() * 4
-    play.takes = lambda: rng.random() < 0.05
-    played = play.run()
-    all_delivered(played, 10_000)
-    assert played.most_held > 60 * 1.5
-    assert played.most_bytes < 60 * page_bytes
-
-
-def test_pages_of_the_first_window_are_not_compressed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are taken next."""
-    monkeypatch.setattr(plan, "BYTES_UNCOMPRESSED", 0)
-    assert waiting_pages(Play(evenly(5000), concurrency=4)) == [False, True, True, True]
-
-
-def test_few_bytes_are_held_as_they_came() -> None:
-    """To compress them takes time, and gains nothing."""
-    assert waiting_pages(Play(evenly(5000), concurrency=4)) == [False] * 4
-
-
-def waiting_pages(play: Play) -> list[bool]:
-    """Whether the page of each of four windows, requested together, should be compressed."""
-    requests = in_flight_together(play)
-    return [
-        play.plan.accept(request, play._respond(request)[1]) is not None for request in requests
-    ]
-
-
-def test_a_compressed_page_counts_with_its_compressed_bytes() -> None:
-    """So it makes room for others."""
-    play = Play(evenly(5000), text=lambda _: b"x" * 1000)
-    (reader,) = (request.reader for request in requests_due(play.plan, ALL_PAY))
-    read = reader.accept(play.a_page(range(50), None))
-    assert reader.ready_bytes == play.page_bytes
-    read.compress()
-    assert reader.ready_bytes == read.page.size < 5000
 
 
 def test_room_is_kept_for_pages_that_are_needed_first() -> None:

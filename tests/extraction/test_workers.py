@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 import weakref
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import cycle, islice
@@ -13,10 +12,8 @@ from itertools import cycle, islice
 import pytest
 
 from tap_audit_events.errors.exceptions import RefusedError, StoppedError, service_error
-from tap_audit_events.events.compression import decompress
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import plan as plan_module
 from tap_audit_events.extraction import workers as workers_module
 from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.plan import Plan
@@ -67,8 +64,7 @@ def ids_of(pages: Iterator[ReadPage]) -> list[int]:
     return [
         int(event_id)
         for read in pages
-        for page in [decompress(read.page)]
-        for event_id, moment in zip(page.ids, page.instants, strict=True)
+        for event_id, moment in zip(read.page.ids, read.page.instants, strict=True)
         if read.window.holds(moment)
     ]
 
@@ -167,36 +163,8 @@ def test_no_more_pages_are_ready_than_pay(most: int) -> None:
     assert service.requests <= most + 1  # the page that a split gave up
 
 
-def test_the_next_request_does_not_wait_until_a_page_is_compressed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Another thread follows the page's cursor meanwhile; here the first one that is compressed."""
-    monkeypatch.setattr(plan_module, "BYTES_UNCOMPRESSED", 0)
-    sent: defaultdict[object, threading.Event] = defaultdict(threading.Event)
-    followed: list[bool] = []
-    compress = ReadPage.compress
-
-    class Noting(FakeService):
-        def respond(self, window: Window, cursor: str | None) -> Page:
-            sent[window, cursor].set()
-            return super().respond(window, cursor)
-
-    def after_the_next_request(read: ReadPage) -> None:
-        if not followed and read.page.next_cursor is not None:
-            followed.append(sent[read.window, read.page.next_cursor].wait(WAIT_SECONDS))
-        compress(read)
-
-    monkeypatch.setattr(ReadPage, "compress", after_the_next_request)
-    service = Noting(pages=50)
-    workers = workers_for(service, most=9, count=8)
-    assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
-    assert ended(service.threads)
-    assert followed[0]
-
-
-def test_a_page_is_gone_before_the_next_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So that the next page can take its place in memory, unless it is still compressed."""
-    monkeypatch.setattr(plan_module, "BYTES_UNCOMPRESSED", plan_module.BYTES_HELD)
+def test_a_page_is_gone_before_the_next_is_taken() -> None:
+    """So that the next page can take its place in memory."""
     service = FakeService(pages=30)
     taken: list[weakref.ref[Page]] = []
     gc.collect()

@@ -19,7 +19,7 @@ from tap_audit_events.events.instants import (
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import delivery, run_state, watermark_json
+from tap_audit_events.extraction import run_state, watermark_json
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.pagination import Paginator
@@ -125,22 +125,6 @@ def ids_expire_as_a_whole(patch: Patch) -> None:
 
     real = Watermark.groups
     patch.setattr(Watermark, "groups", property(groups))
-
-
-def a_page_that_waited_loses_an_event(patch: Patch) -> None:
-    """Its columns are compressed, and come back shorter."""
-
-    def shorter(real: Callable[[Page], Page]) -> Callable[[Page], Page]:
-        def decompress(page: Page) -> Page:
-            whole = real(page)
-            if page.compressed is None:
-                return whole
-            ids, instants, texts = whole.ids[:-1], whole.instants[:-1], whole.texts[:-1]
-            return replace(whole, ids=ids, instants=instants, texts=texts)
-
-        return decompress
-
-    replaced(patch, delivery, "decompress", shorter)
 
 
 def ids_never_expire(patch: Patch) -> None:
@@ -508,7 +492,6 @@ OTHERS: list[Mutation] = [
     all_ids_are_kept,
     ids_expire_as_a_whole,
     ids_never_expire,
-    a_page_that_waited_loses_an_event,
     a_gap_is_not_noted,
     a_gap_is_noted_without_an_event,
     nothing_is_said_of_what_is_left_out,

@@ -71,7 +71,6 @@ def _small_caps(caps: Caps | None) -> Iterator[None]:
             (watermark, "IDS_HELD_BEFORE_LOOKBACK", caps.memory_before),
             (watermark, "_GROUPS", caps.groups),
             (plan, "PAGES_HELD", caps.pages_held),
-            (plan, "BYTES_UNCOMPRESSED", 0),
         ):
             stack.enter_context(patch.object(owner, name, value))
         yield

@@ -337,9 +337,7 @@ class InlineWorkers(Workers):
         except Exception as error:  # noqa: BLE001 - as in a worker
             self._plan.fail(request, error)
         else:
-            waiting = self._plan.accept(request, page)
-            if waiting is not None:
-                waiting.compress()
+            self._plan.accept(request, page)
         return True
 
 
