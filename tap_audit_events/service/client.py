@@ -121,13 +121,9 @@ class Client:
         """
         settings = self._settings
         try:
-            response, is_resent = self._transport.send(
+            response = self._transport.send(
                 self._request(window, cursor), timeout_seconds=settings.request_timeout_seconds
             )
-            if is_resent:
-                self._logger.debug(
-                    "An idle connection was closed: the request was sent on a new one"
-                )
             if response.status_code == HTTPStatus.OK:
                 return response, read_body(response, settings.max_response_megabytes * MEGABYTE)
             body = read_start(response, MAX_ERROR_BYTES)

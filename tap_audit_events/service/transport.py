@@ -64,8 +64,8 @@ class Transport:
             connection.session = self._new_session(self._open_sockets)
         return connection.session
 
-    def send(self, request: PreparedRequest, *, timeout_seconds: float) -> tuple[Response, bool]:
-        """The start of a response, and whether the request was sent twice.
+    def send(self, request: PreparedRequest, *, timeout_seconds: float) -> Response:
+        """The start of a response.
 
         A connection that the service closed while it was idle is replaced once, at once: that is
         not a failure and does not count as a retry.
@@ -76,17 +76,15 @@ class Transport:
         """
         connection = self._connection
         was_used, connection.is_used = connection.is_used, False
-        is_resent = False
         try:
             response = self._send_once(request, timeout_seconds)
         except exceptions.ConnectionError as error:
             if not was_used or not _was_closed(error):
                 raise
-            is_resent = True
             self.session.close()
             response = self._send_once(request, timeout_seconds)
         connection.is_used = True
-        return response, is_resent
+        return response
 
     def _send_once(self, request: PreparedRequest, timeout_seconds: float) -> Response:
         """Send it past `Session.send`, which follows redirects, keeps cookies and costs time."""
