@@ -13,8 +13,8 @@ MAX_ERROR_BYTES: Final = 64 * 1024
 """Most bytes read of an error response."""
 
 _CHUNK_BYTES: Final = 64 * 1024
-"""Read at a time. For each member of a gzip stream, urllib3 copies the rest of what it has read, and
-a body may consist of empty members."""
+"""Read at a time. For each member of a gzip stream, urllib3 copies the rest of what it has read,
+and a body may consist of empty members."""
 
 _MAX_LENGTH_DIGITS: Final = 18
 """Digits of a Content-Length that is believed."""
