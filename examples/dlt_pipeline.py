@@ -3,7 +3,7 @@
 
     pip install 'tap-audit-events[arrow] @ git+https://git.example.com/audit-events/tap-audit-events.git'
     pip install 'dlt[duckdb,postgres]'
-    export TAP_AUDIT_EVENTS_BASE_URL=https://audit.example.com
+    export TAP_AUDIT_EVENTS_BASE_URL=https://api.example.com
     export TAP_AUDIT_EVENTS_ORGANIZATION_ID=6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47
     export TAP_AUDIT_EVENTS_ACCESS_TOKEN=$(cat /run/secrets/audit-events-token)
     export DESTINATION__DUCKDB__CREDENTIALS=events.duckdb
