@@ -41,31 +41,31 @@ class ErrorEntry:
     next_step: str
 
 
-_RUN_LATER = "Run the tap again later: it resumes where it stopped."
+_RESUMES_WITH_STATE = "A run with a state resumes where it stopped."
+_RUN_LATER = f"Run it again later. {_RESUMES_WITH_STATE}"
 _CHECK_URL = "Check base_url: it is the part of the URL before /v1/organizations."
-_RUN_AGAIN = "Run the tap again. If the error returns, report it to the service's support."
+_RUN_AGAIN = "Run it again. If the error returns, report it to the service's support."
 _RESUMES = "The next run resumes after the last STATE that the target acknowledged."
 
 CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-400": ErrorEntry(
         Category.REFUSED,
-        "The service calls the request invalid: status 400",
+        "The service calls the request invalid",
         "The service does not accept a value that the tap sent from the settings."
         " The line shows what the service said.",
         "Compare start_date, end_date, action_types and page_size with what the service says.",
     ),
     "AE-401": ErrorEntry(
         Category.REFUSED,
-        "The access token is missing, unknown or expired: status 401",
+        "The access token is missing, unknown or expired",
         "The token was copied incompletely, was revoked, has expired, or belongs to another"
         " service than the one at base_url. If it came from access_token_file, the tap has read"
         " the file again and found no token that the service accepts.",
-        "Set access_token, or write into the file of access_token_file, a valid personal access"
-        " token with the scope organization:audit_events_read.",
+        "Set a valid personal access token with the scope organization:audit_events_read.",
     ),
     "AE-403": ErrorEntry(
         Category.REFUSED,
-        "The access token may not read the audit events of this organization: status 403",
+        "The access token may not read the audit events of this organization",
         "The service knows the token, but its owner is not, or no longer, an administrator of this"
         " organization, or the token lacks the scope.",
         "The token's owner must be an administrator of the organization in organization_id,"
@@ -73,14 +73,14 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-404": ErrorEntry(
         Category.REFUSED,
-        "The URL does not exist: status 404",
+        "The URL does not exist",
         "base_url points to another service, or its path is too long or too short,"
         " or the service does not know the organization.",
         f"{_CHECK_URL} Check organization_id too.",
     ),
     "AE-429": ErrorEntry(
         Category.RETRY,
-        "The token's owner sends more requests than the service allows: status 429",
+        "The token's owner sends more requests than the service allows",
         "The service counts the requests of a user, whichever program or token they come from.",
         f"{_RUN_LATER} Other programs that use the same owner's tokens count too.",
     ),
@@ -93,14 +93,13 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-CURSOR-REFUSED": ErrorEntry(
         Category.CURSOR,
-        "The service refuses its own cursor, and the window cannot be continued without it:"
-        " status 400",
+        "The service refuses its own cursor, and the window cannot be continued without it",
         "Cursors expire, or a service forgets them. The tap then requests the window again from the"
         " start of its newest page; if that was its only page, or brings nothing new, from its"
         " newest instant. If that brings nothing new either, or if the window's events came out of"
         " order, the error is final.",
-        "All events that came before the error are delivered. Run the tap again: it resumes from"
-        " its state. If the error returns, try another page_size.",
+        f"All events that came before the error are delivered. Run it again. {_RESUMES_WITH_STATE}"
+        " If the error returns, try another page_size.",
     ),
     "AE-REDIRECT": ErrorEntry(
         Category.REFUSED,
@@ -122,7 +121,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "There was no connection, or no further part of the response, within"
         " request_timeout_seconds; or the response as a whole took more than ten times as long;"
         " or the service itself gave up with status 408.",
-        "Raise request_timeout_seconds or lower page_size if this happens often.",
+        f"{_RUN_LATER} If this happens often, raise request_timeout_seconds or lower page_size.",
     ),
     "AE-CONNECTION": ErrorEntry(
         Category.RETRY,
@@ -163,7 +162,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The service requests a longer wait than a run allows",
         "The Retry-After header of a response with status 429 or 5xx names a time more than"
         " fifteen minutes away. A schedule serves better than a run that waits so long.",
-        "Start the next run after that time: it resumes where this one stopped.",
+        f"Run it again after that time. {_RESUMES_WITH_STATE}",
     ),
     "AE-ENVELOPE": ErrorEntry(
         Category.CONTRACT,
@@ -237,7 +236,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "Its startTime is not inclusive, or it compares other times than it shows, for example"
         " rounded ones. Events between two windows could be lost. Rarely, an event appeared just"
         " then.",
-        "Run the tap again. If the error returns, set concurrency to 1, which requests one window,"
+        "Run it again. If the error returns, set concurrency to 1, which requests one window,"
         " and report it to the service's support.",
     ),
     "AE-CURSOR-REPEATED": ErrorEntry(
@@ -309,7 +308,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "With organizations, an error ends one organization alone. The others are read to their"
         " end, and STATE covers what was read of each. If ten in a row use up their retries or are"
         " told to wait too long, the service is down for all, and the rest is not started.",
-        "The lines that follow give the error of each. The next run resumes there.",
+        f"The lines that follow give the error of each. {_RESUMES_WITH_STATE}",
     ),
     "AE-EXPORT": ErrorEntry(
         Category.OUTPUT,
@@ -331,8 +330,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The loaded events are not those that the service shows",
         "audit-events verify has found events that are missing, rows that the service does not show"
         " or that are there twice, or events with another time.",
-        "Load the file of --repair, and look at the rows that are too many: docs/proof.md says"
-        " where each difference comes from.",
+        "Missing events: load the file of --repair, or run again with --repair FILE. Rows that are"
+        " too many: docs/proof.md says where they come from.",
     ),
     "AE-LOADED": ErrorEntry(
         Category.OUTPUT,
@@ -355,7 +354,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "Stopped by a signal",
         "A person (Ctrl-C), the time limit of a scheduler or the shutdown of the machine"
         " stopped the run.",
-        "Everything read so far is written and in STATE. The next run resumes there.",
+        f"Run it again. {_RESUMES_WITH_STATE}",
     ),
     "AE-DEFECT": ErrorEntry(
         Category.DEFECT,

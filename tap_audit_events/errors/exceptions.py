@@ -69,7 +69,9 @@ class AuditEventsError(Exception):
         return (f"{self.summary}. {CATALOGUE[self.code].next_step}",)
 
     def __str__(self) -> str:
-        return "; ".join(self.lines)
+        *before, last = self.lines
+        parted = [line if line.endswith(".") else f"{line};" for line in before]
+        return " ".join([*parted, last])
 
 
 class SettingsError(AuditEventsError):

@@ -142,7 +142,7 @@ def test_a_wait_says_why_and_how_long(service: Service, sync: Sync) -> None:
     """Before it begins."""
     service.add_faults([Fault(kind="status", code=429, retry_after="1", when="1")])
     (line,) = sync().raise_for_exit_code().warnings
-    assert re.match(r"Retry 1 of 8 in 1\.\d s: AE-429: .* status 429", line)
+    assert re.match(r"Retry 1 of 8 in 1\.\d s: AE-429: .* \(status 429,", line)
 
 
 def test_a_long_run_says_how_far_it_is(
