@@ -336,7 +336,9 @@ def test_a_url_where_nothing_listens_is_an_error() -> None:
         }
     )
     assert only_error(done).startswith("AE-CONNECTION: ")
+    assert f"host='127.0.0.1', port={port}: " in only_error(done)
     assert "refused" in only_error(done)
+    assert "_Connection" not in only_error(done)
 
 
 def test_a_certificate_that_cannot_be_verified_ends_the_run(

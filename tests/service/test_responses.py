@@ -158,6 +158,11 @@ def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
             "AE-CONNECTION",
             "ValueError: 'inner'",
         ),
+        (
+            ConnectionError("_SecureConnection(host='a.example', port=9): refused"),
+            "AE-CONNECTION",
+            "ConnectionError: \"host='a.example', port=9: refused\"",
+        ),
         (exceptions.InvalidURL("odd"), "AE-ADDRESS", "InvalidURL: 'odd'"),
         (
             wrapped(OSError("Tunnel connection failed: 407 No"), exceptions.ProxyError),
