@@ -52,7 +52,7 @@ class Progress:
         """
         return (
             f"{delivered} events, {self._rate(delivered):.0f} a second{self._position(reached)};"
-            f" {requests} requests, {retries} of them retries"
+            f" requests: {requests}, retries: {retries}"
         )
 
     def bar_text(self, *, delivered: int, reached: Instant | None) -> str:

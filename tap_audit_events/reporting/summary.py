@@ -143,7 +143,7 @@ class Report:
         late = f", the latest by {total.latest_seconds:.0f} s" if total.late else ""
         self._logger.info(
             "Done: %s; %d of them late%s; %d dropped as delivered before;"
-            " %d requests in %d windows, %d of them retries; %.1f s waited for retries; %s",
+            " requests: %d, windows: %d, retries: %d; %.1f s waited for retries; %s",
             _delivered(total.delivered, records, left_out), total.late, late,
             total.repeats, requests.sent, total.windows, requests.retries,
             requests.retry_wait_seconds,

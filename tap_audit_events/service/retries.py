@@ -43,7 +43,8 @@ class Retries:
                 "AE-RETRY-AFTER", details=f"Retry-After of {requested:.0f} seconds; {error.details}"
             ) from None
         if self._count >= self._most:
-            gave_up = f"; gave up after {self._count} retries" if self._count else ""
+            noun = "retry" if self._count == 1 else "retries"
+            gave_up = f"; gave up after {self._count} {noun}" if self._count else ""
             raise _last(error, gave_up) from None
         self._count += 1
         seconds: float = max(requested, backoff.full_jitter(next(self._backoffs)))

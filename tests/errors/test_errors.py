@@ -212,7 +212,7 @@ def test_retries_come_to_an_end(fault: Fault, problem: str, service: Service, sy
     service.add_faults([fault])
     line = only_error(sync(max_retries=1, request_timeout_seconds=1))
     assert line.startswith(problem)
-    assert "gave up after 1 retries" in line
+    assert "gave up after 1 retry" in line
     assert len(service.requests) == 2
 
 

@@ -140,7 +140,7 @@ def test_uneven_events_come_in_order_and_once(
     assert len(service.requests) <= 1.25 * len(events) / PAGE_SIZE + 3
     assert 1 < service.most_in_flight <= concurrency
     windows = sum("cursor" not in request.params for request in service.requests)
-    assert f" {len(service.requests)} requests in {windows} windows, 0 of them retries" in done.log
+    assert f" requests: {len(service.requests)}, windows: {windows}, retries: 0;" in done.log
 
 
 def test_one_at_a_time_sends_one_at_a_time(service: CountingService, sync: Sync) -> None:
@@ -152,7 +152,7 @@ def test_one_at_a_time_sends_one_at_a_time(service: CountingService, sync: Sync)
     assert len(service.requests) == 10
     assert ["cursor" in request.params for request in service.requests] == [False] + [True] * 9
     assert service.most_in_flight == 1
-    assert " 10 requests in 1 windows" in done.log
+    assert " requests: 10, windows: 1," in done.log
 
 
 def starts_late(seen: ReceivedRequest) -> bool:
@@ -228,7 +228,7 @@ def test_a_signal_drops_the_windows_ahead(service: Service, start: Start) -> Non
 
 PROGRESS = re.compile(
     r"(\d+) events, (\d+) a second; reached 2024-05-\S+Z, (\d+)% of the range, 0:\d\d:\d\d to go;"
-    r" (\d+) requests, (\d+) of them retries"
+    r" requests: (\d+), retries: (\d+)"
 )
 
 

@@ -64,7 +64,7 @@ def test_a_run_ends_with_what_it_did(service: Service, sync: Sync) -> None:
     line = summary(sync(state=state).raise_for_exit_code().log)
     expected = (
         r"Done: 1 events delivered; 1 of them late, the latest by 60 s; 2 dropped as delivered"
-        r" before; 2 requests in 1 windows, 1 of them retries; (\d\.\d) s waited for retries;"
+        r" before; requests: 2, windows: 1, retries: 1; (\d\.\d) s waited for retries;"
         rf" bookmark {times[2]}, 0:10:\d\d behind now"
     )
     found = re.fullmatch(expected, line)
@@ -161,7 +161,7 @@ def test_a_long_run_says_how_far_it_is(
     lines = [line for line in caplog.messages if "a second" in line]
     assert re.fullmatch(
         r"5 events, \d+ a second; reached 2024-05-06T08:00:04Z, 20% of the range,"
-        r" \d:\d\d:\d\d to go; [12] requests, 0 of them retries",
+        r" \d:\d\d:\d\d to go; requests: [12], retries: 0",
         next(line for line in lines if line.startswith("5 events")),
     )
 

@@ -48,7 +48,7 @@ def test_the_line_shows_position_rate_and_time_to_go(start: Instant | None) -> N
     clock.seconds += 20
     assert line_of(progress, 5000, QUARTER) == (
         "5000 events, 250 a second; reached 2026-01-02T00:00:00Z, 25% of the range,"
-        " 0:01:00 to go; 7 requests, 2 of them retries"
+        " 0:01:00 to go; requests: 7, retries: 2"
     )
 
 
@@ -56,11 +56,11 @@ def test_unknown_values_are_left_out() -> None:
     """Before the first event there is no position, no share and no time to go."""
     clock = Clock()
     progress = Progress(Window(None, END), clock)
-    line = "0 events, 0 a second; 7 requests, 2 of them retries"
+    line = "0 events, 0 a second; requests: 7, retries: 2"
     assert line_of(progress, 0, None) == line
     progress.set_first_instant(START)
     clock.seconds += 10
-    assert "reached 2026-01-01T00:00:00Z, 0% of the range; 7" in line_of(progress, 1, START)
+    assert "reached 2026-01-01T00:00:00Z, 0% of the range; requests: 7" in line_of(progress, 1, START)
     only_end = Progress(Window(END, END), clock)
     assert "reached" not in line_of(only_end, 1, END)
 

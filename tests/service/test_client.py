@@ -76,7 +76,7 @@ def test_a_service_that_closes_at_once_hears_each_request_once() -> None:
         done = run(settings).raise_for_exit_code()
     assert done.ids == [str(number) for number in range(1, PAGES + 1)]
     assert len(service.heard) == PAGES
-    assert f"{PAGES} requests in 1 windows, 0 of them retries" in done.log
+    assert f"requests: {PAGES}, windows: 1, retries: 0;" in done.log
 
 
 def test_a_connection_that_fails_on_its_first_request_is_a_failure() -> None:
@@ -103,7 +103,7 @@ def test_after_a_failure_the_next_connection_is_a_first_one() -> None:
         client = client_of(service, max_retries=1, request_timeout_seconds=5)
         client.fetch()
         client.fetch()
-        with pytest.raises(RetryableError, match="gave up after 1 retries"):
+        with pytest.raises(RetryableError, match="gave up after 1 retry"):
             client.fetch()
         assert service.connections == 3  # replaced, then retried
         assert client.limiter.run.sent == 2 + 2

@@ -64,7 +64,7 @@ def test_after_the_last_retry_the_error_is_raised(most: int) -> None:
         retries.seconds_before_next(an_error())
     with pytest.raises(RetryableError) as raised:
         retries.seconds_before_next(an_error(MAX_RETRY_AFTER_SECONDS))
-    gave_up = f"; gave up after {most} retries" if most else ""
+    gave_up = f"; gave up after {most} retr{'y' if most == 1 else 'ies'}" if most else ""
     assert raised.value.details == f"status 503{gave_up}"
     assert raised.value.code == "AE-500"
 

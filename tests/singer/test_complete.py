@@ -168,7 +168,7 @@ def test_the_closing_line_tells_of_late_events(service: Service, sync: Sync) -> 
     line = summary(done.log)
     assert "3 events delivered; 2 of them late, the latest by 90 s" in line
     assert "1 dropped as delivered before" in line
-    assert "1 requests in 1 windows, 0 of them retries" in line
+    assert "requests: 1, windows: 1, retries: 0" in line
     assert "bookmark 2024-05-06T08:11:00Z, " in line
     assert "0 events delivered, nothing new; 0 of them late;" in summary(sync(state=done.state).log)
 
