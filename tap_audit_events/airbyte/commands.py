@@ -101,7 +101,7 @@ class Commands:
             self._logger.warning("%s", warning)
         _check_items(config.get("organizations"))
         known = {name: value for name, value in config.items() if name in PROPERTIES}
-        settings = read_settings(known, is_only_place=True)
+        settings = read_settings(known, allows_token_file=False)
         for warning in token_warnings(settings):
             self._logger.warning("%s", warning)
         return settings

@@ -190,14 +190,18 @@ class AuditEvents:
         return replace(settings, start_date=start_date, end_date=end_date)
 
 
-def checked_settings(config: Mapping[str, Any]) -> Settings:
+def checked_settings(config: Mapping[str, Any], *, environment: str = "") -> Settings:
     """Check settings, mask the token from now on, and log warnings about it.
+
+    Args:
+        config: the settings by name.
+        environment: as of `read_settings`.
 
     Raises:
         SettingsError: one line for each setting to fix.
     """
     register_secrets(config)
-    settings = read_settings(config)
+    settings = read_settings(config, environment=environment)
     for warning in token_warnings(settings):
         _logger.warning("%s", warning)
     return settings

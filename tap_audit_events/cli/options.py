@@ -31,8 +31,6 @@ _OF_THE_TAP: Final = (
 )
 """Settings that shape Singer records, which this command does not write."""
 
-_TOKENS: Final = frozenset({"access_token", "access_token_file"})
-
 
 @dataclass(frozen=True)
 class Common:
@@ -67,7 +65,7 @@ class Common:
 
         if self.quiet:
             self.logger.setLevel(max(self.logger.level, logging.WARNING))
-        settings = checked_settings(self._config())
+        settings = checked_settings(self._config(), environment="in the environment")
         start = _instant("--start", self.start) or settings.start_date
         end = _instant("--end", self.end) or settings.end_date
         if start is not None and end is not None and end < start:
@@ -90,17 +88,14 @@ class Common:
         from tap_audit_events.config.environment import read_environment
         from tap_audit_events.config.input_files import read_json_file
         from tap_audit_events.config.schema import SETTINGS_SCHEMA
-        from tap_audit_events.config.settings import settings_warnings
+        from tap_audit_events.config.settings import override, settings_warnings
 
         known = SETTINGS_SCHEMA["properties"]
         tap_only = {name: {"type": "object"} for name in _OF_THE_TAP}
         config = read_environment(os.environ, known | tap_only)
         for path in self.config_files:
             if path != "ENV":  # the environment is always read
-                given = read_json_file("config", path)
-                if _TOKENS & given.keys():
-                    config = {name: config[name] for name in config.keys() - _TOKENS}
-                config |= given
+                config = override(config, read_json_file("config", path))
         for warning in settings_warnings(config, [*known, *_OF_THE_TAP]):
             self.logger.warning("%s", warning)
         for name in config.keys() & set(_OF_THE_TAP):

@@ -102,7 +102,7 @@ def _wrong_names(given: Mapping[str, Any]) -> Iterator[str]:
     if "organization_id" not in given:
         yield f".organization_id is missing: set it to {validators.EXPECTED['organization_id']}"
     for name in sorted(map(str, given.keys() - _VALIDATORS.keys())):
-        yield f".{sanitize(name, 60)} is not known: an item has {', '.join(_VALIDATORS)}"
+        yield f" has an unknown name {sanitize(name, 60)}: an item has {', '.join(_VALIDATORS)}"
     if "access_token" in given and "access_token_file" in given:
         yield ".access_token and .access_token_file are both set: set only one of them"
 

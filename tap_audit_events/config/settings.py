@@ -113,6 +113,12 @@ _REPLACED_BY: Final = {
 }
 """Settings that may take the place of a required one."""
 
+_PAIRS: Final = (
+    {"organization_id", "organizations"},
+    {"access_token", "access_token_file"},
+)
+"""Settings of which only one may be set."""
+
 _SENT_ELSEWHERE: Final = ("base_url", "action_types", "user_agent")
 """Settings that every request contains, besides the token in its Authorization header."""
 
@@ -124,13 +130,25 @@ def register_secrets(config: Mapping[str, Any]) -> None:
     mask_possible_tokens(config)
 
 
-def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> Settings:
+def override(config: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a configuration, overridden by those of a later place.
+
+    One of two settings that exclude each other replaces the other one.
+    """
+    given = {name for name, value in later.items() if value is not None}
+    replaced = {name for pair in _PAIRS if pair & given for name in pair}
+    return {name: config[name] for name in config.keys() - replaced} | dict(later)
+
+
+def read_settings(
+    config: Mapping[str, Any], *, environment: str = "", allows_token_file: bool = True
+) -> Settings:
     """Check a configuration. A null value is treated as unset.
 
     Args:
         config: the settings by name.
-        is_only_place: whether the configuration is the only place for settings, so that the errors
-            name neither environment variables nor a file with the token.
+        environment: how errors name the environment, if settings may come from it too.
+        allows_token_file: whether errors may propose a file with the token.
 
     Raises:
         SettingsError: one line for each setting to fix. No line contains the token.
@@ -143,7 +161,7 @@ def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> 
             values[name] = (
                 validate(given[name])
                 if name in given
-                else _default(name, given, is_only_place=is_only_place)
+                else _default(name, given, environment, allows_token_file=allows_token_file)
             )
         except ValueError as error:
             problems.append(f"{name} {error}")
@@ -154,7 +172,7 @@ def read_settings(config: Mapping[str, Any], *, is_only_place: bool = False) -> 
             values["access_token"] = read_token_file(path)
         except ValueError as error:
             problems.append(f"access_token_file {error}")
-    if "organizations" in given and not problems:
+    if "organizations" in given:
         problems += _read_organizations(given, values)
     if problems:
         raise SettingsError(problems)
@@ -218,10 +236,11 @@ def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> lis
     """Put the organizations into the values; return what is wrong with them."""
     if "organization_id" in given:
         return ["organization_id and organizations are both set: set only one of them"]
+    has_token = not given.keys().isdisjoint(("access_token", "access_token_file"))
     try:
         values["organizations"] = read_organizations(
             given["organizations"],
-            token=values.get("access_token") or None,
+            token=values.get("access_token", "") if has_token else None,
             token_file=values.get("access_token_file"),
         )
     except ProblemsError as error:
@@ -229,23 +248,21 @@ def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> lis
     return []
 
 
-def _default(name: str, given: Mapping[str, Any], *, is_only_place: bool) -> Any:
+def _default(
+    name: str, given: Mapping[str, Any], environment: str, *, allows_token_file: bool
+) -> Any:
     """The value of a setting that is unset; `ValueError` if it is required."""
     if not given.keys().isdisjoint(_REPLACED_BY.get(name, ())):
         return ""
     if name in validators.EXPECTED:
-        elsewhere = "" if is_only_place else _elsewhere(name)
-        raise ValueError(f"is missing: set it to {validators.EXPECTED[name]}{elsewhere}")
+        by_file = allows_token_file and name == "access_token"
+        instead = ", or access_token_file to the path of a file with the token" if by_file else ""
+        variable = f"{ENVIRONMENT_PREFIX}{name.upper()}"
+        elsewhere = f" ({environment}: {variable})" if environment else ""
+        raise ValueError(f"is missing: set it to {validators.EXPECTED[name]}{instead}{elsewhere}")
     if name == "action_types":
         return ()
     return SETTINGS_SCHEMA["properties"][name].get("default")
-
-
-def _elsewhere(name: str) -> str:
-    """Where else a required setting may come from, to follow the error that it is missing."""
-    is_token = name == "access_token"
-    instead = ", or access_token_file to the path of a file with the token" if is_token else ""
-    return f"{instead} (in the environment: {ENVIRONMENT_PREFIX}{name.upper()})"
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:

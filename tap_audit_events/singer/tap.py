@@ -37,6 +37,7 @@ from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
+    override,
     read_settings,
     register_secrets,
     settings_warnings,
@@ -173,7 +174,9 @@ class TapAuditEvents(Tap):
             self.config, [*SETTINGS_SCHEMA["properties"], *sdk_schema["properties"]]
         ):
             self.logger.warning("%s", warning)
-        self.settings = read_settings(self.config)
+        self.settings = read_settings(
+            self.config, environment="in the environment, with --config ENV"
+        )
         read_batch_config(self.config.get("batch_config"), tokens=self.settings.tokens)
         for warning in token_warnings(self.settings):
             self.logger.warning("%s", warning)
@@ -221,7 +224,9 @@ class TapAuditEvents(Tap):
         config: dict[str, Any] = {}
         for path in value:
             if path != "ENV":
-                config |= read_json_file("config", path)
+                config = override(config, read_json_file("config", path))
+        if "ENV" in value:
+            config = override(config, cls._env_var_config)
         return _ConfigInput(config=config, parse_env="ENV" in value)
 
     @classmethod

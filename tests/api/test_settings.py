@@ -70,6 +70,14 @@ def test_the_checks_are_those_of_the_tap(name: str, value: object) -> None:
     assert of_api.value.lines[0].startswith("AE-SETTINGS: ")
 
 
+def test_a_missing_argument_is_not_looked_for_in_the_environment() -> None:
+    """Which `AuditEvents` never reads."""
+    with pytest.raises(SettingsError) as raised:
+        AuditEvents(base_url="https://api.example.com")
+    assert "environment" not in str(raised.value)
+    assert "access_token_file" in str(raised.value)
+
+
 def test_all_that_is_wrong_is_said_at_once() -> None:
     with pytest.raises(SettingsError) as raised:
         AuditEvents(**VALID | {"organization_id": "x"}, page_size=0, concurrency=99)

@@ -1,12 +1,13 @@
 """Bad settings are refused before any request, with one line each on the command line."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
-from tap_audit_events.config.settings import Settings, read_settings
+from tap_audit_events.config.settings import Settings, override, read_settings
 from tap_audit_events.sandbox import Service
 from tests.builders import ORGANIZATION_ID
 from tests.conftest import Sync
@@ -193,6 +194,65 @@ def test_several_files_and_the_environment_are_merged(service: Service, sync: Sy
     assert request.params["pageSize"] == "7"
     assert request.params["actionTypes"] == "a,b"
     assert request.params["startTime"] == "2026-01-31T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ({"access_token": TOKEN}, {"access_token_file": "/nowhere/token"}),
+        ({"access_token_file": "/nowhere/token"}, {"access_token": TOKEN}),
+        (
+            {"organization_id": ORGANIZATION_ID},
+            {"organizations": [{"organization_id": ORGANIZATION_ID}]},
+        ),
+        ({"organizations": []}, {"organization_id": ORGANIZATION_ID}),
+    ],
+)
+def test_a_later_place_replaces_the_other_of_a_pair(
+    earlier: dict[str, Any], later: dict[str, Any], tmp_path: Path
+) -> None:
+    """A file or the environment that sets one of two settings that exclude each other."""
+    wrong = {"page_size": 0}  # so that no request is sent
+    config = {name: value for name, value in GOOD.items() if name not in later} | earlier | wrong
+    second = tmp_path / "second.json"
+    second.write_text(json.dumps(later))
+    environment = {
+        f"TAP_AUDIT_EVENTS_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in later.items()
+    }
+    for more in (["--config", str(second)], ["--config", "ENV"]):
+        done = run(config, *more, environment=environment)
+        assert "page_size" in done.log
+        assert "both set" not in done.log
+
+
+def test_a_null_replaces_nothing_of_a_pair() -> None:
+    """It is treated as unset."""
+    later = {"access_token": TOKEN, "access_token_file": None}
+    assert read_settings(override(GOOD, later)) == read_settings(GOOD)
+    assert override(GOOD, {"access_token_file": None})["access_token"] == TOKEN
+
+
+def test_a_missing_setting_is_looked_for_where_the_tap_reads_it() -> None:
+    """The environment counts only with ``--config ENV``."""
+    environment = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in GOOD.items()}
+    done = run({}, environment=environment)
+    assert len(done.errors) == 3
+    for name, line in zip(GOOD, done.errors, strict=True):
+        variable = f"TAP_AUDIT_EVENTS_{name.upper()}"
+        assert line.endswith(f" (in the environment, with --config ENV: {variable})")
+
+
+def test_mistakes_in_organizations_are_told_with_the_others() -> None:
+    """Also if the token is one of them, which is not said twice."""
+    items = [{"organization_id": "x"}, {"organization_id": ORGANIZATION_ID}]
+    wrong = GOOD | {"organization_id": None, "access_token": "", "organizations": items}
+    done = run(wrong | {"page_size": 0})
+    assert [line.split()[1] for line in done.errors] == [
+        "access_token",
+        "page_size",
+        "organizations[0].organization_id",
+    ]
 
 
 def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) -> None:

@@ -60,7 +60,9 @@ def test_unknown_values_are_left_out() -> None:
     assert line_of(progress, 0, None) == line
     progress.set_first_instant(START)
     clock.seconds += 10
-    assert "reached 2026-01-01T00:00:00Z, 0% of the range; requests: 7" in line_of(progress, 1, START)
+    assert "reached 2026-01-01T00:00:00Z, 0% of the range; requests: 7" in line_of(
+        progress, 1, START
+    )
     only_end = Progress(Window(END, END), clock)
     assert "reached" not in line_of(only_end, 1, END)
 

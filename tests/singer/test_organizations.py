@@ -432,7 +432,7 @@ BAD = [
     ([{}], "organizations[0].organization_id is missing"),
     ([{"organization_id": "x"}], "organizations[0].organization_id is not a UUID"),
     ([{"organization_id": an_id(1)}] * 2, "organizations[1].organization_id 00000001"),
-    ([{"organization_id": an_id(1), "name": 1}], "organizations[0].'name' is not known"),
+    ([{"organization_id": an_id(1), "name": 1}], "organizations[0] has an unknown name 'name': "),
     (
         [{"organization_id": an_id(1), "access_token": "a b"}],
         "organizations[0].access_token must be one word",
