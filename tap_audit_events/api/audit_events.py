@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator
+from tap_audit_events.config import validators
 from tap_audit_events.config.settings import (
     Settings,
     read_settings,
@@ -19,7 +20,7 @@ from tap_audit_events.config.settings import (
     token_warnings,
 )
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.events.instants import Instant, parse_instant
+from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates, from_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
@@ -75,8 +76,6 @@ class AuditEvents:
     ) -> None:
         given = dict(locals())
         del given["self"]
-        for name in ("start_date", "end_date"):
-            given[name] = _text(given[name])
         for name in ("action_types", "organizations"):
             if isinstance(given[name], tuple):
                 given[name] = list(given[name])
@@ -207,13 +206,9 @@ def checked_settings(config: Mapping[str, Any], *, environment: str = "") -> Set
     return settings
 
 
-def _text(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value
-
-
 def _instant(name: str, value: datetime | str) -> Instant:
     try:
-        return parse_instant(str(_text(value)))
+        return validators.instant(value)
     except ValueError as error:
         raise SettingsError([f"{name} {error}"]) from None
 

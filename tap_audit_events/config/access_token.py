@@ -25,8 +25,12 @@ def check_token(text: str) -> None:
     """Check that a token can be sent in a header (RFC 6750).
 
     Raises:
-        ValueError: it is not one word of printable ASCII.
+        ValueError: it is not one word of printable ASCII, or more than the token.
     """
+    if text.lower().startswith("bearer "):
+        raise ValueError("begins with 'Bearer': write the token alone")
+    if text[0] == text[-1] and text[0] in "\"'":
+        raise ValueError("has quotes around the token: remove them")
     if not re.fullmatch(r"[!-~]+", text):
         raise ValueError(
             "must be one word of printable ASCII: it contains white space, a control character or a"

@@ -53,6 +53,8 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
     """
     if value is None:
         return None
+    if not isinstance(value, Mapping):
+        raise SettingsError(["batch_config must be an object with encoding, storage, batch_size"])
     problems: list[str] = []
     given = _object(value, "batch_config", ("encoding", "storage", "batch_size"), problems)
     encoding = _object(

@@ -15,6 +15,9 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 MAX_FILE_BYTES: Final = 64_000_000
 """Far more than a catalog or a state needs; a device such as /dev/zero has no end."""
 
+_IF_EMPTY: Final = {
+    "state": "leave out --state for a first run, or give the last state that the target printed"
+}
 _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
 
 
@@ -45,6 +48,8 @@ def read_any_json_file(kind: str, path: str) -> Any:
         data = _read_bytes(path)
         if len(data) > MAX_FILE_BYTES:
             raise _unusable(kind, path, f"is larger than {MAX_FILE_BYTES // 1_000_000} MB")
+        if not data.strip():
+            raise _unusable(kind, path, f"is empty: {_IF_EMPTY.get(kind, 'write a JSON object')}")
         return json.loads(data.decode("utf-8-sig"))
     except OSError as error:
         raise _unusable(kind, path, f"cannot be read: {error.strerror}") from None

@@ -80,7 +80,8 @@ _PROPERTIES: Final[dict[str, Any]] = {
         "string",
         title="Access token file",
         description="Path of a file that contains only the access token, such as a mounted"
-        " secret. The tap reads it at start, and again if the service refuses the token.",
+        " secret. The tap reads it at start, and again if the service refuses the token. A relative"
+        " path starts at the working folder.",
     ),
     "start_date": _optional(
         "string",
@@ -101,7 +102,7 @@ _PROPERTIES: Final[dict[str, Any]] = {
         items={"type": ["string"]},
         title="Action types",
         description="Only events with one of these values of action.type are read, for example"
-        ' ["workspace_create"]. If unset, all events are read.',
+        ' ["workspace_create"]. If unset or empty, all events are read.',
     ),
     "page_size": _optional(
         "integer",
@@ -127,7 +128,7 @@ _PROPERTIES: Final[dict[str, Any]] = {
         default=300,
         title="Lookback",
         description="How many seconds before its bookmark a run starts, to find events that became"
-        " visible late. Events that were already delivered are not emitted again.",
+        " visible late; 0 or more. Events that were already delivered are not emitted again.",
     ),
     "request_timeout_seconds": _optional(
         "number",

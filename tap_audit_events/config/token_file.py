@@ -27,7 +27,7 @@ def read_token_file(path: str) -> str:
             raise ValueError("is empty: write the token into it")
         check_token(text)
     except OSError as error:
-        raise ValueError(f"{_shown(path)} cannot be read: {error.strerror}") from None
+        raise ValueError(_unreadable(path, error.strerror)) from None
     except UnicodeError:
         raise ValueError(f"{sanitize(path)} is not a text file: write the token into it") from None
     except ValueError as error:
@@ -35,9 +35,14 @@ def read_token_file(path: str) -> str:
     return text
 
 
-def _shown(path: str) -> str:
-    """A path that cannot be read, for a message; one that is not absolute may be the token."""
-    return sanitize(path) if Path(path).is_absolute() else "names a file that"
+def _unreadable(path: str, reason: str | None) -> str:
+    """What is wrong with a path that cannot be read; one that is not absolute may be the token."""
+    if Path(path).is_absolute():
+        return f"{sanitize(path)} cannot be read: {reason}"
+    return (
+        f"names a file that cannot be read: {reason}; a relative path starts at the folder in which"
+        " the command was started"
+    )
 
 
 def others_may_read(status: os.stat_result) -> bool:

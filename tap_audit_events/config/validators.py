@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -87,12 +88,34 @@ def access_token_file(value: Any) -> str:
 
 
 def instant(value: Any) -> Instant:
-    """An RFC 3339 date-time as an instant."""
+    """An RFC 3339 date-time, or an aware ``datetime``, as an instant."""
+    if isinstance(value, date):
+        return _instant_of(value)
     text = _string(value, "an RFC 3339 date-time such as 2026-01-31T00:00:00Z")
     try:
         return parse_instant(text)
     except ValueError as error:
-        raise ValueError(f"{error}; in a YAML file write it in quotes") from None
+        hint = "; in a YAML file write it in quotes" if _may_be_converted(text) else ""
+        raise ValueError(f"{error}{hint}") from None
+
+
+def _instant_of(value: date) -> Instant:
+    if not isinstance(value, datetime):
+        raise ValueError("must be an aware datetime or an RFC 3339 text")
+    if value.tzinfo is None:
+        raise ValueError(
+            "has no time zone: use an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)"
+        )
+    return parse_instant(value.isoformat())
+
+
+def _may_be_converted(text: str) -> bool:
+    """Whether it may be a time that a YAML parser has read and written in another form."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def action_types(value: Any) -> tuple[str, ...]:

@@ -108,6 +108,8 @@ class RunStates:
         self._is_fleet = is_fleet
         if not isinstance(state, Mapping):
             raise unusable("it is not an object, such as an earlier run returned")
+        if "bookmarks" in state:
+            raise unusable("it is a Singer state: give the state of a page, page.state")
         each = state.get(_ORGANIZATIONS, [state] if state else [])
         if not isinstance(each, list) or not all(map(is_run_state, each)):
             raise unusable("its watermark is not as this tap writes it")

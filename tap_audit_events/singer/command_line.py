@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.plugin_base import SingerCommand
+from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -42,6 +43,7 @@ def with_one_line_errors(command: click.Command, logger: logging.Logger) -> clic
             parameter.type = click.STRING  # the tap reads the file, and says what is wrong with it
         if parameter.name == "test" and isinstance(parameter, click.Option):
             parameter.help = _TEST_HELP
+            parameter.type = click.Choice([option.value for option in CliTestOptionValue])
     return OneLineErrors(
         name=command.name,
         help=command.help,

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
 from singer_sdk import Stream, Tap
@@ -56,6 +56,18 @@ if TYPE_CHECKING:
 
     from tap_audit_events.runtime import Runtime
     from tap_audit_events.singer.messages import MessageWriter
+
+
+_EXPECTED: Final = {
+    "stream_maps": 'must be an object, for example {"audit_events": {"context": "__NULL__"}}',
+    "flattening_enabled": "must be true or false",
+    "flattening_max_depth": "must be a whole number, 0 or more",
+}
+"""What the settings of the SDK must be that are used most."""
+
+_DEPTH_IS_MISSING: Final = (
+    "flattening_max_depth is missing: set it to 1 or more if flattening_enabled is true"
+)
 
 
 class TapAuditEvents(Tap):
@@ -184,7 +196,13 @@ class TapAuditEvents(Tap):
             raise SettingsError(problems, "AE-STREAM-MAPS")
         self._config = {name: value for name, value in self._config.items() if value is not None}
         errors = JSONSchemaValidator(sdk_schema).iter_errors(self._config)
-        if problems := [f"{_path(error)}: {sanitize(error.message)}" for error in errors]:
+        problems = [_problem(error) for error in errors]
+        depth = self._config.get("flattening_max_depth")
+        if not problems and self._config.get("flattening_enabled") and depth is None:
+            problems = [_DEPTH_IS_MISSING]
+        if isinstance(depth, int) and depth < 0:
+            problems.append(f"flattening_max_depth {_EXPECTED['flattening_max_depth']}")
+        if problems:
             raise SettingsError(problems)
         return []
 
@@ -283,5 +301,8 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
 
 
-def _path(error: ValidationError) -> str:
-    return ".".join(map(str, error.absolute_path)) or "settings"
+def _problem(error: ValidationError) -> str:
+    path = ".".join(map(str, error.absolute_path)) or "settings"
+    return (
+        f"{path} {_EXPECTED[path]}" if path in _EXPECTED else f"{path}: {sanitize(error.message)}"
+    )

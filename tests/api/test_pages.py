@@ -186,9 +186,9 @@ def test_the_arguments_of_a_call_replace_the_settings(
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
-        ({"start": datetime(2024, 5, 6)}, "start is not an RFC 3339 date-time with an offset"),  # noqa: DTZ001
+        ({"start": datetime(2024, 5, 6)}, "start has no time zone"),  # noqa: DTZ001
         ({"end": "yesterday"}, "end is not an RFC 3339 date-time"),
-        ({"end": 5}, "end is not an RFC 3339 date-time"),
+        ({"end": 5}, "end must be a string: an RFC 3339 date-time"),
         ({"start": "2024-02-30T00:00:00Z"}, "start is not a date-time that exists"),
         ({"start": SECOND, "end": "2024-05-06T07:00:29Z"}, "end is before start"),
     ],
@@ -222,6 +222,13 @@ def test_a_state_that_is_none_of_ours_is_refused_by_the_call(
     with pytest.raises(SettingsError, match=r"^AE-STATE: "):
         log.pages(state=state)
     assert service.requests == []
+
+
+def test_a_singer_state_is_told_from_that_of_a_page(log: AuditEvents) -> None:
+    """The tap writes the one, `EventPage.state` is the other."""
+    state: dict[str, Any] = {"bookmarks": {"audit_events": {}}}
+    with pytest.raises(SettingsError, match=r"it is a Singer state: .*page\.state"):
+        log.pages(state=state)
 
 
 @pytest.mark.parametrize(

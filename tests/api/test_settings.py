@@ -2,6 +2,7 @@
 
 import inspect
 import logging
+from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,26 @@ def test_a_missing_argument_is_not_looked_for_in_the_environment() -> None:
         AuditEvents(base_url="https://api.example.com")
     assert "environment" not in str(raised.value)
     assert "access_token_file" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("moment", "problem"),
+    [
+        (
+            datetime(2026, 1, 1),  # noqa: DTZ001 - that is the mistake
+            "has no time zone: use an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)",
+        ),
+        (date(2026, 1, 1), "must be an aware datetime or an RFC 3339 text"),
+    ],
+)
+def test_a_moment_without_a_time_zone_is_refused(moment: Any, problem: str) -> None:
+    """In an argument of the class, and of a run."""
+    with pytest.raises(SettingsError) as raised:
+        AuditEvents(**VALID, start_date=moment)
+    assert raised.value.lines == (f"AE-SETTINGS: start_date {problem}",)
+    with pytest.raises(SettingsError) as raised:
+        AuditEvents(**VALID).pages(end=moment)
+    assert raised.value.lines == (f"AE-SETTINGS: end {problem}",)
 
 
 def test_all_that_is_wrong_is_said_at_once() -> None:

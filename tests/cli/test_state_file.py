@@ -36,6 +36,15 @@ def state_of(to: str) -> str:
     return f"{to.strip('/')}.state.json"
 
 
+def test_an_empty_state_file_is_refused(begun: Command, to: str) -> None:
+    """As an interrupted copy leaves one."""
+    (begun.folder / state_of(to)).write_text("")
+
+    done = begun("export", "--to", to, "--state", state_of(to))
+
+    assert "is empty: remove it, or put back what an earlier export wrote" in done.error
+
+
 def remove(path: Path) -> None:
     path.rename(path.with_name("elsewhere"))
 

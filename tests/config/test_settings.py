@@ -70,6 +70,9 @@ BAD = [
     ("access_token", f"{TOKEN} {TOKEN}", "one word of printable ASCII"),
     ("access_token", f"{TOKEN}\x00", "one word of printable ASCII"),
     ("access_token", f"{TOKEN}é", "one word of printable ASCII"),
+    ("access_token", f"Bearer {TOKEN}", "begins with 'Bearer': write the token alone"),
+    ("access_token", f'"{TOKEN}"', "has quotes around the token: remove them"),
+    ("access_token", f"'{TOKEN}'", "has quotes around the token: remove them"),
     ("start_date", "2026-01-31", NO_DATE),
     ("start_date", "", "is empty"),
     ("start_date", "yesterday", NO_DATE),
@@ -116,6 +119,22 @@ def test_a_bad_setting_is_named_with_what_would_be_right(
     assert done.stdout == b""
     assert TOKEN not in done.log
     assert "12345" not in done.log
+
+
+@pytest.mark.parametrize(
+    ("text", "is_hinted"),
+    [
+        ("2026-01-31", True),
+        ("2026-01-31T00:00:00", True),
+        ("2026-01-31 00:00:00+00:00", True),
+        ("2026-02-30T00:00:00Z", False),
+        ("yesterday", False),
+    ],
+)
+def test_only_a_time_that_yaml_may_have_changed_needs_quotes(text: str, is_hinted: bool) -> None:
+    """YAML reads a time without quotes, and writes it in another form."""
+    line = only_error(run(GOOD | {"start_date": text}))
+    assert line.endswith("in a YAML file write it in quotes") == is_hinted
 
 
 def test_each_bad_setting_has_a_line_of_its_own() -> None:
@@ -274,7 +293,8 @@ def test_a_text_instead_of_a_number_in_the_environment_is_refused(name: str) -> 
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        ("", "is not JSON"),
+        ("", "is empty: "),
+        ("\n", "is empty: "),
         ("{", "is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
         ("[1]", "must contain a JSON object"),
         (json.dumps(TOKEN), "must contain a JSON object"),
@@ -291,6 +311,14 @@ def test_a_file_without_a_json_object_is_refused(kind: str, document: str, probl
     assert line.startswith(f"AE-FILE: The {kind} file ")
     assert problem in line
     assert TOKEN not in done.log
+
+
+def test_an_empty_state_file_says_what_a_first_run_needs() -> None:
+    """A target that has stored nothing prints no state."""
+    assert only_error(run(GOOD, state="")).endswith(
+        "is empty: leave out --state for a first run, or give the last state that the target"
+        " printed"
+    )
 
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
@@ -349,16 +377,24 @@ def test_a_state_of_another_shape_is_refused(
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"stream_maps": "x"}, "AE-SETTINGS: stream_maps: "),
+        (
+            {"stream_maps": "x"},
+            'AE-SETTINGS: stream_maps must be an object, for example {"audit_events": ',
+        ),
+        ({"flattening_enabled": "x"}, "AE-SETTINGS: flattening_enabled must be true or false"),
         (
             {"stream_maps": {"audit_events": {"id": "("}}},
             "AE-STREAM-MAPS: stream_maps cannot be used",
         ),
         (
             {"flattening_enabled": True, "flattening_max_depth": "x"},
-            "AE-SETTINGS: flattening_max_depth: ",
+            "AE-SETTINGS: flattening_max_depth must be a whole number, 0 or more",
         ),
-        ({"flattening_enabled": True}, "AE-SETTINGS: The settings cannot be used: "),
+        ({"flattening_max_depth": -1}, "AE-SETTINGS: flattening_max_depth must be a whole number"),
+        (
+            {"flattening_enabled": True},
+            "AE-SETTINGS: flattening_max_depth is missing: set it to 1 or more if",
+        ),
     ],
 )
 def test_bad_settings_of_the_sdk_are_refused_too(settings: dict[str, Any], problem: str) -> None:

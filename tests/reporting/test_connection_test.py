@@ -45,9 +45,9 @@ def test_a_check_says_what_holds(service: Service, sync: Sync) -> None:
 
 
 def test_a_check_of_any_kind_writes_no_record(service: Service, sync: Sync) -> None:
-    """The SDK takes any value but `schema` for the usual one."""
+    """`all` is the usual one of the SDK."""
     service.add(THREE_EVENTS)
-    done = sync("--test=records", **RANGE).raise_for_exit_code()
+    done = sync("--test=all", **RANGE).raise_for_exit_code()
     assert done.stdout == b""
     assert "oldest 2024-05-06T07:08:00Z" in said(done)[-1]
 

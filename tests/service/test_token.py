@@ -98,6 +98,8 @@ def test_exactly_one_of_token_and_file_is_taken(token_file: Path) -> None:
         (f"{TOKEN}\n{TOKEN}\n".encode(), "must be one word of printable ASCII"),
         (f"{TOKEN}é".encode(), "must be one word of printable ASCII"),
         (TOKEN.encode() + b"\xff", "is not a text file"),
+        (f"bearer {TOKEN}\n".encode(), "begins with 'Bearer'"),
+        (f'"{TOKEN}"\n'.encode(), "has quotes around the token"),
         (b"x" * (MAX_TOKEN_FILE_BYTES + 1), "is larger than any token"),
     ],
 )

@@ -192,7 +192,6 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
-        ([], "batch_config must be an object"),
         ({}, "batch_config.encoding must be an object"),
         ({"encoding": {"format": "parquet"}}, "batch_config.encoding.format must be jsonl"),
         ({"encoding": {"format": "jsonl", "compression": "zstd"}}, "must be gzip or none"),
@@ -213,6 +212,13 @@ def test_a_wrong_batch_config_is_an_error_that_names_the_setting(
     assert run.exit_code == 1
     assert problem in "\n".join(run.errors)
     assert service.requests == []
+
+
+def test_a_batch_config_that_is_no_object_is_one_line(sync: Sync) -> None:
+    """What it should contain is not missing as well."""
+    assert sync(batch_config=[]).errors == [
+        "AE-SETTINGS: batch_config must be an object with encoding, storage, batch_size"
+    ]
 
 
 def test_a_plain_path_is_a_folder_too(service: Service, sync: Sync, tmp_path: Path) -> None:

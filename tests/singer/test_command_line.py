@@ -145,6 +145,13 @@ def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> N
     assert service.requests == []
 
 
+def test_another_test_is_refused() -> None:
+    """A misspelt `--test=schema` must not become a test of the connection."""
+    done = CliRunner().invoke(TapAuditEvents.cli, ["--test=shcema"])
+    assert done.exit_code == 2
+    assert "'shcema' is not one of" in done.output
+
+
 def test_a_schema_message_names_the_keys(service: Service, sync: Sync) -> None:
     """Targets learn the key and the bookmark property."""
     schema = sync().messages[0]

@@ -77,6 +77,8 @@ class StateFile:
         temporary(self.path).unlink(missing_ok=True)
         if not self.path.exists():
             return
+        if not _size_of(self.path):
+            raise self._unusable("is empty: remove it, or put back what an earlier export wrote")
         self._known = self._checked(read_json_file("state", str(self.path)))
         if pending := self._known.get("pending"):
             renames = [(self._absolute(a), self._absolute(b)) for a, b in pending["renames"]]
