@@ -24,7 +24,8 @@ from tap_audit_events.extraction.shutdown import Stop
 
 _EPILOG = f"""Settings come from environment variables, such as TAP_AUDIT_EVENTS_BASE_URL,
 TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN, and from the files of --config,
-as those of {PACKAGE}. Every error is one line on stderr that begins with a code."""
+as those of {PACKAGE}. Every error is one line on stderr that begins with a code, except a wrong
+command line (exit code 2)."""
 
 format_option = click.option(
     "--format",
@@ -100,7 +101,7 @@ def export(to: str, state: str | None, common: Common) -> None:
     audit-events count --by actor --start 2026-01-01T00:00:00Z --format csv > actors.csv
 
 Every event in the range is read. Days are days in UTC. If there are more than 200,000 different
-actions or actors, the last line counts the events of all others."""
+actions or actors, or 64 MB of their names, the last line counts the events of all others."""
 )
 @click.option(
     "--by",
@@ -124,7 +125,8 @@ def count(by: str, format_: str, common: Common) -> None:
 
 Events come in ascending order, one JSON object a line, as the service sent them. With --follow, an
 event that becomes visible late comes too, once, after newer ones. While the service fails or limits
-requests, --follow waits and says so on stderr."""
+requests, --follow waits and says so on stderr. It has no end: it cannot be combined with --end or
+the setting end_date."""
 )
 @click.option("--follow", "-f", is_flag=True, help="Keep printing events as they appear.")
 @click.option(
@@ -166,7 +168,7 @@ What was loaded is one of these:
   .jsonl, .jsonl.gz  JSON Lines, as target-jsonl and export write them
   .parquet           a Parquet file
   a folder           all such files in it and in its subfolders
-  .duckdb            a DuckDB file (extra [duckdb])
+  .duckdb .db .ddb   a DuckDB file (extra [duckdb])
   postgresql://…     a PostgreSQL database (extra [postgres]); the password is better in PGPASSWORD
 
 With several organizations, events are compared by organization and id. Events that differ are
@@ -222,7 +224,7 @@ is covered for each of them. Needs the extra [report], and [postgres] for Postgr
     "source",
     required=True,
     metavar="PLACE",
-    help="The .duckdb file or postgresql:// URL with the loaded tables.",
+    help="The .duckdb, .db or .ddb file, or the postgresql:// URL, with the loaded tables.",
 )
 @click.option("--year", required=True, type=click.IntRange(1, 9998), help="The year, in UTC.")
 @click.option("--to", required=True, metavar="FILE", help="The picture: .svg or .html.")

@@ -62,6 +62,7 @@ class Common:
             SettingsError: one line for each setting to fix.
         """
         from tap_audit_events.api.audit_events import checked_settings
+        from tap_audit_events.events.instants import instant_of
 
         if self.quiet:
             self.logger.setLevel(max(self.logger.level, logging.WARNING))
@@ -70,6 +71,8 @@ class Common:
         end = _instant("--end", self.end) or settings.end_date
         if start is not None and end is not None and end < start:
             raise SettingsError(["--end is before --start: it must be the same or later"])
+        if start is not None and start > instant_of(self.runtime().now()):
+            self.logger.warning("Nothing to read yet: --start or start_date lies in the future")
         return replace(settings, start_date=start, end_date=end)
 
     def runtime(self) -> Runtime:
@@ -123,7 +126,7 @@ _OPTIONS: Final = (
     click.option("--end", metavar="TIME",
                  help="Time of the latest event.  [default: end_date, else now]"),
     click.option("-q", "--quiet", is_flag=True,
-                 help="Show only warnings and errors."),
+                 help="On stderr, show only warnings and errors."),
 )  # fmt: skip
 
 

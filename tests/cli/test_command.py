@@ -96,6 +96,18 @@ def test_settings_of_the_tap_alone_are_warned_about(service: Service, command: C
 
 
 @pytest.mark.parametrize(
+    "subcommand", [["tail"], ["count", "--by", "day"], ["export", "--to", "a.jsonl"]]
+)
+def test_a_start_in_the_future_is_warned_about(subcommand: list[str], command: Command) -> None:
+    """As a range without events, which may be a mistyped year."""
+    done = command(*subcommand, "--start", "9000-01-01T00:00:00Z").raise_for_exit_code()
+
+    assert done.warnings == [
+        "Warning: Nothing to read yet: --start or start_date lies in the future"
+    ]
+
+
+@pytest.mark.parametrize(
     ("arguments", "environment", "error"),
     [
         (["--start", "yesterday"], {}, "AE-SETTINGS: --start is not an RFC 3339 date-time"),
