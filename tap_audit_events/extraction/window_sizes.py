@@ -48,9 +48,12 @@ class WindowSizes:
         return self._forecast.expected(start, end) / self._page_size
 
     def can_cut(self, reader: WindowReader) -> bool:
-        """Whether enough time is left in a window; it cannot be cut within a second."""
+        """Whether enough time is left in a window; it cannot be cut within a second.
+
+        As long as it is not known when events begin, there is nowhere to cut it.
+        """
         start = whole_second(self._position(reader))
-        return later(start, seconds=_MIN_SECONDS) < self._end_of(reader)
+        return start > EARLIEST and later(start, seconds=_MIN_SECONDS) < self._end_of(reader)
 
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
         """The whole second after which so many pages should have come, None if it has no more.

@@ -52,6 +52,15 @@ def between(start: float, until: float) -> Window:
     return Window(instant(start), END, until=instant(until))
 
 
+def test_a_range_of_which_only_empty_pages_have_come_is_not_cut() -> None:
+    """It would be cut after the first seconds of the year 1."""
+    sizes = Sizes(Window(None, END))
+    sizes.read([])
+    assert not sizes.sizes.can_cut(sizes.reader)
+    sizes.read(FULL)
+    assert sizes.sizes.can_cut(sizes.reader)
+
+
 # How many pages
 
 
