@@ -87,7 +87,7 @@ def _find(count: int, client: Client, window: Window, order: str, found: list[In
             raise page.malformed
         held = [instant for instant in page.instants if window.holds(instant)]
         found += held
-        paginator.advance(page, has_requested=bool(held))
+        paginator.advance(page, window.holds)
 
 
 def _page_size(count: int, window: Window) -> int:

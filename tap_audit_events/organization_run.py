@@ -85,6 +85,10 @@ class OrganizationRun:
         """Whether the service wants no requests for it at present."""
         return self._is_held()
 
+    def finish_page(self) -> None:
+        """Count the page as delivered; after an error, only what of it was written."""
+        self.delivery.finish(is_written=self.error is None)
+
     @property
     def has_requests(self) -> bool:
         """Whether there is anything to request."""

@@ -20,6 +20,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
+from tap_audit_events.extraction.window_reader import ReadPage
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, WatermarkOf
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.rate_limiter import RunRequests
@@ -90,7 +91,7 @@ class Reader:
 
         `OrganizationRun.stage` tells which it is. A page counts as delivered when it was written:
         see `OrganizationRun.delivery`. If there are several organizations, the error of one is its
-        `OrganizationRun.error`.
+        `OrganizationRun.error`; who cannot write a page sets it, and the organization ends.
 
         Args:
             idle: called now and then while a page is waited for.
@@ -120,13 +121,26 @@ class Reader:
                         # Without the window, which is that of one organization.
                         plan.give_up(service_error(newest.code, details=newest.details))
                     if page is not None:
-                        run.delivery.start(page)
+                        run.error = self._start(run, page)
                     del page  # so that the next page can take its place in memory
-                    yield run
-                    run.delivery.finish()
+                    if not (stage is Stage.PAGE and run.error):
+                        yield run
+                        run.finish_page()
+                    if stage is Stage.PAGE and run.error:
+                        plan.end(run, run.error)
         finally:
             self.requests.close()
             self._transport.close()
+
+    def _start(self, run: OrganizationRun, page: ReadPage) -> ServiceError | None:
+        """Start a page; the error of one of several organizations is returned."""
+        try:
+            run.delivery.start(page)
+        except ServiceError as error:
+            if not self._is_fleet:
+                raise
+            return error
+        return None
 
     def check_errors(self) -> None:
         """Check that all organizations were read to their end.

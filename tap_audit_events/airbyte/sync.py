@@ -10,7 +10,7 @@ from typing import Any
 from tap_audit_events.airbyte.messages import MessageWriter, stream_status
 from tap_audit_events.airbyte.state import state_of
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.errors.exceptions import OutputError, ServiceError
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates
@@ -111,9 +111,15 @@ class Sync:
         elif run.stage is Stage.ENDED:
             report.ended(run)
         else:
-            self._write_page(run.delivery, self._runtime.now())
+            try:
+                self._write_page(run.delivery, self._runtime.now())
+            except ServiceError as error:
+                if not self._settings.is_fleet:
+                    raise
+                run.error = error
+            run.delivery.commit()
             report.page(run)
-            run.delivery.finish()
+            run.finish_page()
             if self._writer.state_is_due:
                 self._write_state()
 

@@ -230,7 +230,7 @@ def _pages(
             texts, instants = delivery.texts(), delivery.instants()
             bookmark = delivery.watermark.bookmark
             delivery.all_written()
-            delivery.finish()
+            run.finish_page()
             if texts or delivery.watermark.bookmark != bookmark:
                 changed[organization_id] = delivery.watermark.snapshot()
                 yield EventPage(

@@ -60,8 +60,13 @@ class Window:
         return ascending[first:end]
 
     def requests(self, instant: Instant) -> bool:
-        """Whether its requests cover an instant; their bounds are rounded."""
-        return Window(self._first_second, next_whole_second(self.until or self.end)).holds(instant)
+        """Whether its requests cover an instant."""
+        return self.rounded.holds(instant)
+
+    @property
+    def rounded(self) -> Window:
+        """What its requests cover: their bounds are rounded."""
+        return Window(self._first_second, next_whole_second(self.until or self.end))
 
     @property
     def _first_second(self) -> Instant | None:

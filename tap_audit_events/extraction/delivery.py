@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
 from tap_audit_events.events.exact_json import JsonText, read_record
-from tap_audit_events.events.instants import Instant, seconds_between
+from tap_audit_events.events.instants import EARLIEST, Instant, seconds_between
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.window import Window
@@ -61,15 +61,19 @@ class Delivery:
         self._written = self._committed = 0
 
     def start(self, read: ReadPage) -> None:
-        """Start a page: its events that belong to its window and were not delivered before."""
+        """Start a page: its events that belong to its window and were not delivered before.
+
+        Raises:
+            ContractError: an event of the window came with an earlier one, but not with this one.
+        """
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
         self._read, self._page = read, read.page
-        self._positions = self._to_deliver(read)
-        if self._owed:
-            for position in self._positions:
-                self._owed.pop(self._page.ids[position], None)
+        self._positions = ()
         self._written = self._committed = 0
+        if self._owed:
+            self._check_owed(read)
+        self._positions = self._to_deliver(read)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The page's records; each counts as written when the next one is requested."""
@@ -111,16 +115,15 @@ class Delivery:
         self.delivered += len(ids)
         self._count_late(instants)
 
-    def finish(self) -> None:
+    def finish(self, *, is_written: bool = True) -> None:
         """Commit the page and let it go; after its last page, a window is complete.
 
-        Raises:
-            ContractError: an event of the window came with an earlier one, but not with this one.
+        Args:
+            is_written: whether every event of the page could be written.
         """
         self.commit()
         read, self._read, self._page, self._positions = self._read, None, _NO_PAGE, ()
-        if read is not None and read.completes_window:
-            self._check_owed(read.window)
+        if read is not None and read.completes_window and is_written:
             self.watermark.settle(read.window.until or read.window.end)
 
     def _to_deliver(self, read: ReadPage) -> Sequence[int]:
@@ -133,7 +136,12 @@ class Delivery:
             return fresh
         self.outside += sum(not window.requests(page.instants[position]) for position in fresh)
         self._note_owed(fresh, window)
-        return [position for position in fresh if window.holds(page.instants[position])]
+        # Where two windows meet, both show an event; the next one may be read before it appears.
+        return [
+            position
+            for position in fresh
+            if window.holds(page.instants[position]) or page.instants[position] == window.until
+        ]
 
     def _note_owed(self, positions: Sequence[int], window: Window) -> None:
         """Note the events that belong to later windows: those must show them again."""
@@ -141,11 +149,20 @@ class Delivery:
             return
         for position in positions:
             instant = self._page.instants[position]
-            if window.until <= instant <= window.end and len(self._owed) < MAX_OWED:
+            if window.until < instant <= window.end and len(self._owed) < MAX_OWED:
                 self._owed[self._page.ids[position]] = instant
 
-    def _check_owed(self, window: Window) -> None:
-        missing = [event_id for event_id, instant in self._owed.items() if window.holds(instant)]
+    def _check_owed(self, read: ReadPage) -> None:
+        """Check it before later events are delivered: the bookmark would pass those missing."""
+        page, window = read.page, read.window
+        for event_id in page.ids:
+            self._owed.pop(event_id, None)
+        until = page.newest if page.instants and read.in_order else EARLIEST
+        missing = [
+            event_id
+            for event_id, instant in self._owed.items()
+            if window.holds(instant) and (instant < until or read.completes_window)
+        ]
         if missing:
             raise _not_shown(missing, window)
 

@@ -113,6 +113,7 @@ class FleetPlan(Generic[_Member]):
         self._opened: list[_Member] = []
         self._ended: list[tuple[_Member, Exception | None]] = []
         self._given_up: Exception | None = None
+        self._failed: list[tuple[_Member, Exception]] = []
 
     @property
     def is_done(self) -> bool:
@@ -168,6 +169,10 @@ class FleetPlan(Generic[_Member]):
         """A page of any organization, or its start or end; None if there is no news."""
         if self._given_up is not None:
             self._end_all(self._given_up)
+        while self._failed:
+            failed = self._failed.pop()
+            self._open.remove(failed[0])
+            self._ended.append(failed)
         self._open_more()
         if self._opened:
             opened = self._opened.pop(0)
@@ -187,6 +192,10 @@ class FleetPlan(Generic[_Member]):
                 self._open.remove(member)
                 return News(member, Stage.ENDED)
         return None
+
+    def end(self, member: _Member, error: Exception) -> None:
+        """End an organization whose page cannot be delivered, with the next news; as `give_up`."""
+        self._failed.append((member, error))
 
     def give_up(self, error: Exception) -> None:
         """End the organizations that are read, with the next news; the others are not opened.

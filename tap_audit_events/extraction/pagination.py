@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Final
 
 from tap_audit_events.errors.exceptions import sanitize, service_error
@@ -51,12 +53,13 @@ class Paginator:
         self._milestone_page: AbstractSet[str] = frozenset()
         self._empty = self._repeated = self._cycles = 0
 
-    def advance(self, page: Page, *, has_requested: bool = True) -> None:
+    def advance(self, page: Page, is_requested: Callable[[Instant], bool] | None = None) -> None:
         """Take the cursor of the next page from the page that has just come.
 
         Args:
             page: the page.
-            has_requested: whether any of its events was requested; else it counts as empty.
+            is_requested: whether an event of that time was requested, None if all of them were;
+                others are no progress.
 
         Raises:
             ContractError: the cursor is too long, the window had it before, or its pages bring
@@ -67,7 +70,7 @@ class Paginator:
         self.is_finished = page.next_cursor is None
         if page.next_cursor is not None:
             self._check_cursor(page.next_cursor)
-            self._check_progress(page, has_requested=has_requested)
+            self._check_progress(page if is_requested is None else _only(page, is_requested))
 
     def _check_cursor(self, cursor: str) -> None:
         if len(cursor) > MAX_CURSOR_LENGTH:
@@ -80,9 +83,9 @@ class Paginator:
             del self._recent_cursors[next(iter(self._recent_cursors))]  # the oldest
         self._recent_cursors[digest] = None
 
-    def _check_progress(self, page: Page, *, has_requested: bool) -> None:
+    def _check_progress(self, page: Page) -> None:
         ids = frozenset(page.ids)
-        self._empty = 0 if ids and has_requested else self._empty + 1
+        self._empty = 0 if ids else self._empty + 1
         if self._empty > MAX_EMPTY_PAGES:
             raise service_error("AE-EMPTY-PAGES", details=f"{self._empty} in a row")
         if ids:
@@ -105,3 +108,11 @@ class Paginator:
             self._recent_ids.clear()
         self._newest = max(self._newest, newest)
         self._recent_ids |= ids
+
+
+def _only(page: Page, is_requested: Callable[[Instant], bool]) -> Page:
+    """The page with those of its events that were requested."""
+    pairs = zip(page.ids, page.instants, strict=True)
+    requested = [(each, instant) for each, instant in pairs if is_requested(instant)]
+    ids, instants = [each for each, _ in requested], [instant for _, instant in requested]
+    return replace(page, ids=ids, instants=instants, texts=())

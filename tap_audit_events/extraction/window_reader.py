@@ -132,8 +132,8 @@ class WindowReader:
         if held:
             self._newest_page_start = held[0]
         try:
-            has_requested = bool(held) or any(map(self._requested.requests, page.instants))
-            self._paginator.advance(page, has_requested=has_requested)
+            are_all = len(held) == len(page.ids)
+            self._paginator.advance(page, None if are_all else self._requested.rounded.holds)
         except Exception as error:  # noqa: BLE001 - raised after the page was delivered
             self._fail(error)
         if page.malformed is not None:

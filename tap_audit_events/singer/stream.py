@@ -12,7 +12,7 @@ from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INC
 
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.settings import Settings, shape_to_discover
-from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.errors.exceptions import OutputError, ServiceError
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import (
@@ -73,7 +73,7 @@ class AuditEventsStream(ExactStream):
         """Pages are requested in ascending order."""
         return True
 
-    def _pages(self) -> Generator[Delivery, None, None]:
+    def _pages(self) -> Generator[OrganizationRun, None, None]:
         """Each page of this run's range, to be written; STATE follows if it is due.
 
         Raises:
@@ -99,10 +99,10 @@ class AuditEventsStream(ExactStream):
                 if run.window is not None:
                     self._changed[run.settings.organization_id] = run
                 if run.stage is Stage.PAGE:
-                    yield run.delivery
+                    yield run
                     run.delivery.commit()
                     report.page(run)
-                    run.delivery.finish()
+                    run.finish_page()
                 elif run.stage is Stage.OPENED:
                     report.opened(run)
                     if not run.error:
@@ -232,8 +232,13 @@ class AuditEventsStream(ExactStream):
         """
         write = self._write_verbatim if self.is_verbatim else self._write_by_sdk
         with self.get_record_counter(), self.get_sync_timer(), closing(self._pages()) as pages:
-            for delivery in pages:
-                write(delivery)
+            for run in pages:
+                try:
+                    write(run.delivery)
+                except ServiceError as error:
+                    if not self._read_settings().is_fleet:
+                        raise
+                    run.error = error
         self._write_state_message()
 
     def _write_verbatim(self, delivery: Delivery) -> None:

@@ -1,10 +1,25 @@
 """Several organizations in one sync: each with its own state and its own end."""
 
+from logging import getLogger
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tap_audit_events.airbyte.messages import MessageWriter
+from tap_audit_events.airbyte.sync import Sync
+from tap_audit_events.config.settings import read_settings
+from tap_audit_events.errors.exceptions import OrganizationsError
+from tap_audit_events.runtime import Runtime
 from tests.airbyte.source import Output, a_catalog, run_source
 from tests.builders import an_event
-from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
+from tests.singer.test_organizations import (
+    SHARED,
+    Fleet,
+    a_service,
+    an_event_that_cannot_be_written,
+    an_id,
+)
 
 
 def settings_of(fleet: Fleet, *numbers: int, **more: Any) -> dict[str, Any]:
@@ -102,3 +117,19 @@ def test_a_file_of_the_machine_cannot_be_named() -> None:
     assert status["status"] == "FAILED"
     assert "organizations[0].access_token_file is not known" in status["message"]
     assert not service.requests
+
+
+def test_an_event_that_cannot_be_written_ends_its_organization_alone(tmp_path: Path) -> None:
+    """The others are read to their end."""
+    with Fleet([a_service(number, 30) for number in range(3)]).served() as fleet:
+        settings = read_settings(settings_of(fleet, 0, 1, 2, page_size=10))
+        with (tmp_path / "out").open("w") as stdout, an_event_that_cannot_be_written():
+            sync = Sync(settings, MessageWriter(stdout), runtime=Runtime(), logger=getLogger())
+            with pytest.raises(OrganizationsError) as raised:
+                sync.run({})
+    assert {name: error.code for name, error in raised.value.errors.items()} == {
+        an_id(1): "AE-NESTING"
+    }
+    written = (tmp_path / "out").read_text()
+    counts = [written.count(f'"organization_id":"{an_id(number)}"') for number in (0, 2)]
+    assert min(counts) >= 30

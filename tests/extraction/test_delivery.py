@@ -8,9 +8,11 @@ from types import FrameType
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
@@ -277,8 +279,49 @@ def test_events_of_the_next_window_are_not_counted_as_outside() -> None:
     delivery = Delivery(Watermark())
     window = Window(at(12), at(500), until=at(34))
     page = a_page([("a", at(10)), ("b", at(12)), ("c", at(33)), ("d", at(34)), ("e", at(40))])
-    assert delivered(delivery, page, window) == ["b", "c"]
+    assert delivered(delivery, page, window) == ["b", "c", "d"]
     assert delivery.outside == 0
+
+
+def test_where_two_windows_meet_an_event_comes_with_the_first_that_shows_it() -> None:
+    """It may appear after the second one was read."""
+    delivery = Delivery(Watermark())
+    first = Window(None, at(500), until=at(34))
+    assert delivered(delivery, a_page([("a", at(33)), ("b", at(34))]), first) == ["a", "b"]
+    second = Window(at(34), at(500))
+    assert delivered(delivery, a_page([("b", at(34)), ("c", at(34))]), second) == ["c"]
+    assert delivery.repeats == 1
+
+
+@pytest.mark.parametrize("completes_window", [True, False])
+def test_an_event_that_its_window_does_not_show_is_an_error(completes_window: bool) -> None:
+    """Before later ones are delivered: the bookmark would pass it, and the next run lose it."""
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(36))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    second = a_page([("c", at(35)), ("d", at(37))])
+    read = ReadPage(Window(at(34), at(500)), second, True, completes_window)
+    with pytest.raises(ContractError, match=r"AE-WINDOW.*1 in all, for example 'b'"):
+        delivery.start(read)
+    delivery.commit()
+    assert delivery.watermark.bookmark == at(33)
+
+
+def test_an_event_that_follows_in_its_window_is_no_error() -> None:
+    """With a later page, or out of order."""
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(36)), ("c", at(35))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    window = Window(at(34), at(500))
+    for ids, in_order, completes_window in (
+        ([("d", at(35))], True, False),
+        ([("e", at(37)), ("c", at(35))], False, False),
+        ([("b", at(36))], False, True),
+    ):
+        delivery.start(ReadPage(window, a_page(ids), in_order, completes_window))
+        delivery.all_written()
+        delivery.finish()
+    assert delivery.delivered == 5
 
 
 def steps(work: Callable[[], object]) -> int:

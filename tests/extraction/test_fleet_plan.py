@@ -244,3 +244,19 @@ def test_everyone_is_read_within_the_bounds(seed: int) -> None:
         assert each.count(Stage.OPENED) == each.count(Stage.ENDED) == 1
     for member in members:
         assert member.sent >= member.pages
+
+
+def test_one_whose_page_cannot_be_delivered_ends_alone() -> None:
+    """With its error; its other pages are not delivered."""
+    plan = a_plan(Group("a", [2, 2], 2))
+    news_of(plan)
+    bad, good = requests_of(plan)
+    plan.accept(bad, bad.member.page())
+    (page,) = news_of(plan)
+    assert page.member is bad.member
+    error = service_error("AE-NESTING")
+    plan.end(bad.member, error)
+    (ended,) = news_of(plan)
+    assert (ended.member, ended.stage, ended.error) == (bad.member, Stage.ENDED, error)
+    plan.accept(good, good.member.page())
+    assert [news.member for news in news_of(plan)] == [good.member]

@@ -31,10 +31,24 @@ def test_pages_of_other_events_than_requested_are_no_progress() -> None:
     """They count as empty, even if their ids are new."""
     paginator = Paginator()
     for number in range(MAX_EMPTY_PAGES):
-        paginator.advance(a_page([f"{number}"], f"{number}", number), has_requested=False)
+        paginator.advance(a_page([f"{number}"], f"{number}", number), lambda _: False)
     with pytest.raises(ContractError) as raised:
-        paginator.advance(a_page(["last"], "last", 10**6), has_requested=False)
+        paginator.advance(a_page(["last"], "last", 10**6), lambda _: False)
     assert raised.value.code == "AE-EMPTY-PAGES"
+
+
+def test_other_events_next_to_a_known_one_are_no_progress() -> None:
+    """However new they are."""
+    known, paginator = instant(0), Paginator()
+    pages = [
+        Page(["known", f"{number}"], [known, instant(number + 1)], [b"", b""], f"{number}")
+        for number in range(MAX_REPEATED_PAGES + 2)
+    ]
+    *pages, last = pages
+    for page in pages:
+        paginator.advance(page, known.__eq__)
+    with pytest.raises(ContractError, match="AE-NO-PROGRESS"):
+        paginator.advance(last, known.__eq__)
 
 
 @pytest.fixture

@@ -8,11 +8,17 @@ from typing import Any
 
 import pytest
 
+from tap_audit_events.errors.exceptions import OrganizationsError, service_error
+from tap_audit_events.events.exact_json import JsonText
+from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.reader import MAX_FAILURES
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.several import SeveralServices
+from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
+from tests.extraction.test_parallel import EVEN, ShiftedService
 from tests.running import Run, run
+from tests.singer.test_lanes import WriterIntoMemory
 
 SHARED = "acme_pat_for-all-organizations"
 
@@ -57,9 +63,12 @@ class Fleet:
     def run(
         self, *arguments: str, state: object = None, catalog: object = None, **more: Any
     ) -> Run:
+        return run(self.settings | more, *arguments, state=state, catalog=catalog)
+
+    @property
+    def settings(self) -> dict[str, Any]:
         items = [{"organization_id": each.organization_id} for each in self.services]
-        settings = {"base_url": self.base_url, "access_token": SHARED, "organizations": items}
-        return run(settings | more, *arguments, state=state, catalog=catalog)
+        return {"base_url": self.base_url, "access_token": SHARED, "organizations": items}
 
 
 def keys(done: Run) -> list[tuple[str, str]]:
@@ -127,6 +136,58 @@ def test_one_organization_fails_alone(fault: str, code: str) -> None:
     assert done.errors[-1].startswith(f"{code}: {an_id(1)}: ")
     assert done.errors[0].startswith("AE-ORGANIZATIONS: ")
     assert "1 of 4" in done.errors[0]
+
+
+@contextmanager
+def an_event_that_cannot_be_written() -> Iterator[str]:
+    """Its id. One that is nested to the very limit may be read, and not be changed."""
+    real = RecordShape.apply
+
+    def apply(self: RecordShape, text: JsonText) -> JsonText:
+        if b'"e0017"' in bytes(text) and self.organization_id == an_id(1):
+            raise service_error("AE-NESTING", details="deep")
+        return real(self, text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RecordShape, "apply", apply)
+        yield "e0017"
+
+
+@pytest.mark.parametrize("selected", [True, False])
+def test_an_event_that_cannot_be_written_ends_its_organization_alone(selected: bool) -> None:
+    """What was written of it counts, and nothing else."""
+    maps = {} if selected else {"stream_maps": {"audit_events": {"actor": "__NULL__"}}}
+    writer = WriterIntoMemory()
+    with Fleet([a_service(n, 30) for n in range(3)]).served() as fleet:
+        config = fleet.settings | {"page_size": 10, **maps}
+        with an_event_that_cannot_be_written(), pytest.raises(OrganizationsError) as raised:
+            TapAuditEvents(config=config, message_writer=writer).sync_all()
+        *messages, state = writer.messages
+        again = fleet.run(page_size=10, state=state["value"]).raise_for_exit_code()
+    assert {name: error.code for name, error in raised.value.errors.items()} == {
+        an_id(1): "AE-NESTING"
+    }
+    records = [each["record"] for each in messages if each["type"] == "RECORD"]
+    written = [(each["organization_id"], each["id"]) for each in records]
+    assert sorted(written + keys(again)) == sorted(
+        (an_id(number), f"e{n:04}") for number in range(3) for n in range(30)
+    )
+    assert {key[0] for key in keys(again)} == {an_id(1)}
+
+
+def test_windows_that_do_not_fit_end_their_organization_alone() -> None:
+    """Although that is noticed where events are delivered."""
+    shifted = ShiftedService(
+        organization_id=an_id(1), access_token=SHARED, page_latency_seconds=0.05
+    )
+    shifted.seconds = (3, 3)
+    shifted.add(EVEN)
+    others = [a_service(number, 30, page_latency_seconds=0.05) for number in (0, 2)]
+    with Fleet([shifted, *others]).served() as fleet:
+        done = fleet.run(page_size=10, start_date="2024-04-30T23:00:00Z")
+    assert done.errors[-1].startswith(f"AE-WINDOW: {an_id(1)}: ")
+    for number in (0, 2):
+        assert sum(key[0] == an_id(number) for key in keys(done)) == 30
 
 
 def test_a_failed_organization_resumes_where_it_was() -> None:
