@@ -1,19 +1,28 @@
 """What goes wrong during an export is one line, and says what the output has."""
 
 import json
+import logging
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from tap_audit_events.cli.outputs.formats import format_of, open_output
+from tap_audit_events.cli.outputs.output import Output
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command, Done
-from tests.cli.exported import FORMATS, expected, exported, history
+from tests.cli.exported import FORMATS, Event, expected, exported, history
+from tests.cli.test_day_folder import page_of
 
 EVENTS = history(100)
 SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
@@ -158,6 +167,41 @@ def test_a_full_disk_leaves_the_output_as_it_was(
     if is_kept:
         command("export", "--to", to, *state).raise_for_exit_code()
         assert len(exported(command.folder / to)) == 3010
+
+
+@contextmanager
+def full_disk(free_bytes: int = 0) -> Iterator[None]:
+    """While it lasts, no file may become larger than some bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (free_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_disk_without_room_for_a_byte_is_named_and_keeps_no_file(
+    has_state: bool, to: str, tmp_path: Path
+) -> None:
+    """Also if it refuses what is still in a buffer when the export gives up."""
+    path = tmp_path / to
+    state_file = StateFile(tmp_path / "s.json", path) if has_state else None
+    output = open_output(format_of(to), path, state_file, logging.getLogger(__name__))
+    output.begin()
+
+    with full_disk():
+        with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
+            write_and_commit(output, EVENTS)
+        output.discard()
+
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+
+
+def write_and_commit(output: Output, events: list[Event]) -> None:
+    output.write(page_of(events))
+    output.commit({"until": "now"})
 
 
 def varied(count: int) -> list[dict[str, object]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -62,9 +63,10 @@ class DayFiles:
         return self._renames
 
     def close(self) -> None:
-        """End early; remove what was written."""
+        """End early; remove what was written. Never raises."""
         for part in self._open.values():
-            part.writer.close()
+            with suppress(Exception):  # a full disk refuses the last bytes too
+                part.writer.close()
         self._open.clear()
         self.remove_staging()
 
@@ -88,8 +90,9 @@ class DayFiles:
         return _Part(day, path, ParquetWriter(path))
 
     def _finish_part(self, day: str) -> None:
-        part = self._open.pop(day)
+        part = self._open[day]
         part.writer.finish()
+        del self._open[day]  # not earlier: if it cannot be finished, `close` closes it
         name = f"part-{self._run}-{part.path.name}.parquet"
         self._renames.append((part.path, self._folder / f"day={day}" / name))
 
