@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tap_audit_events.cli.outputs import parquet_file
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
@@ -199,6 +200,34 @@ def test_a_disk_without_room_for_a_byte_is_named_and_keeps_no_file(
     assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
 
 
+@pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])
+def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
+    to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that grows begins with a copy of the old one."""
+    monkeypatch.setattr(parquet_file, "MAX_ROWS", 50)  # so that it is written while it is copied
+    path, state_path = tmp_path / to, tmp_path / "s.json"
+    output = open_incremental(path, state_path)
+    output.begin()
+    write_and_commit(output, varied(300))
+    before = path.read_bytes(), state_path.read_bytes()
+
+    output = open_incremental(path, state_path)
+    output.begin()
+    with full_disk(len(before[0]) // 2):
+        with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
+            write_and_commit(output, EVENTS)
+        output.discard()
+
+    assert (path.read_bytes(), state_path.read_bytes()) == before
+    assert sorted(tmp_path.iterdir()) == sorted([path, state_path])
+
+
+def open_incremental(path: Path, state_path: Path) -> Output:
+    state_file = StateFile(state_path, path)
+    return open_output(format_of(str(path)), path, state_file, logging.getLogger(__name__))
+
+
 def write_and_commit(output: Output, events: list[Event]) -> None:
     output.write(page_of(events))
     output.commit({"until": "now"})
@@ -302,6 +331,7 @@ def test_a_file_of_another_kind_is_not_extended(
     refused(command("export", "--to", to, "--state", "s.json"))
 
     assert path.read_text() == "not what its name says" * 100
+    assert command.left_over == []
 
 
 # The path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -28,8 +29,7 @@ class JsonLinesWriter:
     def __init__(self, path: Path, old: Path | None, *, compressed: bool) -> None:
         self._file: IO[bytes] = path.open("wb")
         if old is not None:
-            with old.open("rb") as lines:
-                shutil.copyfileobj(lines, self._file, _COPIED_BYTES)
+            self._copy(old)
         self._text: IO[bytes] | gzip.GzipFile = self._file
         if compressed:
             self._text = gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, self._file, mtime=0)
@@ -47,3 +47,12 @@ class JsonLinesWriter:
     def close(self) -> None:
         """End early; the file is not complete."""
         self._file.close()
+
+    def _copy(self, old: Path) -> None:
+        try:
+            with old.open("rb") as lines:
+                shutil.copyfileobj(lines, self._file, _COPIED_BYTES)
+        except BaseException:
+            with suppress(Exception):  # a full disk refuses the last bytes too
+                self.close()
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -71,6 +72,14 @@ class ParquetWriter:
         self._rows = self._bytes = 0
 
     def _copy(self, old: Path) -> None:
+        try:
+            self._copy_rows(old)
+        except BaseException:
+            with suppress(Exception):  # a full disk refuses the last bytes too
+                self.close()
+            raise
+
+    def _copy_rows(self, old: Path) -> None:
         with pq.ParquetFile(old) as source:
             if not source.schema_arrow.equals(SCHEMA):
                 raise unusable(

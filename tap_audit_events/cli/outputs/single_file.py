@@ -54,6 +54,7 @@ class SingleFile:
         suffix = ".replacing" if state_file is None else ".extending"
         self._new_path = temporary(path.with_name(path.name + suffix))
         self._writer: Writer | None = None
+        self._has_new_file = False
         self._extends = False
 
     def begin(self) -> Mapping[str, Any]:
@@ -82,7 +83,7 @@ class SingleFile:
                 self._check_still_unchanged(self._state_file)
                 size = self._new_path.stat().st_size
                 renames = [(self._new_path, self._path)]
-                self._writer = None  # from now on, the file belongs to the commit
+                self._has_new_file = False  # from now on, the file belongs to the commit
                 self._state_file.announce(state, size, renames)
                 rename_all(renames)
                 self._state_file.settle(state, size)
@@ -92,12 +93,14 @@ class SingleFile:
         if self._writer is not None:
             with suppress(Exception):  # a full disk refuses the last bytes too
                 self._writer.close()
+        if self._has_new_file:  # also if it could not even begin with what is in the old one
             with suppress(OSError):
                 self._new_path.unlink(missing_ok=True)
 
     def _opened(self) -> Writer:
         if self._writer is None:
             self._extends = self._state_file is not None and self._path.exists()
+            self._has_new_file = True
             self._new_path.touch()
             keep_mode(self._path, self._new_path)
             self._writer = self._new_writer(self._new_path, self._path if self._extends else None)
