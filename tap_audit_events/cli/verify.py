@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +24,7 @@ from tap_audit_events.cli.outputs.durable import check_files_differ, output_erro
 from tap_audit_events.cli.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.repair import Repair
 from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.cli.temporary_folder import temporary_folder
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
@@ -89,8 +90,8 @@ def run_verify(wanted: Wanted, common: Common) -> None:
             common.logger.warning(
                 "action_types is set: loaded events of other types count as too many"
             )
-        with output_errors(Path(tempfile.gettempdir())):
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="audit-events-")))
+        with output_errors(temporary_folder()):
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="audit-events-")))
         with output_errors(folder):
             comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
         stack.callback(comparison.close)
@@ -160,7 +161,7 @@ class Verification:
             StoppedError: a signal asked the run to stop.
         """
         reporter = Reporter(within.end, quiet=self._common.quiet)
-        disk = Path(tempfile.gettempdir())
+        disk = temporary_folder()
         read = kept = 0
         with closing(reporter):
             for batch in loaded.rows(within):

@@ -175,6 +175,24 @@ def test_a_full_temporary_folder_is_one_line(service: Service, command: Command)
     assert "disk I/O error" in done.error
 
 
+@pytest.mark.parametrize("against", ["a.jsonl", "a.duckdb"])
+def test_no_temporary_folder_that_can_be_written_to_is_one_line(
+    against: str, command: Command
+) -> None:
+    """Python tries several folders, also the current one, with a small file."""
+    (command.folder / "a.jsonl").write_bytes(lines(EVENTS))
+    (command.folder / "a.duckdb").touch()
+    limited = ["bash", "-c", 'ulimit -f 0; exec "$@"', "bash"]
+
+    done = command.under(limited, "verify", "--against", against)
+
+    assert done.exit_code == 1
+    assert done.error == (
+        "AE-EXPORT: The output cannot be written: no folder for temporary files: set TMPDIR."
+        " Fix that, and run the command again."
+    )
+
+
 def test_the_repair_has_the_schema_and_the_records_of_the_tap(
     service: Service, command: Command, settings: dict[str, Any]
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final
 
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, unreadable
+from tap_audit_events.cli.temporary_folder import temporary_folder
 from tap_audit_events.errors.exceptions import missing_extra, sanitize
 
 try:
@@ -32,7 +32,7 @@ class DuckDBFile:
         path: the file.
 
     Raises:
-        OutputError: it cannot be opened.
+        OutputError: it cannot be opened, or there is no folder for temporary files.
     """
 
     def __init__(self, path: Path) -> None:
@@ -40,7 +40,7 @@ class DuckDBFile:
         if not os.path.isfile(path):  # noqa: PTH113 - no error for a folder that may not be read
             raise unreadable(self.name, "it does not exist, or may not be read")
         with self._errors():
-            settings = {**_SETTINGS, "temp_directory": tempfile.gettempdir()}
+            settings = {**_SETTINGS, "temp_directory": str(temporary_folder())}
             self._connection = duckdb.connect(str(path), read_only=True, config=settings)
 
     def close(self) -> None:
