@@ -345,6 +345,39 @@ def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
         assert f"{suffix} (" in error
 
 
+@pytest.mark.parametrize(
+    ("to", "state", "needed_by"),
+    [
+        *((to, ["--state", "s.json"], "a state file") for to in FORMATS if ".duckdb" not in to),
+        ("events.duckdb", ["--state", "s.json"], "DuckDB"),
+        ("events.duckdb", [], "DuckDB"),
+    ],
+)
+def test_a_path_that_is_not_utf_8_is_refused_before_anything_is_read(
+    to: str, state: list[str], needed_by: str, service: Service, command: Command
+) -> None:
+    done = command("export", "--to", f"\udcff{to}", *state)
+
+    assert f"is not UTF-8, which {needed_by} needs: choose another one" in refused(done)
+    assert not service.requests
+    assert list(command.folder.iterdir()) == []
+
+
+def test_a_folder_that_is_not_utf_8_may_hold_the_output_and_its_state(
+    service: Service, command: Command
+) -> None:
+    """A state file contains paths that are relative to it."""
+    service.add(EVENTS)
+    folder = command.folder / "\udcff"
+    folder.mkdir()
+
+    command(
+        *("export", "--to", f"{folder}/a.jsonl", "--state", f"{folder}/s.json")
+    ).raise_for_exit_code()
+
+    assert exported(folder / "a.jsonl") == expected(EVENTS)
+
+
 def test_a_folder_with_something_in_it_is_not_replaced(service: Service, command: Command) -> None:
     service.add(EVENTS)
     (command.folder / "days").mkdir()

@@ -304,6 +304,7 @@ def test_after_an_error_nothing_is_judged(service: Service, command: Command) ->
         ("no-gzip.jsonl.gz", "Not a gzipped file"),
         ("no-parquet.parquet", "Parquet magic bytes"),
         ("no-duckdb.duckdb", "not a valid DuckDB database file"),
+        ("\udcff.duckdb", "its path is not UTF-8, which DuckDB needs"),
         ("no-table.duckdb", "Table with name audit_events does not exist"),
     ],
 )
@@ -311,7 +312,7 @@ def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Comma
     folder = command.folder
     (folder / "empty").mkdir()
     (folder / "no-events.jsonl").write_bytes(b'{"id":"1","occurredAt":"x"}\n{"id":1}\n')
-    for name in ("no-gzip.jsonl.gz", "no-parquet.parquet", "no-duckdb.duckdb"):
+    for name in ("no-gzip.jsonl.gz", "no-parquet.parquet", "no-duckdb.duckdb", "\udcff.duckdb"):
         (folder / name).write_bytes(b"something else" * 1000)
     duckdb.connect(str(folder / "no-table.duckdb")).close()
 

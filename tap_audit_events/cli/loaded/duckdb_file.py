@@ -41,7 +41,10 @@ class DuckDBFile:
             raise unreadable(self.name, "it does not exist, or may not be read")
         with self._errors():
             settings = {**_SETTINGS, "temp_directory": str(temporary_folder())}
-            self._connection = duckdb.connect(str(path), read_only=True, config=settings)
+            try:
+                self._connection = duckdb.connect(str(path), read_only=True, config=settings)
+            except UnicodeEncodeError:
+                raise unreadable(self.name, "its path is not UTF-8, which DuckDB needs") from None
 
     def close(self) -> None:
         """Close the file."""

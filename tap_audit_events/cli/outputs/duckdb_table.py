@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
+    check_is_utf8,
     keep_mode,
     output_errors,
     rename_all,
@@ -82,6 +83,7 @@ class DuckDBTable:
         self._rows = self._bytes = 0
 
     def begin(self) -> Mapping[str, Any]:
+        check_is_utf8(str(self._path), "DuckDB")
         with output_errors(self._path):
             self._remove_new()
             if self._state_file is not None:

@@ -58,6 +58,23 @@ def check_files_differ(named: Mapping[str, Path]) -> None:
             raise unusable(f"{first} and {second} name the same file: choose another for {second}")
 
 
+def check_is_utf8(path: str, needed_by: str) -> None:
+    """Check that a path is UTF-8, as that of a file need not be.
+
+    Args:
+        path: the path.
+        needed_by: what cannot have another one.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        problem = f"The path {sanitize(path)} is not UTF-8, which {needed_by} needs"
+        raise unusable(f"{problem}: choose another one") from None
+
+
 def sync(file: IO[bytes]) -> None:
     """Make sure that what was written to a file is on the disk."""
     file.flush()

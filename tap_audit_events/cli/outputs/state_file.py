@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from tap_audit_events.cli.outputs.durable import (
     Rename,
+    check_is_utf8,
     rename_all,
     temporary,
     unusable,
@@ -71,9 +72,10 @@ class StateFile:
         """Read the file, and complete a commit that was interrupted.
 
         Raises:
-            SettingsError: it is not such a file, or belongs to another output; or the commit
-                cannot be completed any more.
+            SettingsError: it is not such a file, belongs to another output, or cannot contain the
+                path of the output; or the commit cannot be completed any more.
         """
+        check_is_utf8(self._relative(self._output), "a state file")
         temporary(self.path).unlink(missing_ok=True)
         if not self.path.exists():
             return
