@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from tap_audit_events.errors.exceptions import missing_extra
-from tap_audit_events.events.exact_json import JsonText, encode
+from tap_audit_events.events.exact_json import JsonText, decode_with, encode
 from tap_audit_events.events.instants import Instant
 
 try:
@@ -108,6 +108,9 @@ def record_batch(
         texts: the events' JSON texts, as of `Page.texts`.
         instants: their times.
         organization_id: from which organization they were read.
+
+    Raises:
+        ContractError: an event is nested too deeply to be read.
     """
     rows, others = _rows_of(texts)
     columns = _columns_of(rows) | {
@@ -133,12 +136,17 @@ def _rows_of(texts: Sequence[JsonText]) -> tuple[list[tuple[Any, ...]], list[str
     rows: list[tuple[Any, ...]] = []
     others: list[str | None] = [None] * len(texts)
     for position, text in enumerate(texts):
-        try:
-            rows.append(_values_of(_decode_event(text)))
-        except msgspec.ValidationError:
-            event, others[position] = _with_other_fields(text)
-            rows.append(_values_of(event))
+        event, others[position] = decode_with(_event_of, text)
+        rows.append(_values_of(event))
     return rows, others
+
+
+def _event_of(text: JsonText) -> tuple[Any, str | None]:
+    """An event, and as JSON what of it has no column."""
+    try:
+        return _decode_event(text), None
+    except msgspec.ValidationError:
+        return _with_other_fields(text)
 
 
 def _columns_of(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from tap_audit_events.cli.csv_line import csv_line
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.events.exact_json import decode_with
 from tap_audit_events.events.instants import instant_of
 
 MAX_GROUPS: Final = 200_000
@@ -70,7 +71,11 @@ class Counts:
         self.others = 0
 
     def add(self, page: EventPage) -> None:
-        """Count the events of a page."""
+        """Count the events of a page.
+
+        Raises:
+            ContractError: one is nested too deeply to be read.
+        """
         counts = self._counts
         for name in self._names(page):
             if name in counts:
@@ -133,7 +138,7 @@ def _days(page: EventPage) -> Iterable[tuple[bytes, ...]]:
 def _actions(page: EventPage) -> Iterable[tuple[bytes, ...]]:
     for text in page.raw:
         try:
-            yield (bytes(_decode_action(text).action.type),)
+            yield (bytes(decode_with(_decode_action, text).action.type),)
         except msgspec.ValidationError:
             yield (b"null",)
 
@@ -141,7 +146,7 @@ def _actions(page: EventPage) -> Iterable[tuple[bytes, ...]]:
 def _actors(page: EventPage) -> Iterable[tuple[bytes, ...]]:
     for text in page.raw:
         try:
-            actor = _decode_actor(text).actor
+            actor = decode_with(_decode_actor, text).actor
             yield bytes(actor.type), bytes(actor.id)
         except msgspec.ValidationError:
             yield b"null", b"null"

@@ -127,19 +127,22 @@ class Export:
         """Write all pages; the error that ended the reading early, if one did.
 
         Raises:
-            OutputError: they cannot be written.
+            OutputError: they cannot be written, or the process that reads was killed.
+            ContractError: an event is nested too deeply to be written.
         """
-        try:
-            with closing(self._read(state)) as pages:
-                for page in pages:
-                    self._output.write(page)
-                    self._last = page
-                    self._reporter.page(page)
-        except OutputError:
-            raise
-        except AuditEventsError as error:
-            return error
-        return None
+        with closing(self._read(state)) as pages:
+            while True:
+                try:
+                    page = next(pages, None)
+                except OutputError:
+                    raise
+                except AuditEventsError as error:
+                    return error
+                if page is None:
+                    return None
+                self._output.write(page)
+                self._last = page
+                self._reporter.page(page)
 
     def _kept(self) -> str:
         if not self._extends:

@@ -27,6 +27,7 @@ from tap_audit_events.cli.reporter import Reporter
 from tap_audit_events.cli.temporary_folder import temporary_folder
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
+from tap_audit_events.events.exact_json import decode_with
 from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
 
 COLUMNS: Final = ("day", *(field.name for field in fields(Counts)))
@@ -205,7 +206,7 @@ class Verification:
     def _keys(self, page: EventPage) -> Iterator[Key]:
         organization = page.organization_id.lower() if self._settings.is_fleet else ""
         for text, instant in zip(page.raw, page.instants, strict=True):
-            yield Key(organization, _decode_id(text).id, instant)
+            yield Key(organization, decode_with(_decode_id, text).id, instant)
 
     def _of_settings(self, batch: Sequence[Row], name: str) -> Iterator[Row]:
         for row in batch:

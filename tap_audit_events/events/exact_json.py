@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -12,6 +13,8 @@ from tap_audit_events.errors.exceptions import sanitize_start, service_error
 
 JsonText: TypeAlias = msgspec.Raw | bytes
 """The JSON text of one event."""
+
+_Decoded = TypeVar("_Decoded")
 
 _MAX_INTEGER_DIGITS: Final = 4000
 """Most digits given to `int`; Python's own limit is 4,300."""
@@ -54,6 +57,19 @@ def read_record(text: JsonText) -> dict[str, Any]:
     except RecursionError:
         raise service_error("AE-NESTING", details=excerpt(text)) from None
     return record
+
+
+def decode_with(decode: Callable[[JsonText], _Decoded], text: JsonText) -> _Decoded:
+    """What a decoder of msgspec reads from an event's JSON text.
+
+    Raises:
+        ContractError: it is nested too deeply to be read. How deep that is depends on the caller.
+        msgspec.ValidationError: it does not fit the decoder.
+    """
+    try:
+        return decode(text)
+    except RecursionError:
+        raise service_error("AE-NESTING", details=excerpt(text)) from None
 
 
 def excerpt(text: JsonText) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tap_audit_events import AuditEvents
 from tap_audit_events.api.arrow import COLUMNS, record_batch
-from tap_audit_events.errors.exceptions import RefusedError
+from tap_audit_events.errors.exceptions import ContractError, RefusedError
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import ends_its_threads, events
@@ -85,6 +85,16 @@ def test_details_are_the_text_that_was_sent() -> None:
         f'{{"id": "1", "occurredAt": "2024-05-06T07:08:09Z", "action": {{"details": {details}}}}}'
     )
     assert row_of(event)["action_details"] == details
+
+
+@pytest.mark.parametrize("name", ["action", "other"])
+def test_an_event_that_is_nested_too_deeply_is_an_error(name: str) -> None:
+    """It has a code, as every error, and shows how the event begins."""
+    deep = f'{{"details": {"[" * 50_000}{"]" * 50_000}}}'
+    text = f'{{"id": "1", "occurredAt": "2024-05-06T07:08:09Z", "{name}": {deep}}}'
+    with pytest.raises(ContractError, match="AE-NESTING") as raised:
+        record_batch([text.encode()], [parse_instant("2024-05-06T07:08:09Z")], "an-organization")
+    assert raised.value.details.startswith('\'{"id": "1"')
 
 
 ODD: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {

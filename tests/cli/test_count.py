@@ -11,7 +11,8 @@ import pytest
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.count import OTHERS, Counts
-from tap_audit_events.events.instants import Instant
+from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service, generate
 from tests.builders import an_event
@@ -155,3 +156,12 @@ def test_a_name_is_one_group_however_it_is_written() -> None:
     )
 
     assert counts.rows() == [{"action_type": "é", "events": 2}, {"action_type": "x", "events": 1}]
+
+
+@pytest.mark.parametrize("by", ["action", "actor"])
+def test_an_event_that_is_nested_too_deeply_is_an_error(by: str) -> None:
+    """It has a code, as every error."""
+    deep = b'{"id":"1","x":%b%b}' % (b"[" * 50_000, b"]" * 50_000)
+    page = EventPage([deep], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
+    with pytest.raises(ContractError, match="AE-NESTING"):
+        Counts(by).add(page)

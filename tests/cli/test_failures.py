@@ -8,18 +8,24 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
+from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.export import Export
 from tap_audit_events.cli.outputs import parquet_file
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.errors.exceptions import ContractError, OutputError
+from tap_audit_events.events.instants import EARLIEST
+from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command, Done
 from tests.cli.exported import FORMATS, Event, expected, exported, history
@@ -87,6 +93,27 @@ def test_an_error_at_once_adds_nothing(service: Service, command: Command) -> No
 
     assert refused(done, "AE-401").endswith("Nothing was added to a.jsonl.")
     assert list(command.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("to", FORMATS[:2])
+def test_an_event_that_cannot_be_written_adds_nothing(to: str, tmp_path: Path) -> None:
+    """The state is that of all that is read, so it must not be stored with a part of it."""
+    deep = b"[" * 50_000 + b"]" * 50_000
+    event = b'{"id":"1","occurredAt":"2024-05-06T07:08:09Z","x":%b}' % deep
+    last = EventPage([event], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
+
+    def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
+        yield page_of(EVENTS)
+        yield last
+
+    output = open_incremental(tmp_path / to, tmp_path / "s.json")
+    reporter = Reporter(EARLIEST, quiet=True)
+
+    with pytest.raises(ContractError, match="AE-NESTING") as raised:
+        Export(read, output, to, reporter, extends=True).run()
+
+    assert raised.value.__notes__ == [f"{to} is as it was before."]
+    assert list(tmp_path.iterdir()) == []
 
 
 # Signals

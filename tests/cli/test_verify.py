@@ -294,6 +294,21 @@ def test_after_an_error_nothing_is_judged(service: Service, command: Command) ->
     assert [path.name for path in command.folder.iterdir()] == ["a.jsonl"]
 
 
+@pytest.mark.parametrize("levels", range(972, 992, 4))
+def test_an_event_that_is_nested_too_deeply_is_one_line(
+    levels: int, service: Service, command: Command
+) -> None:
+    """Also if it can still be read as part of its page. How deep that is depends on Python."""
+    deep = b"[" * levels + b"]" * levels
+    body = json.dumps({"auditEvents": [an_event(other=0)]}).encode().replace(b"0}", deep + b"}")
+    service.add_faults([Fault(kind="body", text=body, when="*")])
+    (command.folder / "a.jsonl").touch()
+
+    done = command("verify", "--against", "a.jsonl")
+
+    assert done.error.startswith(("AE-DIFFERENT: ", "AE-NESTING: "))
+
+
 @pytest.mark.parametrize(
     ("against", "says"),
     [
