@@ -56,7 +56,7 @@ class ReaderGoneError(Exception):
 
 
 def write_stdout(data: bytes) -> None:
-    """Write all of it to stdout, also if Python does not buffer that.
+    """Write all of it to stdout, also if Python does not buffer that, or a pipe does not block.
 
     Raises:
         ReaderGoneError: its reader has closed the pipe.
@@ -66,6 +66,7 @@ def write_stdout(data: bytes) -> None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     try:
         with open(sys.stdout.fileno(), "wb", closefd=False) as file:
+            os.set_blocking(file.fileno(), True)  # else it takes only what a pipe has room for
             file.write(data)
     except BrokenPipeError:
         raise ReaderGoneError from None

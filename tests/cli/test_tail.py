@@ -1,14 +1,18 @@
 """`audit-events tail`: the newest events, and those that follow, each once."""
 
 import json
+import os
 import signal
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
@@ -347,6 +351,19 @@ def test_a_reader_that_has_enough_ends_it_quietly(
         assert run.wait(60) == 0
         assert run.stderr.read() == b""
         run.stdout = open_nothing()
+
+
+def test_a_pipe_that_does_not_block_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a program makes it that does several things at a time; it holds less than this."""
+    data = bytes(5_000_000)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with open(reading, "rb") as reader, ThreadPoolExecutor() as thread:  # noqa: PTH123 - a pipe
+        read = thread.submit(reader.read)
+        with open(writing, "wb") as stdout:  # noqa: PTH123 - a pipe
+            monkeypatch.setattr(sys, "stdout", stdout)
+            write_stdout(data)
+        assert read.result() == data
 
 
 def open_nothing() -> Any:
