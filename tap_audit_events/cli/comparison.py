@@ -110,6 +110,7 @@ class Comparison:
     def all_rows_added(self) -> None:
         """Make the rows ready to be found."""
         self._file.execute("CREATE INDEX by_hash ON loaded (hash)")
+        self._file.execute("COMMIT")  # writes the rest of them, so that nothing is written later
         self._seen = bytearray(self.rows // 8 + 1)
 
     def compare(self, keys: Iterable[Key]) -> list[tuple[int, Difference]]:

@@ -12,10 +12,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tap_audit_events.cli import comparison
+from tap_audit_events.cli.comparison import Comparison, Key
+from tap_audit_events.cli.loaded.row import Range, Row
 from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.events.instants import Instant
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
+from tests.cli.test_failures import full_disk
 from tests.cli.test_verify import EVENTS, lines, verify
 from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
 
@@ -173,6 +178,25 @@ def test_a_full_temporary_folder_is_one_line(service: Service, command: Command)
     assert done.exit_code == 1
     assert done.error.startswith("AE-EXPORT: The output cannot be written: '/")
     assert "disk I/O error" in done.error
+
+
+def test_a_temporary_folder_that_is_full_once_all_rows_are_in_it_is_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written any more while they are compared."""
+    monkeypatch.setattr(comparison, "CACHE_KILOBYTES", 100)
+    path = tmp_path / "rows"
+    compared = Comparison(path, Range(Instant("2024"), Instant("2025")), 0)
+    numbers = [f"{n * 7919 % 5000}" for n in range(5000)]
+    compared.add_rows([Row("", each, "2024-05-06T00:00:00Z") for each in numbers])
+    compared.all_rows_added()
+
+    with full_disk(path.stat().st_size):
+        found = compared.compare(Key("", each, Instant("2024-05-06T00:00:00")) for each in numbers)
+
+    assert found == []
+    assert list(compared.too_many()) == []
+    compared.close()
 
 
 @pytest.mark.parametrize("against", ["a.jsonl", "a.duckdb"])
