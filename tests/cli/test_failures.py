@@ -1,7 +1,9 @@
 """What goes wrong during an export is one line, and says what the output has."""
 
+import errno
 import json
 import logging
+import os
 import random
 import re
 import resource
@@ -106,7 +108,7 @@ def test_an_event_that_cannot_be_written_adds_nothing(to: str, tmp_path: Path) -
         yield page_of(EVENTS)
         yield last
 
-    output = open_incremental(tmp_path / to, tmp_path / "s.json")
+    output = open_incremental(tmp_path, to)
     reporter = Reporter(EARLIEST, quiet=True)
 
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
@@ -234,12 +236,12 @@ def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
     """A file that grows begins with a copy of the old one."""
     monkeypatch.setattr(parquet_file, "MAX_ROWS", 50)  # so that it is written while it is copied
     path, state_path = tmp_path / to, tmp_path / "s.json"
-    output = open_incremental(path, state_path)
+    output = open_incremental(tmp_path, to)
     output.begin()
     write_and_commit(output, varied(300))
     before = path.read_bytes(), state_path.read_bytes()
 
-    output = open_incremental(path, state_path)
+    output = open_incremental(tmp_path, to)
     output.begin()
     with full_disk(len(before[0]) // 2):
         with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
@@ -250,9 +252,58 @@ def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
     assert sorted(tmp_path.iterdir()) == sorted([path, state_path])
 
 
-def open_incremental(path: Path, state_path: Path) -> Output:
-    state_file = StateFile(state_path, path)
-    return open_output(format_of(str(path)), path, state_file, logging.getLogger(__name__))
+@pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
+def test_a_disk_without_room_for_the_state_leaves_no_new_file(to: str, tmp_path: Path) -> None:
+    """A state file replaces the old one as a whole, before the output does."""
+    state_path = tmp_path / "s.json"
+    output = open_incremental(tmp_path, to)
+    output.begin()
+    write_and_commit(output, EVENTS[:50])
+    before = exported(tmp_path / to), state_path.read_bytes()
+
+    output = open_incremental(tmp_path, to)
+    output.begin()
+    output.write(page_of(EVENTS[50:]))
+    with full_disk(200_000):
+        with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
+            output.commit({"until": "later" * 50_000})
+        output.discard()
+
+    assert (exported(tmp_path / to), state_path.read_bytes()) == before
+    assert [each for each in tmp_path.rglob("*") if each.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
+def test_an_output_that_cannot_take_its_place_is_completed_by_the_next_export(
+    to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state file says where the new files belong, so they stay."""
+    replace = os.replace
+
+    def refuse(source: Path, final: Path) -> None:
+        if final.name != "s.json":
+            raise OSError(errno.EIO, "Input/output error")
+        replace(source, final)
+
+    output = open_incremental(tmp_path, to)
+    output.begin()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", refuse)
+        with pytest.raises(OutputError, match="Input/output error"):
+            write_and_commit(output, EVENTS)
+    output.discard()
+    assert exported(tmp_path / to) == []
+
+    open_incremental(tmp_path, to).begin()
+
+    assert exported(tmp_path / to) == expected(EVENTS)
+    assert [each for each in tmp_path.rglob("*") if each.name.startswith(".")] == []
+
+
+def open_incremental(folder: Path, to: str) -> Output:
+    path = folder / to
+    state_file = StateFile(folder / "s.json", path)
+    return open_output(format_of(to), path, state_file, logging.getLogger(__name__))
 
 
 def write_and_commit(output: Output, events: list[Event]) -> None:

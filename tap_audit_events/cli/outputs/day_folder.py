@@ -105,14 +105,13 @@ class GrowingFolder:
             self._check_contents()  # a run with another state file may have been faster
             files = self._begun
             renames = files.finish()
-            self._files = None  # from now on, the files belong to the commit
             self._state_file.announce(state, None, renames)
             rename_all(renames)
             self._state_file.settle(state)
             files.remove_staging()
 
     def discard(self) -> None:
-        if self._files is not None:
+        if self._files is not None and not self._state_file.is_announced:
             self._files.close()
 
     def _check_contents(self) -> None:

@@ -112,14 +112,19 @@ def rename_all(renames: Iterable[Rename], *, resumes: bool = False) -> None:
         sync_folder(folder)
 
 
-def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Replace a JSON file as a whole."""
+def write_json(path: Path, document: Mapping[str, Any]) -> Rename:
+    """Write what is to replace a JSON file; nothing stays if that fails."""
     source = temporary(path)
-    with source.open("wb") as file:
-        keep_mode(path, source)
-        file.write(msgspec.json.encode(document) + b"\n")
-        sync(file)
-    rename_all([(source, path)])
+    try:
+        with source.open("wb") as file:
+            keep_mode(path, source)
+            file.write(msgspec.json.encode(document) + b"\n")
+            sync(file)
+    except BaseException:
+        with suppress(OSError):
+            source.unlink(missing_ok=True)
+        raise
+    return source, path
 
 
 def keep_mode(old: Path, new: Path) -> None:

@@ -83,7 +83,6 @@ class SingleFile:
                 self._check_still_unchanged(self._state_file)
                 size = self._new_path.stat().st_size
                 renames = [(self._new_path, self._path)]
-                self._has_new_file = False  # from now on, the file belongs to the commit
                 self._state_file.announce(state, size, renames)
                 rename_all(renames)
                 self._state_file.settle(state, size)
@@ -93,7 +92,8 @@ class SingleFile:
         if self._writer is not None:
             with suppress(Exception):  # a full disk refuses the last bytes too
                 self._writer.close()
-        if self._has_new_file:  # also if it could not even begin with what is in the old one
+        is_announced = self._state_file is not None and self._state_file.is_announced
+        if self._has_new_file and not is_announced:  # also if it has not even the old events
             with suppress(OSError):
                 self._new_path.unlink(missing_ok=True)
 

@@ -44,11 +44,17 @@ class StateFile:
         self.path = path
         self._output = output
         self._known: dict[str, Any] = {}
+        self._is_announced = False
 
     @property
     def exists(self) -> bool:
         """Whether an earlier run wrote it; known after `read`."""
         return bool(self._known)
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether a commit is announced and not settled: its files must not be removed."""
+        return self._is_announced
 
     @property
     def state(self) -> dict[str, Any]:
@@ -95,12 +101,15 @@ class StateFile:
         paths = [[self._relative(source), self._relative(final)] for source, final in renames]
         pending = {"state": state, "bytes": size, "renames": paths}
         before = None if size is None else _size_of(self._output)
-        write_json(self.path, self._document(self.state, before) | {"pending": pending})
+        journal = write_json(self.path, self._document(self.state, before) | {"pending": pending})
+        self._is_announced = True
+        rename_all([journal])
 
     def settle(self, state: Mapping[str, Any], size: int | None = None) -> None:
         """Write what is true now."""
         self._known = self._document(state, size)
-        write_json(self.path, self._known)
+        rename_all([write_json(self.path, self._known)])
+        self._is_announced = False
 
     def _check_completable(self, renames: Sequence[Rename], size: int | None) -> None:
         """Check that each file of a commit is in its place, or can still be put there.
