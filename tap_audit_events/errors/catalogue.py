@@ -233,11 +233,10 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-WINDOW": ErrorEntry(
         Category.CONTRACT,
         "The service shows an event in one time window, but not in the next one, whose it is",
-        "Its startTime is not inclusive, or it compares other times than it shows, for example"
-        " rounded ones. Events between two windows could be lost. Rarely, an event appeared just"
-        " then.",
-        "Run it again. If the error returns, set concurrency to 1, which requests one window,"
-        " and report it to the service's support.",
+        "It compares other times than it shows, or ignores parts of the range. Events between two"
+        " windows would be lost. Nothing after the missing event is delivered.",
+        "Run it again with concurrency set to 1, which requests one window, and report it to the"
+        " service's support.",
     ),
     "AE-CURSOR-REPEATED": ErrorEntry(
         Category.CONTRACT,
