@@ -255,7 +255,7 @@ def sanitize_start(
         is_cut: whether the text itself is only a start.
     """
     margin = longest_form()
-    start = bytes(text[: _START_BYTES + margin])
+    start = bytes(text[: _START_BYTES + 4 * margin])  # a character has at most four bytes
     shown = redact(start.decode(errors="backslashreplace"))
     if margin and (is_cut or len(start) < len(text)):
         shown = shown[:-margin]

@@ -119,12 +119,12 @@ class _Adapter(HTTPAdapter):
 def _with_deadline(pool: Any, open_sockets: OpenSockets) -> Any:
     """A kind of pool whose connections read each response as a `_Response`."""
 
-    class Connection(pool.ConnectionCls):  # type: ignore[misc]
+    class _Connection(pool.ConnectionCls):  # type: ignore[misc]
         @staticmethod
         def response_class(*args: Any, **options: Any) -> _Response:
             return _Response(*args, open_sockets=open_sockets, **options)
 
-    return type(pool.__name__, (pool,), {"ConnectionCls": Connection})
+    return type(pool.__name__, (pool,), {"ConnectionCls": _Connection})
 
 
 def new_session(open_sockets: OpenSockets) -> Session:

@@ -205,7 +205,7 @@ def test_a_parquet_file_of_others_is_understood(service: Service, command: Comma
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "+02:00", "UTC"])
-@pytest.mark.parametrize("unit", ["s", "ns"])
+@pytest.mark.parametrize("unit", [pytest.param("s", marks=pytest.mark.long), "ns"])
 def test_a_parquet_file_may_have_times_in_any_zone(
     zone: str, unit: str, service: Service, command: Command
 ) -> None:

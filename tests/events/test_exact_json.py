@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tap_audit_events.errors import redaction
 from tap_audit_events.errors.exceptions import MAX_TEXT_LENGTH, ContractError
 from tap_audit_events.events.exact_json import HugeNumber, encode, excerpt, read_record
 
@@ -87,3 +88,11 @@ def test_an_excerpt_may_be_cut_within_a_character(start: int) -> None:
     text = "x" * start + "\U0001f600" * 2000
     assert excerpt(text.encode()) == f"'{text[:MAX_TEXT_LENGTH]}…'"
     assert excerpt(msgspec.Raw(text.encode())) == excerpt(text.encode())
+
+
+def test_an_excerpt_is_as_long_next_to_a_long_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although the end of what was cut is left out, as it may be the start of the secret."""
+    monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
+    redaction.register_secret("s" * 500)
+    text = "\U0001f600" * 40_000
+    assert excerpt(text.encode()) == f"'{text[:MAX_TEXT_LENGTH]}…'"

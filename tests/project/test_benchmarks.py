@@ -248,7 +248,15 @@ def test_every_candidate_of_a_scenario_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["bare", "tap-8", "sdk-lane", "own-airbyte", "usual", "usual-msgspec"]
+    "name",
+    [
+        "bare",
+        "tap-8",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in ("sdk-lane", "own-airbyte", "usual", "usual-msgspec")
+        ),
+    ],
 )
 def test_candidates_of_this_environment_deliver_every_event(
     name: str, settings: dict[str, Any], tmp_path: Path

@@ -150,7 +150,7 @@ def test_a_bad_chunk_size_is_retried(size: bytes) -> None:
 
 @pytest.mark.parametrize("level", ["INFO", "DEBUG"])
 def test_malformed_headers_do_not_fill_the_log(level: str) -> None:
-    """What libraries log of a response is cut, as is what the tap logs."""
+    """urllib3 would log a traceback for each page, with all headers."""
     lines = [f"X-{number}: {'y' * 60_000}" for number in range(90)]
     lines.insert(1, "without a colon " + "z" * 60_000)
 
@@ -166,6 +166,6 @@ def test_malformed_headers_do_not_fill_the_log(level: str) -> None:
         }
         done = run(settings, environment={"LOGLEVEL": level}).raise_for_exit_code()
     assert done.ids == ["a"]
-    assert "Failed to parse headers" in done.log
+    assert "Traceback" not in done.log
     assert max(map(len, done.log.splitlines())) <= 20_100
     assert len(done.log) < 50_000

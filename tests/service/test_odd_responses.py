@@ -111,13 +111,3 @@ def test_an_error_page_in_any_charset_is_shown(answering: Any, settings: dict[st
     answering.answers = [(403, {"Content-Type": "text/html; charset=idna"}, b"<h1>No\xff</h1>")]
     line = only_error(run(settings | {"base_url": answering.base_url}))
     assert "<h1>No" in line
-
-
-def test_a_malformed_header_line_fills_no_log(answering: Any, settings: dict[str, Any]) -> None:
-    """urllib3 would log a traceback for each page."""
-    body = json.dumps({"auditEvents": TEN_EVENTS}).encode()
-    answering.answers = [(200, {" odd": "1"}, body)]
-    done = run(settings | {"base_url": answering.base_url}).raise_for_exit_code()
-    assert done.ids == TEN_IDS
-    assert done.warnings == []
-    assert "Traceback" not in done.log

@@ -84,7 +84,7 @@ def test_the_files_hold_the_events_own_bytes(
 def test_a_state_covers_complete_files_only(service: Service, sync: Sync, tmp_path: Path) -> None:
     """At each BATCH its file is complete; the STATE behind it has the time of its last event."""
     service.add(events(10))
-    run = sync(page_size=2, batch_config=a_batch_config(tmp_path, batch_size=4))
+    run = sync(page_size=2, concurrency=1, batch_config=a_batch_config(tmp_path, batch_size=4))
     assert types(run.raise_for_exit_code()) == ["SCHEMA", *3 * ["BATCH", "STATE"]]
     assert [len(batch) for batch in batches(run)] == [4, 4, 2]
     bookmarks = [

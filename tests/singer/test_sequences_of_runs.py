@@ -87,6 +87,7 @@ def test_a_full_memory_repeats_nothing(
     assert sync(state=state, **settings).raise_for_exit_code().ids == []
 
 
+@pytest.mark.long
 def test_ids_leave_the_state_with_their_instants(service: Service, sync: Sync) -> None:
     """One after the other, as the bookmark moves; not as a whole, and not never."""
     state, counts = a_full_state(), []
