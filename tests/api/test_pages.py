@@ -92,7 +92,7 @@ def test_a_last_page_without_events_completes_what_came_out_of_order(
 
 
 @pytest.mark.parametrize("name", FAULTS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 def test_a_crash_after_any_page_neither_loses_nor_repeats(
     name: str, seed: int, service: Service, settings: dict[str, Any]
 ) -> None:

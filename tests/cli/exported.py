@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tap_audit_events.api.arrow import COLUMNS, SCHEMA
 from tests.builders import an_event
@@ -19,6 +20,9 @@ FIRST = datetime(2024, 5, 6)  # noqa: DTZ001 - only its text matters
 Event = dict[str, Any]
 
 FORMATS = ("events.parquet", "events.duckdb", "events.jsonl", "events.jsonl.gz", "events/")
+_QUICK = ("events.duckdb", "events.jsonl", "events/")
+EVERY_FORMAT = [pytest.param(to, marks=() if to in _QUICK else pytest.mark.long) for to in FORMATS]
+"""All of them, for a test; the others write single files as JSON Lines do."""
 
 HOSTILE = [
     an_event(id="1", at="2024-05-06T00:00:00Z", actor={"type": "robot", "id": "😀\u2028", "x": []}),

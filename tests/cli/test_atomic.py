@@ -14,7 +14,7 @@ import pytest
 
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
-from tests.cli.exported import FORMATS, Event, expected, exported, history
+from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
 
 DYING = "tests.cli.dying"
 
@@ -271,7 +271,7 @@ def test_a_file_is_replaced_and_never_changed_in_place(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 @pytest.mark.parametrize("seed", range(8))
 def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
     to: str, seed: int, service: Service, command: Command
@@ -306,7 +306,7 @@ def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
     assert command.left_over == []
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_a_second_run_at_the_same_time_is_refused(
     to: str, service: Service, command: Command
 ) -> None:

@@ -30,7 +30,7 @@ from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command, Done
-from tests.cli.exported import FORMATS, Event, expected, exported, history
+from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
 from tests.cli.test_day_folder import page_of
 
 EVENTS = history(100)
@@ -46,7 +46,7 @@ def refused(done: Done, code: str = "AE-EXPORT") -> str:
 # The service
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_an_error_in_the_middle_keeps_what_was_read_if_there_is_a_state(
     to: str, service: Service, command: Command
 ) -> None:
@@ -67,7 +67,7 @@ def test_an_error_in_the_middle_keeps_what_was_read_if_there_is_a_state(
     assert command.left_over == []
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_an_error_in_the_middle_changes_nothing_without_a_state(
     to: str, service: Service, command: Command
 ) -> None:
@@ -121,7 +121,7 @@ def test_an_event_that_cannot_be_written_adds_nothing(to: str, tmp_path: Path) -
 # Signals
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_keeps_what_was_read_if_there_is_a_state(
     number: signal.Signals, to: str, service: Service, command: Command
@@ -147,7 +147,7 @@ def test_a_signal_keeps_what_was_read_if_there_is_a_state(
     assert exported(command.folder / to) == expected(EVENTS)
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_a_signal_changes_nothing_without_a_state(
     to: str, service: Service, command: Command
 ) -> None:
@@ -210,7 +210,7 @@ def full_disk(free_bytes: int = 0) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 @pytest.mark.parametrize("has_state", [True, False])
 def test_a_disk_without_room_for_a_byte_is_named_and_keeps_no_file(
     has_state: bool, to: str, tmp_path: Path
@@ -320,7 +320,7 @@ def varied(count: int) -> list[dict[str, object]]:
     ]
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 @pytest.mark.parametrize("folder", ["missing", "/proc"])
 def test_a_folder_that_cannot_be_written_to_is_named(
     folder: str, to: str, command: Command

@@ -12,7 +12,7 @@ from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
-from tests.cli.exported import FORMATS, Event, expected, exported
+from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported
 from tests.cli.test_day_folder import page_of
 from tests.cli.test_failures import EVENTS, refused
 
@@ -49,7 +49,7 @@ def remove(path: Path) -> None:
     path.rename(path.with_name("elsewhere"))
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_an_output_that_was_moved_away_begins_anew_with_what_is_new(
     to: str, begun: Command
 ) -> None:
@@ -132,7 +132,7 @@ def test_a_file_that_something_else_changes_during_an_export_is_refused(
     assert {each: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_a_state_file_of_another_output_is_refused(to: str, begun: Command) -> None:
     other = f"other-{to}"
 
@@ -142,7 +142,7 @@ def test_a_state_file_of_another_output_is_refused(to: str, begun: Command) -> N
     assert not (begun.folder / other).exists()
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_a_folder_with_output_and_state_can_be_moved(to: str, begun: Command) -> None:
     moved = Command(begun.folder.with_name("moved"), begun.settings)
     begun.folder.rename(moved.folder)
@@ -172,7 +172,7 @@ def test_another_document_is_not_a_state_file(
     assert (command.folder / "s.json").read_text() == document
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_a_state_of_another_organization_is_refused(to: str, begun: Command) -> None:
     other = {"TAP_AUDIT_EVENTS_ORGANIZATION_ID": "00000000-0000-4000-8000-000000000000"}
 

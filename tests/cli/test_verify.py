@@ -26,7 +26,7 @@ from tap_audit_events.events.instants import Instant
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 from tests.cli.command import Command, Done
-from tests.cli.exported import FORMATS, HOSTILE, history
+from tests.cli.exported import EVERY_FORMAT, HOSTILE, history
 from tests.project.pages import sections
 
 EVENTS = history(200)
@@ -48,7 +48,7 @@ def verify(command: Command, against: str, *arguments: str, exit_code: int = 0) 
     return done
 
 
-@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_an_export_is_equal_to_the_service(to: str, service: Service, command: Command) -> None:
     """In each format, and with times of nine digits."""
     service.add([*EVENTS, *HOSTILE])
