@@ -488,11 +488,11 @@ class Judge:
         most = 1.25 * max(1, pages) + 3 + planned.early_429 + self._pages_of_ties(run)
         assert network.count <= most, f"{network.count} requests for {pages} pages"
 
-    def _pages_of_ties(self, run: PlayedRun) -> int:
+    def _pages_of_ties(self, run: PlayedRun) -> float:
         """Pages of the events of one instant: two windows that are cut there request them."""
         ties = Counter(expected.instant for expected in self._events).most_common(1)
         page_size: int = run.planned.settings["page_size"]
-        return 2 * ((ties[0][1] if ties else 0) // page_size)
+        return 2 * ((ties[0][1] if ties else 1) - 1) / page_size
 
     def _selected(self, run: PlayedRun) -> int:
         """The events that one request for the whole range would select at the end of the run."""

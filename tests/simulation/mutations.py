@@ -200,7 +200,7 @@ def the_bookmark_follows_any_order(patch: Patch) -> None:
         patch,
         WindowReader,
         "take_page",
-        lambda real: lambda self: replace(real(self), in_order=True),
+        lambda real: lambda self: real(self)._replace(in_order=True),
     )
 
 
@@ -229,10 +229,10 @@ def state_before_records(patch: Patch) -> None:
 def an_error_drops_what_was_written(patch: Patch) -> None:
     """The events of a page that were written before an error are not in STATE."""
 
-    def finish(self: Delivery) -> None:
+    def finish(self: Delivery, **is_written: bool) -> None:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(Delivery, "commit", real_commit)
-            real_finish(self)
+            real_finish(self, **is_written)
 
     real_finish, real_commit = Delivery.finish, Delivery.commit
     patch.setattr(Delivery, "commit", lambda _: None)
