@@ -49,11 +49,11 @@ help: ## List these commands
 demo: .venv/.installed .meltano/.installed ## Run sandbox -> tap -> Meltano -> DuckDB twice, and show what arrived
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python demo/demo.py
 
-test: .venv/.installed .meltano/.installed ## Run the test suite, except the tests that repeat for confidence
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not loaders and not integrations" $(PYTEST_ARGS)
+test: .venv/.installed ## Run the test suite, except the tests that repeat for confidence or run other programs
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not meltano and not loaders and not integrations" $(PYTEST_ARGS)
 
-test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence: long histories, all mutations, fuzzing
-	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "(long or hypothesis) and not loaders and not integrations" --hypothesis-profile=long $(PYTEST_ARGS)
+test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence (long histories, all mutations, fuzzing), and those with Meltano
+	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "(long or hypothesis or meltano) and not loaders and not integrations" --hypothesis-profile=long $(PYTEST_ARGS)
 
 test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
 	@rm -rf .tools/loader-findings
