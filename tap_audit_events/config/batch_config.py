@@ -84,8 +84,6 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
         parameters=storage.get("params") or {},
         batch_size=read(given, "batch_size", validators.integer(1, _MAX_EVENTS), DEFAULT_EVENTS),
     )
-    with suppress(ValueError):
-        register_possible_secret(urlsplit(config.root or "").password or "")
     names = f"{config.root} {config.prefix}".lower()
     if any(token.lower() in names for token in tokens):
         problems.append("batch_config.storage contains the access token: remove it from there")
@@ -112,6 +110,8 @@ def _root(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("must be a folder, for example file:///var/lib/audit-events/batches")
     if "://" in value:
+        with suppress(ValueError):  # not a URL; its file system says so
+            register_possible_secret(urlsplit(value).password or "")
         return value.rstrip("/")
     return f"{LOCAL}{os.path.abspath(os.path.expanduser(value))}"  # noqa: PTH100, PTH111
 

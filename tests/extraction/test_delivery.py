@@ -307,6 +307,18 @@ def test_an_event_that_its_window_does_not_show_is_an_error(completes_window: bo
     assert delivery.watermark.bookmark == at(33)
 
 
+def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
+    """What came out of order waits for its end, and older events may be among what is missing."""
+    delivery = Delivery(Watermark())
+    page = a_page([("a", at(35)), ("b", at(33))])
+    delivery.start(ReadPage(EVERYTHING, page, in_order=False, completes_window=True))
+    next(records := delivery.records())
+    next(records)
+    delivery.finish(is_written=False)
+    assert delivery.delivered == 1
+    assert delivery.watermark.bookmark == EARLIEST
+
+
 def test_an_event_that_follows_in_its_window_is_no_error() -> None:
     """With a later page, or out of order."""
     delivery = Delivery(Watermark())
