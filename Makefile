@@ -97,7 +97,7 @@ fix: .venv/.installed ## Fix what the linter can fix, and format
 docs: .venv/.installed .meltano/.installed ## Update the generated parts of the documents: tables, the demo's output
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/generate.py
 
-test-matrix: $(UV_READY) ## Run the tests, except Meltano's, on every supported Python
+test-matrix: $(UV_READY) ## Run the tests of `make test` on every supported Python
 	@missing=; for version in $(MATRIX); do \
 	  UV="$(UV)" sh .ci/find-python $$version >/dev/null || missing="$$missing $$version"; \
 	done; \
