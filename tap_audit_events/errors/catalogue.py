@@ -232,8 +232,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-WINDOW": ErrorEntry(
         Category.CONTRACT,
-        "The service shows an event in one time window, but not in the next one, whose it is",
-        "It compares other times than it shows, or ignores parts of the range. Events between two"
+        "The service shows an event in one time window, but not in the next one, to which it"
+        " belongs",
+        "It filters by other times than it shows, or ignores parts of the range. Events between two"
         " windows would be lost. Nothing after the missing event is delivered.",
         "Run it again with concurrency set to 1, which requests one window, and report it to the"
         " service's support.",
