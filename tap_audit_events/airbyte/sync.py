@@ -105,7 +105,7 @@ class Sync:
         reader.check_errors()
 
     def _take(self, run: OrganizationRun, report: Report) -> None:
-        """Take what is new of the organization: that it is opened, a page, or that it has ended."""
+        """Handle news of an organization: it is opened, has a new page, or has ended."""
         if run.stage is Stage.OPENED:
             report.opened(run)
         elif run.stage is Stage.ENDED:

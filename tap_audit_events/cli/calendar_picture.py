@@ -33,10 +33,10 @@ _COLORS: Final = {
     "4": ("#0a4a94", "#8cc2ff"),
     "gap": ("#cf222e", "#ff7b72"),
 }
-"""Of each part of the picture: on a light page, and on a dark one."""
+"""The color of each part of the picture: on a light page, and on a dark one."""
 
-_PLACES: Final = {name: f"#{n:02x}fe{n:02x}" for n, name in enumerate(_COLORS, start=1)}
-"""What is drawn in place of a color; the style sheet says which one it is."""
+_DRAWN: Final = {name: f"#{n:02x}fe{n:02x}" for n, name in enumerate(_COLORS, start=1)}
+"""The color that is drawn for each name, until `_with_style` replaces it by a variable."""
 
 _LEVELS: Final = 4
 _RC: Final = {
@@ -59,9 +59,9 @@ def svg_picture(calendar: Calendar, *, has_title: bool = True) -> str:
         _draw_days(axes, calendar)
         _draw_legend(figure, calendar)
         if has_title:
-            style = {"size": 13, "weight": "bold", "color": _PLACES["text"]}
+            style = {"size": 13, "weight": "bold", "color": _DRAWN["text"]}
             figure.text(0.015, 0.95, _title(calendar), **style)
-        figure.text(0.015, 0.905, _subtitle(calendar), color=_PLACES["text"])
+        figure.text(0.015, 0.905, _subtitle(calendar), color=_DRAWN["text"])
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
     return _with_style(text.getvalue(), calendar)
@@ -104,7 +104,7 @@ def _draw_days(axes: Any, calendar: Calendar) -> None:
     axes.set(xlim=(0.4, 31.6), ylim=(12.6, 0.4), facecolor="none")
     axes.set_xticks(range(1, 32))
     axes.set_yticks(range(1, 13), [month_abbr[month] for month in range(1, 13)])
-    axes.tick_params(length=0, colors=_PLACES["text"], top=True, labeltop=True, bottom=False,
+    axes.tick_params(length=0, colors=_DRAWN["text"], top=True, labeltop=True, bottom=False,
                      labelbottom=False, pad=2)  # fmt: skip
     for spine in axes.spines.values():
         spine.set_visible(False)
@@ -118,14 +118,14 @@ def _draw_day(axes: Any, calendar: Calendar, day: date, most: int) -> None:
     left, top = day.day - 0.45, day.month - 0.42
     events = calendar.events.get(day, 0)
     is_future = datetime.combine(day, datetime.min.time()) >= calendar.until
-    fill = _PLACES[_level(events, most)] if events or not is_future else "none"
-    cell = Rectangle((left, top), 0.9, 0.84, facecolor=fill, edgecolor=_PLACES["edge"], lw=0.6)
+    fill = _DRAWN[_level(events, most)] if events or not is_future else "none"
+    cell = Rectangle((left, top), 0.9, 0.84, facecolor=fill, edgecolor=_DRAWN["edge"], lw=0.6)
     cell.set_gid(f"day-{day}")
     axes.add_patch(cell)
     for start, end in calendar.gaps_of(day):
         place = (left + 0.9 * start, top), 0.9 * (end - start), 0.84
-        axes.add_patch(Rectangle(*place, facecolor=_PLACES["page"], alpha=0.65, lw=0))
-        hatch = Rectangle(*place, fill=False, hatch="//////", edgecolor=_PLACES["gap"], lw=0.8)
+        axes.add_patch(Rectangle(*place, facecolor=_DRAWN["page"], alpha=0.65, lw=0))
+        hatch = Rectangle(*place, fill=False, hatch="//////", edgecolor=_DRAWN["gap"], lw=0.8)
         hatch.set_gid(f"gap-{day}-{start:.4f}")
         axes.add_patch(hatch)
 
@@ -136,11 +136,11 @@ def _draw_legend(figure: Any, calendar: Calendar) -> None:
     axes.axis("off")
     left = 0.55
     for name, label in _legend(max(calendar.events.values(), default=0)):
-        color = _PLACES[name]
+        color = _DRAWN[name]
         look = {"fill": False, "hatch": "//////", "edgecolor": color} if name == "gap" else {
-            "facecolor": color, "edgecolor": _PLACES["edge"]}  # fmt: skip
+            "facecolor": color, "edgecolor": _DRAWN["edge"]}  # fmt: skip
         axes.add_patch(Rectangle((left, 0.25), 0.9, 0.5, lw=0.8, **look))
-        axes.text(left + 1.15, 0.52, label, va="center", color=_PLACES["text"])
+        axes.text(left + 1.15, 0.52, label, va="center", color=_DRAWN["text"])
         left += 2 + 0.215 * len(label)
 
 
@@ -162,7 +162,7 @@ def _level(events: int, most: int) -> str:
 
 
 def _first_of_level(level: int, most: int) -> int:
-    """The fewest events of a level; each has as many times more as the one before."""
+    """The fewest events of a level; from level to level, they grow by the same factor."""
     if level > _LEVELS:
         return most + 1
     return max(1, round(10 ** (log10(max(most, 1)) * (level - 1) / _LEVELS)))
@@ -214,8 +214,8 @@ def _month_table(calendar: Calendar) -> str:
 
 def _with_style(svg: str, calendar: Calendar) -> str:
     """The picture with a title, a description, and a style sheet in place of its colors."""
-    for name, place in _PLACES.items():
-        svg = svg.replace(place, f"var(--{name})")
+    for name, drawn in _DRAWN.items():
+        svg = svg.replace(drawn, f"var(--{name})")
     light, dark = (
         "; ".join(f"--{name}: {colors[which]}" for name, colors in _COLORS.items())
         for which in (0, 1)

@@ -127,7 +127,7 @@ class Comparison:
         return found
 
     def too_many(self) -> Iterator[Difference]:
-        """The rows of the range that are not events of the service, or are there once more."""
+        """The rows of the range that match no event of the service, or repeat one."""
         rows = self._file.execute("SELECT number, organization, id, time FROM loaded")
         for number, organization, event_id, time in rows:
             if not self._was_seen(number) and (time is None or self._within.holds(time)):

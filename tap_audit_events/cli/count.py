@@ -52,7 +52,7 @@ _decode_actor = msgspec.json.Decoder(_Actor).decode
 
 
 class Counts:
-    """Counts events in groups; of a bounded number of groups exactly, of the others together.
+    """Counts events by group: a bounded number of groups one by one, all others together.
 
     Args:
         by: key of `COLUMNS`.

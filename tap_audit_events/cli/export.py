@@ -99,17 +99,17 @@ class Export:
         Raises:
             AuditEventsError: what ended the export early.
         """
-        is_unchanged = f"{self._name} is as it was before."
+        note = f"{self._name} is as it was before."
         try:
             ended_by = self._copy(self._output.begin())
             if ended_by is None or self._extends:
                 if self._extends:
-                    is_unchanged = f"If {self._name} was changed, the next export completes it."
+                    note = f"If {self._name} was changed, the next export completes it."
                 self._output.commit(None if self._last is None else self._last.state)
         except BaseException as error:
             self._output.discard()
             if self._last is not None:
-                error.add_note(is_unchanged)
+                error.add_note(note)
             raise
         if ended_by is not None:
             self._output.discard()

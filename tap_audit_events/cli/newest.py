@@ -14,12 +14,12 @@ from tap_audit_events.runtime import Runtime
 def oldest_of_newest(
     count: int, settings: Settings, *, runtime: Runtime, logger: Logger
 ) -> Instant | None:
-    """The time of the oldest of the newest `count` events, at least 1; None if there are none.
+    """The time of the oldest among the newest `count` events; None if there are none.
 
     If there are fewer events, it is the time of the oldest of all.
 
     Args:
-        count: how many events.
+        count: how many events, at least 1.
         settings: the range, and what to request.
         runtime: what surrounds the run.
         logger: is told of retries.

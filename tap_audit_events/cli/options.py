@@ -34,10 +34,10 @@ _OF_THE_TAP: Final = (
 
 @dataclass(frozen=True)
 class Common:
-    """What the options say that every subcommand has.
+    """The values of the options that every subcommand has.
 
     Attributes:
-        config_files: the files of ``--config``, of which the last counts most.
+        config_files: the files of ``--config``; later ones win.
         start: the time of the earliest event, as text.
         end: the time of the latest event, as text.
         quiet: whether only warnings and errors are shown.

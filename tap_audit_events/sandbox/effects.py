@@ -46,7 +46,7 @@ class ActiveFaults:
 
     @property
     def pages_back(self) -> int:
-        """How many pages back the cursor comes from that is given again."""
+        """How many pages before the request's own cursor the repeated one was given."""
         return max((fault.back for fault in self.of_kind("same-cursor")), default=0)
 
     def applied_to(self, response: Response) -> Response:

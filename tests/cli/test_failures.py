@@ -376,7 +376,7 @@ def test_a_table_that_another_process_makes_meanwhile_stays(
         with duckdb.connect(str(path)) as connection:
             connection.execute("CREATE TABLE mine AS SELECT 42")
         assert run.wait(60) == 1
-        assert b"another process has made it in the meantime" in run.stderr.read()
+        assert b"another process has created it in the meantime" in run.stderr.read()
 
     with duckdb.connect(str(path)) as connection:
         assert connection.execute("FROM mine").fetchall() == [(42,)]

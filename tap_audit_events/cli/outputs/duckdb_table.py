@@ -63,8 +63,8 @@ _COLUMNS: Final = ", ".join(
 class DuckDBTable:
     """The table `audit_events` of a DuckDB file; other tables stay as they are.
 
-    The state is also in the file, in a table of one row. That row counts, because it takes its
-    place at the same moment as the events.
+    The state is also in the file, in a table of one row. If the state file differs, that row is
+    right, because it takes its place at the same moment as the events.
 
     Args:
         path: the file.
@@ -185,11 +185,11 @@ class DuckDBTable:
             self._old = None
 
     def _check_still_absent(self) -> None:
-        """Check that a file that did not exist was not made by another process in the meantime."""
+        """Check that no other process has created the file in the meantime."""
         if self._old is not None:
             return
         if self._path.exists():
-            reason = f"{sanitize(str(self._path))}: another process has made it in the meantime"
+            reason = f"{sanitize(str(self._path))}: another process has created it in the meantime"
             raise OutputError(reason, "AE-EXPORT")
         _log_of(self._path).unlink(missing_ok=True)  # of a file that is gone
 

@@ -31,7 +31,7 @@ def check_unchanged(state_file: StateFile, path: Path) -> None:
 
 
 def without_state(state_file: StateFile, path: Path) -> SettingsError:
-    """The error for an output with events of which nobody knows which they are."""
+    """The error for an output that has events, but no state file that says which."""
     return unusable(
         f"{sanitize(str(path))} exists, but there is no state for it in"
         f" {sanitize(str(state_file.path))}, so it is not known which events are new. Give the"

@@ -1,4 +1,4 @@
-"""A file that is visible when it is complete."""
+"""A file that becomes visible only when it is complete."""
 
 from __future__ import annotations
 
