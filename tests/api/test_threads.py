@@ -101,7 +101,7 @@ def test_a_run_may_move_from_thread_to_thread(log: AuditEvents) -> None:
 
 
 def test_asyncio(log: AuditEvents) -> None:
-    """Two runs at a time, while the loop goes on."""
+    """Two runs at a time, while the loop continues."""
 
     async def read() -> list[str]:
         found: list[str] = []

@@ -1,4 +1,4 @@
-"""The range of a run, and what is asked for it."""
+"""The range of a run, and what is requested for it."""
 
 import pytest
 from hypothesis import given
@@ -40,16 +40,16 @@ def test_a_run_reads_from_its_start_to_its_end(
 
 
 @given(instants, instants)
-def test_what_is_asked_is_at_least_the_window_in_whole_seconds(
+def test_what_is_requested_is_at_least_the_window_in_whole_seconds(
     start: Instant, end: Instant
 ) -> None:
-    """Bounds are asked rounded outwards, so that a service that rounds loses nothing."""
+    """Bounds are rounded outwards, so that a service that rounds loses nothing."""
     start, end = later(start, seconds=1), later(end, seconds=1)  # after the start of the month
     window = Window(start, end)
     assert window.start_time is not None
-    asked_start, asked_end = parse_instant(window.start_time), parse_instant(window.end_time)
-    assert asked_start == whole_second(asked_start) <= start < later(asked_start, seconds=1)
-    assert later(asked_end, seconds=-1) < end <= asked_end == whole_second(asked_end)
+    sent_start, sent_end = parse_instant(window.start_time), parse_instant(window.end_time)
+    assert sent_start == whole_second(sent_start) <= start < later(sent_start, seconds=1)
+    assert later(sent_end, seconds=-1) < end <= sent_end == whole_second(sent_end)
 
 
 @given(st.none() | instants, instants, st.lists(instants))

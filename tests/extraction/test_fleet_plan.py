@@ -177,7 +177,7 @@ def test_requests_that_wait_leave_their_place_to_others() -> None:
 
 
 def test_one_failure_ends_one_organization() -> None:
-    """The error comes with the end; the others go on."""
+    """The error comes with the end; the others continue."""
     group = Group("a", [1, 1], 2)
     plan = a_plan(group)
     news_of(plan)

@@ -100,7 +100,7 @@ def test_a_restart_that_does_not_begin_where_it_should_is_an_error(
 def test_an_event_outside_of_the_window_is_no_place_to_restart(
     outside: list[Instant], pages: int
 ) -> None:
-    """A range that ends before it starts may be answered with an empty page: all would be lost."""
+    """A range that ends before it starts may bring an empty page: all would be lost."""
     reader = read_pages(pages, start=instant(0))
     events = [("of another window", each) for each in outside]
     reader.accept(a_page(sorted([*at_times([10, 20]), *events], key=lambda each: each[1])))

@@ -13,7 +13,7 @@ from tests.fuzzing.targets import TARGETS
 PROJECT = Path(__file__).resolve().parents[2]
 CORPUS = Path("tests/fuzzing/corpus")
 FOUND = Path(".tools/fuzz-found")
-"""Inputs that reached something new here, from which the next fuzzing goes on."""
+"""Inputs that reached something new here; the next fuzzing starts from them."""
 WORDS = Path("tests/fuzzing/words.dict")
 
 MAX_BYTES = 4096

@@ -54,7 +54,7 @@ from tap_audit_events.service.retry_after import (
 )
 from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookmark
 from tests.builders import ORGANIZATION_ID
-from tests.fuzzing.answers import answered_with, listened_to
+from tests.fuzzing.responses import client_that_gets, client_that_records
 
 TOKEN: Final = "fuzzed_pat_that-opens-nothing"
 GOOD: Final[dict[str, Any]] = {
@@ -165,18 +165,18 @@ def retry_after(data: bytes) -> None:
     assert seconds is None or seconds >= 0
 
 
-def answers(data: bytes) -> None:
-    """A whole answer from the wire: status line, headers, body."""
-    _check_answer(data)
+def responses(data: bytes) -> None:
+    """A whole response as it is sent: status line, headers, body."""
+    _check_response(data)
 
 
 def error_bodies(data: bytes) -> None:
-    """The body of an answer of status 400."""
-    _check_answer(b"HTTP/1.1 400 Bad Request\r\n\r\n" + data)
+    """The body of a response with status 400."""
+    _check_response(b"HTTP/1.1 400 Bad Request\r\n\r\n" + data)
 
 
 def pages(data: bytes) -> None:
-    """The body of an answer of status 200."""
+    """The body of a response with status 200."""
     register_secret(TOKEN)
     try:
         page = parse_page(data)
@@ -219,7 +219,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
         catalog,
         timestamps,
         retry_after,
-        answers,
+        responses,
         error_bodies,
         pages,
         shown_texts,
@@ -228,7 +228,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
 
 
 def _text(data: bytes) -> str:
-    """Any text, also one with half characters."""
+    """Any text, also one with lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -241,7 +241,7 @@ def _object(data: bytes) -> dict[str, Any] | None:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a text without half characters."""
+    """Whether it is a text without lone surrogates."""
     return isinstance(value, str) and value.encode("utf-8", "replace").decode() == value
 
 
@@ -266,17 +266,17 @@ def _settings(config: dict[str, Any]) -> Settings | None:
 
 
 def _check_request(read: Settings, cursor: str | None) -> None:
-    """A request goes to the address of the settings, and says what they say."""
-    asked: list[PreparedRequest] = []
-    with listened_to(read, asked.append) as client:
+    """A request goes to the URL in the settings, with the parameters that they name."""
+    requests: list[PreparedRequest] = []
+    with client_that_records(read, requests.append) as client:
         try:
             client.fetch(WINDOW, cursor)
         except RefusedError as error:
             _check_error(error)
-            if error.code != "AE-ADDRESS":  # it looks well, but nothing can be asked there
+            if error.code != "AE-ADDRESS":  # it is well-formed, but nothing can be sent to it
                 raise
             return
-    (request,) = asked
+    (request,) = requests
     parts, given = parse_url(str(request.url)), urlsplit(read.base_url)
     assert (parts.scheme, (parts.host or "").strip("[]")) == (given.scheme, given.hostname)
     assert parts.auth is None
@@ -304,7 +304,7 @@ def _check_request(read: Settings, cursor: str | None) -> None:
 
 
 def _check_time(text: str) -> Instant | None:
-    """The instant of a text, None where it is no time; all ways to read it agree."""
+    """The instant of a text, None if it is not a time; all ways to read it agree."""
     try:
         instant = parse_instant(text)
     except ValueError as error:
@@ -318,10 +318,10 @@ def _check_time(text: str) -> Instant | None:
     return instant
 
 
-def _check_answer(answer: bytes) -> None:
+def _check_response(response: bytes) -> None:
     """Only errors of the service come out, as plain lines; each wait has an end."""
     register_secret(TOKEN)
-    with answered_with(answer, SETTINGS) as (client, heard):
+    with client_that_gets(response, SETTINGS) as (client, heard):
         try:
             client.fetch(WINDOW, None)
         except ServiceError as error:

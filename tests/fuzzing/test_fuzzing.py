@@ -55,13 +55,13 @@ WHOLE: dict[str, Any] = {
     "error_bodies": {"errCode": "x", "msg": TOKEN, "vars": {"a": None}},
     "pages": {"auditEvents": [an_event(), an_event("event-2", at=TIME)], "nextCursor": "x"},
 }
-"""What a target of JSON takes, to be changed here and there."""
+"""What a target of JSON accepts, to be changed here and there."""
 
 LINES = {
     "environment": ["page_size=7", "action_types=", '["a"]', "start_date=", TIME, "="],
     "timestamps": [TIME, "2016-12-31T23:59:60Z", "2026-01-31T00:00:00.10Z", "Z", ".", "0"],
     "retry_after": ["Sat, 31 Jan 2026 12:00:07 GMT", "120", "9" * 400, "-", " ", "+9999"],
-    "answers": [
+    "responses": [
         "HTTP/1.1 200 OK",
         "HTTP/1.1 429 Too Many Requests",
         "Retry-After: 1000",

@@ -67,7 +67,7 @@ def check_nothing_is_lost(done: Run, ids: Sequence[str], rest: Sequence[dict[str
 
 
 def test_as_many_events_as_can_be_requested_are_read() -> None:
-    """1,000 on a page, whatever `page_size` is: fewer may be asked for than come."""
+    """1,000 on a page, whatever `page_size` is: fewer may be requested than come."""
     with serving(a_page(events(MAX_EVENTS))) as service:
         assert len(run_against(service).raise_for_exit_code().ids) == MAX_EVENTS
 

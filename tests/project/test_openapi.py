@@ -35,7 +35,7 @@ EVENT = fields(SCHEMAS["AuditEvent"])
 
 
 def judge(event: dict[str, Any]) -> None:
-    """Raise ValidationError where an event is none of the document's."""
+    """Raise ValidationError if an event does not match the document."""
     schema = {"$ref": "#/components/schemas/AuditEvent", "components": DOCUMENT["components"]}
     Draft202012Validator(schema).validate(event)
 

@@ -164,7 +164,7 @@ def test_the_alert_for_nothing_new_reads_a_real_log(
 
 
 def test_the_alert_for_organizations_names_those_that_failed(tmp_path: Path) -> None:
-    """With their codes; retries of other runs before it do not ring."""
+    """With their codes; retries of earlier runs do not set it off."""
     services = [Service(organization_id=f"{n:08x}-0000-4000-8000-000000000000") for n in range(3)]
     services[1].add_faults(["status:code=403@*"])
     items = [{"organization_id": each.organization_id} for each in services]
@@ -206,7 +206,7 @@ def test_a_run_that_failed_at_its_start_is_not_good_news(
 def test_the_alert_for_a_lag_that_grows(
     runs: list[tuple[int, float]], rings: bool, tmp_path: Path
 ) -> None:
-    """Three rises in a row, in runs that bring events; quiet days ring no bell."""
+    """Three rises in a row, in runs that bring events; quiet days do not set it off."""
     assert bool(alert("behind", a_log(*runs), tmp_path)) == rings
 
 

@@ -107,7 +107,7 @@ def test_a_check_of_a_range_to_come_says_so(sync: Sync) -> None:
 def test_a_check_that_fails_says_what_holds_before(
     fault: Fault, held: int, service: Service, sync: Sync
 ) -> None:
-    """As far as the answer tells; then the error with its code, exit code 1."""
+    """As far as the response tells; then the error with its code, exit code 1."""
     service.add_faults([fault])
     done = sync("--test", max_retries=0)
     assert done.exit_code == 1
@@ -132,7 +132,7 @@ def test_a_clock_that_differs_is_told(
     settings: dict[str, Any],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """By the Date header of an answer; far off it is a warning."""
+    """By the Date header of a response; if it is far off, it is a warning."""
     runtime = Runtime(now=lambda: datetime.now(UTC) + timedelta(seconds=seconds))
     tap = TapAuditEvents(config=settings)
     with caplog.at_level(logging.INFO):

@@ -66,7 +66,7 @@ def screen(written: str) -> list[str]:
 
 @pytest.fixture
 def slow(service: Service, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a run that takes over a second, and logs something in its midst."""
+    """Settings of a run that takes over a second, and logs something in the middle of it."""
     service.add(TEN_EVENTS)
     service.add_faults([TRY_AGAIN])
     return settings | DAY | {"page_size": 2, "concurrency": 1}
@@ -104,7 +104,7 @@ def test_a_terminal_shows_a_bar_with_rate_position_and_time_to_go(
 def test_there_is_no_bar_where_nobody_watches_one(
     where: dict[str, Any], slow: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Messages on the same terminal, no way to draw, under Meltano, or quiet by wish."""
+    """Messages on the same terminal, no way to draw, under Meltano, or with warnings only."""
     written = watch(slow, tmp_path, **where)
     assert "\x1b" not in written
     assert "Retry 1 of 8 in " in written

@@ -33,7 +33,7 @@ class Service:
     """A service with one empty page, or more, and the bundle of the authority that vouches for it.
 
     Attributes:
-        pages: bodies, each for one answer; an empty page where there are no more.
+        pages: bodies, each for one response; an empty page if there are no more.
         certificate: what it shows, for the name ``localhost``.
     """
 

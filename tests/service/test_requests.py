@@ -80,7 +80,7 @@ def test_bounds_are_inclusive_and_exact(service: Service, sync: Sync) -> None:
 def test_only_a_page_without_cursor_is_the_last(
     faults: list[Fault], service: Service, sync: Sync
 ) -> None:
-    """Empty and short pages go on; `nextCursor: null` ends as leaving it out does (rule 2)."""
+    """Empty and short pages continue; `nextCursor: null` ends as leaving it out does (rule 2)."""
     service.add(TEN_EVENTS)
     service.add_faults(faults)
     done = sync(page_size=4).raise_for_exit_code()

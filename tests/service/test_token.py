@@ -135,7 +135,7 @@ def test_a_path_that_leads_to_no_file_is_one_line(path: object, problem: str) ->
 def test_a_file_that_others_may_read_is_warned_about(
     mode: int, token_file: Path, by_file: Sync
 ) -> None:
-    """The run goes on: many platforms mount secrets so."""
+    """The run continues: many platforms mount secrets this way."""
     token_file.chmod(mode)
     (warning,) = by_file().raise_for_exit_code().warnings
     assert warning == (

@@ -180,7 +180,7 @@ def test_deselected_fields_stay_away(service: Service, sync: Sync, catalog: dict
 def test_a_deselected_stream_is_not_read(
     service: Service, sync: Sync, catalog: dict[str, Any]
 ) -> None:
-    """Nothing is asked for a stream that nobody wants."""
+    """No request is sent for a stream that nobody wants."""
     metadata_of(catalog)["selected"] = False
     assert sync(catalog=catalog).raise_for_exit_code().records == []
     assert service.requests == []

@@ -150,7 +150,7 @@ def test_a_chain_that_is_enabled_later_starts_at_the_bookmark(service: Service, 
 
 
 def test_a_later_start_date_leaves_a_gap_that_shows(service: Service, sync: Sync) -> None:
-    """The chain goes on after the gap, and says so."""
+    """The chain continues after the gap, and says so."""
     service.add(events(0, 5))
     catalog = a_catalog(sync)
     first = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code()

@@ -1,4 +1,4 @@
-"""STATE stands for written records, and the next run goes on exactly there."""
+"""STATE covers written records, and the next run resumes exactly there."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def state_of(value: str, **more: Any) -> dict[str, Any]:
 
 
 def covered(done: Run, *earlier: str) -> None:
-    """Every STATE stands for records that stand before it, never for later ones."""
+    """Every STATE covers only records that were written before it."""
     written = set(map(digest_of, earlier))
     for message in done.messages:
         if message["type"] == "RECORD":

@@ -1,4 +1,4 @@
-"""A client whose service answers with given bytes, and what it asked, logged and waited."""
+"""Clients that get given bytes as a response, and what they request, log and wait."""
 
 import logging
 import socket
@@ -19,7 +19,7 @@ from tests.builders import a_response
 
 
 class Heard(logging.Logger):
-    """What a client told the people who run it, and how long it waited."""
+    """What a client logged, and how long it waited."""
 
     def __init__(self) -> None:
         super().__init__("client")
@@ -31,11 +31,11 @@ class Heard(logging.Logger):
 
 
 @contextmanager
-def answered_with(answer: bytes, settings: Settings) -> Iterator[tuple[Client, Heard]]:
-    """A client of a plain http address that gets this answer to each request.
+def client_that_gets(response: bytes, settings: Settings) -> Iterator[tuple[Client, Heard]]:
+    """A client of a plain http URL that gets this response to each request.
 
-    The answer is status line, headers and body, as they come from the wire; it has to fit into a
-    socket's buffer, which holds 100 kB at least.
+    The response is status line, headers and body, as they are sent; it has to fit into a socket's
+    buffer, which holds 100 kB at least.
     """
     with ExitStack() as sockets:
 
@@ -44,7 +44,7 @@ def answered_with(answer: bytes, settings: Settings) -> Iterator[tuple[Client, H
                 self.sock, service = socket.socketpair()
                 sockets.callback(self.sock.close)
                 sockets.callback(service.close)
-                service.sendall(answer)
+                service.sendall(response)
                 service.shutdown(socket.SHUT_WR)
 
         class Pool(HTTPConnectionPool):
@@ -57,14 +57,14 @@ def answered_with(answer: bytes, settings: Settings) -> Iterator[tuple[Client, H
 
 
 @contextmanager
-def listened_to(
-    settings: Settings, asked: Callable[[requests.PreparedRequest], object]
+def client_that_records(
+    settings: Settings, record: Callable[[requests.PreparedRequest], object]
 ) -> Iterator[Client]:
-    """A client whose requests are told to `asked` and are answered with an empty page."""
+    """A client whose requests go to `record`, and get an empty page."""
 
     class Adapter(BaseAdapter):
         def send(self, request: requests.PreparedRequest, **_: Any) -> requests.Response:  # type: ignore[override]
-            asked(request)
+            record(request)
             return a_response(200, b'{"auditEvents": []}', {})
 
         def close(self) -> None:
