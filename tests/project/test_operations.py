@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -235,25 +235,30 @@ def test_the_alerts_read_a_structured_log(
 # The script
 
 
+def script(folder: Path, settings: dict[str, Any], target: str) -> Callable[[], int]:
+    """Write the script and a target into a folder; what runs it returns its exit code."""
+    (folder / "run.sh").write_text(block("script", "run.sh"))
+    (folder / "config.json").write_text(json.dumps(settings | {"page_size": 5, "concurrency": 1}))
+    (folder / "target.py").write_text(target)
+    command = shlex.join([sys.executable, str(folder / "target.py")])
+    program = folder / "target-jsonl"
+    program.write_text(f"#!/bin/sh\nexec {command}\n")
+    program.chmod(0o755)
+    path = f"{Path(sys.executable).parent}:{folder}:{os.environ['PATH']}"
+
+    def run_script() -> int:
+        return subprocess.run(
+            ["bash", "run.sh"], cwd=folder, env=os.environ | {"PATH": path}, check=False
+        ).returncode
+
+    return run_script
+
+
 def test_the_script_keeps_the_state_and_the_exit_code(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """Run after run, each event is written once, also if one fails halfway; its log is rotated."""
-    (tmp_path / "run.sh").write_text(block("script", "run.sh"))
-    (tmp_path / "config.json").write_text(json.dumps(settings | {"page_size": 5, "concurrency": 1}))
-    target = tmp_path / "target-jsonl"
-    (tmp_path / "target.py").write_text(A_TARGET)
-    command = shlex.join([sys.executable, str(tmp_path / "target.py")])
-    target.write_text(f"#!/bin/sh\nexec {command}\n")
-    target.chmod(0o755)
-    path = f"{Path(sys.executable).parent}:{tmp_path}:{os.environ['PATH']}"
-
-    def run_script() -> int:
-        command = ["bash", "run.sh"]
-        return subprocess.run(
-            command, cwd=tmp_path, env=os.environ | {"PATH": path}, check=False
-        ).returncode
-
+    run_script = script(tmp_path, settings, A_TARGET)
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="status", code=403, when="2")])
     codes = [run_script()]
@@ -271,3 +276,30 @@ def test_the_script_keeps_the_state_and_the_exit_code(
     assert run_script() == 0
     assert (tmp_path / "tap.log.1").stat().st_size > 10_000_000
     assert (tmp_path / "tap.log").read_text() == (tmp_path / "last-run.log").read_text()
+
+
+def test_the_script_keeps_no_state_that_is_cut(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """As of a target that is killed, or whose disk is full, while it prints one."""
+    service.add(TEN_EVENTS)
+    whole = 'print(json.dumps(message["value"]), flush=True)'
+    cut = """\
+whole = json.dumps(message["value"])
+        print(whole, whole[:-5], sep="\\n", end="", flush=True)
+        sys.exit(9)"""
+    run_script = script(tmp_path, settings, A_TARGET.replace(whole, cut))
+    assert run_script() != 0
+    assert "bookmarks" in json.loads((tmp_path / "state.json").read_text())
+
+
+def test_the_script_keeps_the_state_of_a_run_that_was_killed(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """What the target printed before that: its events do not come again."""
+    service.add(TEN_EVENTS)
+    run_script = script(tmp_path, settings, A_TARGET)
+    assert run_script() == 0
+    (tmp_path / "state.json").rename(tmp_path / "states.jsonl")
+    assert run_script() == 0
+    assert len((tmp_path / "rows.txt").read_text().split()) == len(TEN_EVENTS)
