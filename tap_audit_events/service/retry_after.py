@@ -28,7 +28,7 @@ def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
         float; None if there is no header or it has neither form.
     """
     text = (header or "").strip()
-    numbers = text.split(", ")  # headers of the same name are joined
+    numbers = re.split(", *", text)  # headers of the same name are joined
     if all(map(_SECONDS.fullmatch, numbers)):
         return max(map(float, numbers))
     moment = http_date(text)

@@ -37,6 +37,7 @@ NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
         ("9" * 400, float("inf")),
         ("20, 20", 20.0),
         ("9, 10, 0.5", 10.0),
+        ("5,10", 10.0),
     ],
 )
 def test_seconds(header: str, seconds: float) -> None:
@@ -66,8 +67,8 @@ def test_http_dates(header: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        None, "", "  ", "soon", "-1", "-5", "-0", "-0.5", "+5", "1e3", "1_000", "1,000",
-        "5, soon", "5, ", ", 5", "5,10",
+        None, "", "  ", "soon", "-1", "-5", "-0", "-0.5", "+5", "1e3", "1_000",
+        "5, soon", "5, ", ", 5",
         ".5", "5.", "5s", "0x10", "nan", "inf", "-inf", "\uff11\uff12", "\u0663",
         "Sat, 99 Jan 2026 12:00:07 GMT", "Sat, 31 Jan 2026 25:00:07 GMT", "tomorrow",
         "Sat, 31 Jan 2026 12:00:07 +99999999999999999999",
