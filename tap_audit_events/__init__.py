@@ -27,23 +27,15 @@ __all__ = [
     "SettingsError",
 ]
 
-_MODULES: Final = {
-    "AuditEvents": "api.audit_events",
-    "EventPage": "api.event_page",
-    "AuditEventsError": "errors.exceptions",
-    "ContractError": "errors.exceptions",
-    "OrganizationsError": "errors.exceptions",
-    "RefusedError": "errors.exceptions",
-    "RetryableError": "errors.exceptions",
-    "ServiceError": "errors.exceptions",
-    "SettingsError": "errors.exceptions",
-}
+_MODULES: Final = {"AuditEvents": "api.audit_events", "EventPage": "api.event_page"}
+"""Where the public names are; those without an entry are in ``errors.exceptions``."""
 
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used: the tap needs none of them."""
-    if name not in _MODULES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module  # noqa: PLC0415 - costs time at every start
 
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    module = _MODULES.get(name, "errors.exceptions")
+    return getattr(import_module(f"{__name__}.{module}"), name)

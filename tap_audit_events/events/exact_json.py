@@ -19,8 +19,6 @@ _Decoded = TypeVar("_Decoded")
 _MAX_INTEGER_DIGITS: Final = 4000
 """Most digits given to `int`; Python's own limit is 4,300."""
 
-"""More than a message shows; an event may have many megabytes."""
-
 
 class HugeNumber:
     """A number whose exponent is beyond what `Decimal` can hold; it keeps its text.
