@@ -1,13 +1,13 @@
-"""Finds the oldest or the newest events without reading the others."""
+"""Finds the times of the oldest or the newest events without reading the others."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from logging import Logger
-from typing import Final
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import CursorRefusedError
+from tap_audit_events.events.envelope import MAX_EVENTS
 from tap_audit_events.events.instants import Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
@@ -18,9 +18,6 @@ from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
-
-MAX_PAGE_SIZE: Final = 1000
-"""Events (interface.md 8)."""
 
 
 def first_instants(
@@ -37,7 +34,7 @@ def first_instants(
         logger: is told of retries.
 
     Raises:
-        ServiceError: the service does not say.
+        ServiceError: the events cannot be read.
         StoppedError: a signal asked the run to stop.
     """
     requests = RunRequests(1)
@@ -52,7 +49,7 @@ def first_instants(
     found: list[Instant] = []
 
     def fetch(request: Request) -> Page:
-        """As many pages as are needed; the plan sees one without events instead."""
+        """Request as many pages as are needed; the plan receives one empty page for them."""
         del request  # it is for the whole window
         _find(count, client, window, order, found)
         return Page()
@@ -70,7 +67,7 @@ def first_instants(
 def _find(count: int, client: Client, window: Window, order: str, found: list[Instant]) -> None:
     """Request pages until enough instants are found; they are added to `found`.
 
-    A refused cursor begins again at the oldest instant so far, if that is progress.
+    After a refused cursor, ``desc`` continues from the oldest instant so far, if that is progress.
     """
     paginator = Paginator()
     while len(found) < count and not paginator.is_finished:
@@ -85,13 +82,12 @@ def _find(count: int, client: Client, window: Window, order: str, found: list[In
             continue
         if page.malformed is not None:
             raise page.malformed
-        held = [instant for instant in page.instants if window.holds(instant)]
-        found += held
+        found += filter(window.holds, page.instants)
         paginator.advance(page, window.holds)
 
 
 def _page_size(count: int, window: Window) -> int:
-    """As many events as are needed; the most if the rounded bounds of requests bring others too."""
+    """As many events as are needed; the maximum if the bounds are rounded and bring others too."""
     exact = window.start and text_of(window.start), text_of(window.end)
     is_rounded = (window.start_time, window.end_time) != exact
-    return MAX_PAGE_SIZE if is_rounded else min(count, MAX_PAGE_SIZE)
+    return MAX_EVENTS if is_rounded else min(count, MAX_EVENTS)
