@@ -35,13 +35,13 @@ class Window:
     @property
     def start_time(self) -> str | None:
         """``startTime`` of its requests: rounded down to a whole second."""
-        first = self._first_second
+        first = self.rounded.start
         return first and text_of(first)
 
     @property
     def end_time(self) -> str:
         """``endTime`` of its requests: rounded up to a whole second."""
-        return text_of(next_whole_second(self.until or self.end))
+        return text_of(self.rounded.end)
 
     def holds(self, instant: Instant) -> bool:
         """Whether an event of that time belongs to the window."""
@@ -58,10 +58,6 @@ class Window:
         if self.until is not None:
             end = min(end, bisect_left(ascending, self.until))
         return ascending[first:end]
-
-    def requests(self, instant: Instant) -> bool:
-        """Whether its requests cover an instant."""
-        return self.rounded.holds(instant)
 
     @property
     def rounded(self) -> Window:

@@ -134,7 +134,8 @@ class Delivery:
         self.repeats += len(page.ids) - len(fresh)
         if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
             return fresh
-        self.outside += sum(not window.requests(page.instants[position]) for position in fresh)
+        requested = window.rounded
+        self.outside += sum(not requested.holds(page.instants[position]) for position in fresh)
         self._note_owed(fresh, window)
         # Where two windows meet, both show an event; the next one may be read before it appears.
         return [

@@ -84,7 +84,7 @@ def test_a_month_is_requested_with_the_leap_second_before_it(start: str, start_t
     """A service may count 23:59:60 to the month before; other events of that time are left out."""
     window = Window(Instant(start), at(0))
     assert window.start_time == start_time
-    assert window.requests(parse_instant(start_time))
+    assert window.rounded.holds(parse_instant(start_time))
     assert window.holds(Instant(start))
 
 
@@ -111,7 +111,7 @@ def test_a_request_covers_whole_seconds(window: Window, covered: tuple[int, int]
     """What a response may hold is the range that was requested, bounds included."""
     first, last = covered
     times = (first - 1, first, first + 1, last - 1, last, last + 1)
-    inside = [window.requests(at(time)) for time in times]
+    inside = [window.rounded.holds(at(time)) for time in times]
     assert inside == [window.start is None, True, True, True, True, False]
     assert window.end_time == text_of(at(last))
 

@@ -60,7 +60,7 @@ class OneWindow:
         if number and self.refuses(number):
             raise CursorRefusedError("AE-CURSOR-REFUSED")
         window = request.window
-        inside = [event for event in self.events if window.requests(event[1])]
+        inside = [event for event in self.events if window.rounded.holds(event[1])]
         start = number * self.page_size
         is_last = start + self.page_size >= len(inside)
         found = inside[start : start + self.page_size]
