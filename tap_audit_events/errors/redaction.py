@@ -16,9 +16,8 @@ MIN_SECRET_LENGTH: Final = 4
 _LENGTH_OF_START: Final = 8
 """In parts: long enough to be rare in other texts, and compiled ten times as fast as a whole."""
 
-
 _LONGEST_FORM: Final = 40
-"""Characters for each of a secret's: its code in JSON, and three such codes of NUL after it."""
+"""In characters, of one character of a secret: its code in JSON, and three codes of NUL."""
 
 
 class _Secret(NamedTuple):
@@ -123,7 +122,7 @@ def redact(text: str) -> str:
 
 
 def longest_form() -> int:
-    """Most characters that any form of the secrets so far has, or more."""
+    """A length, in characters, that no form of the secrets so far exceeds."""
     return _LONGEST_FORM * _secrets.longest
 
 

@@ -50,18 +50,18 @@ def check_keys_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | N
     """Check that no events and no further pages are hidden by a repeated key.
 
     Raises:
-        ContractError: ``auditEvents`` or ``nextCursor`` stands in the envelope more than once.
+        ContractError: the envelope contains ``auditEvents`` or ``nextCursor`` more than once.
     """
     if not _may_repeat_keys(text, events, cursor):
         return
     counts = _count_keys(text)
     for name in (_EVENTS, _CURSOR):
         if counts[name] > 1:
-            raise service_error("AE-ENVELOPE", details=f"{name} stands in it more than once")
+            raise service_error("AE-ENVELOPE", details=f"it contains {name} more than once")
 
 
 def _may_repeat_keys(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> bool:
-    """Whether the body is longer than its events and cursor explain, and a key comes twice."""
+    """Whether the body is longer than its events and cursor explain, and may repeat a key."""
     explained = sum(map(len, events)) + len(events) + len(cursor or "") + _ENVELOPE_BYTES
     if len(text) <= explained:
         return False

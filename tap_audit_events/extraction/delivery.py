@@ -16,7 +16,7 @@ from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
 
 MAX_OWED: Final = 10_000
-"""Events that are noted at most until their own window shows them; usually a few at its start."""
+"""Most events noted until their own window shows them; usually there are only a few."""
 
 _Item = TypeVar("_Item")
 _NO_PAGE = Page()
@@ -64,7 +64,7 @@ class Delivery:
         """Start a page: its events that belong to its window and were not delivered before.
 
         Raises:
-            ContractError: an event of the window came with an earlier one, but not with this one.
+            ContractError: an earlier window showed an event of this one, which does not show it.
         """
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
@@ -154,7 +154,7 @@ class Delivery:
                 self._owed[self._page.ids[position]] = instant
 
     def _check_owed(self, read: ReadPage) -> None:
-        """Check it before later events are delivered: the bookmark would pass those missing."""
+        """Check that the window shows its noted events before the bookmark passes them."""
         page, window = read.page, read.window
         for event_id in page.ids:
             self._owed.pop(event_id, None)
@@ -168,10 +168,10 @@ class Delivery:
             raise _not_shown(missing, window)
 
     def _without_forgotten(self, positions: Sequence[int], *, up_to: Instant) -> Sequence[int]:
-        """Without events up to a restart that may be repeats, as their ids were dropped.
+        """Leave out events up to a restart that may be repeats, as their ids were dropped.
 
-        Events of the instant of the restart itself are dropped from memory only if later ones were
-        delivered, so all of them were.
+        The ids of the restart's own instant are dropped only if later events were delivered, so all
+        events of that instant were delivered too.
         """
         until, instants = self.watermark.dropped_until, self._page.instants
         if until is None:

@@ -70,7 +70,7 @@ def test_two_lists_of_events_are_an_error(name: str) -> None:
         b'{%b:[0],"auditEvents":[],"nextCursor":"next"}' % key,
     ):
         with pytest.raises(
-            ContractError, match=r"AE-ENVELOPE: .*\(auditEvents stands in it more than once\)"
+            ContractError, match=r"AE-ENVELOPE: .*\(it contains auditEvents more than once\)"
         ):
             parse_page(body)
 
