@@ -109,7 +109,8 @@ def parse_page(body: bytes) -> Page:
     except msgspec.ValidationError as error:
         raise service_error("AE-ENVELOPE", details=sanitize(str(error))) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise service_error("AE-NO-JSON", details=f"{error}; it begins {_start(body)}") from None
+        details = f"{error}; it begins {sanitize_start(body, 80)}"
+        raise service_error("AE-NO-JSON", details=details) from None
     except RecursionError:
         raise service_error("AE-NESTING") from None
 
@@ -218,7 +219,3 @@ def _with_time(text: JsonText, time: str, form: str) -> JsonText:
         if _decode_keys(changed).occurredAt == form:
             return changed
     return encode({**_decode_fields(text), "occurredAt": form})
-
-
-def _start(body: bytes) -> str:
-    return sanitize_start(body, 80)
