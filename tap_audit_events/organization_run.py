@@ -104,9 +104,9 @@ class TokenGroup:
         transport: sends the requests.
         requests: those of the whole run.
         runtime: what surrounds the run.
-        logger: is told of retries and restarts; for a fleet, after the organization's id.
-        is_fleet: whether there are several organizations: log lines then name theirs, and an error
-            ends one of them alone.
+        logger: is told of retries and restarts.
+        is_fleet: whether there are several organizations: each log line then begins with the id of
+            one, and an error ends only its organization.
         has_others: whether there are other tokens, for which requests can be sent meanwhile.
     """
 

@@ -91,7 +91,8 @@ class Reader:
 
         `OrganizationRun.stage` tells which it is. A page counts as delivered when it was written:
         see `OrganizationRun.delivery`. If there are several organizations, the error of one is its
-        `OrganizationRun.error`; who cannot write a page sets it, and the organization ends.
+        `OrganizationRun.error`. A caller that cannot write a page sets it, which ends the
+        organization.
 
         Args:
             idle: called now and then while a page is waited for.

@@ -26,7 +26,7 @@ def resume(
         logger: is warned of events that neither this run nor later ones will bring.
 
     Raises:
-        SettingsError: the state is not one, or belongs to another organization.
+        SettingsError: it is not such a state, or belongs to another organization.
     """
     watermark = from_run_state(
         state,

@@ -25,7 +25,7 @@ def check_token(text: str) -> None:
     """Check that a token can be sent in a header (RFC 6750).
 
     Raises:
-        ValueError: it is not one word of printable ASCII, or more than the token.
+        ValueError: it begins with ``Bearer``, is in quotes, or is not one word of printable ASCII.
     """
     if text.lower().startswith("bearer "):
         raise ValueError("begins with 'Bearer': write the token alone")

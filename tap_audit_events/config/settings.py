@@ -28,7 +28,7 @@ class Settings:
     """The settings of one run, each checked (interface.md, sections 4.1, 5 and 8).
 
     If `organizations` is set, `organization_id` is empty, `access_token` may be, and `each` gives
-    the settings of each organization.
+    the settings of each organization, with `names_organization` True.
     """
 
     base_url: str
@@ -131,7 +131,7 @@ def register_secrets(config: Mapping[str, Any]) -> None:
 
 
 def override(config: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a configuration, overridden by those of a later place.
+    """The settings of a configuration, overridden by those of a later source.
 
     One of two settings that exclude each other replaces the other one.
     """

@@ -330,8 +330,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The loaded events are not those that the service shows",
         "audit-events verify has found events that are missing, rows that the service does not show"
         " or that are there twice, or events with another time.",
-        "Missing events: load the file of --repair, or run again with --repair FILE. Rows that are"
-        " too many: docs/proof.md says where they come from.",
+        "Missing events: load the file of --repair, or run again with --repair FILE. Surplus rows:"
+        " docs/proof.md says where they come from.",
     ),
     "AE-LOADED": ErrorEntry(
         Category.OUTPUT,
