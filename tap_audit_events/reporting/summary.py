@@ -21,7 +21,6 @@ from tap_audit_events.events.instants import (
     seconds_between,
 )
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
 from tap_audit_events.reporting import progress, progress_bar
@@ -73,12 +72,12 @@ class Report:
         if run.window is None:
             run.logger.warning(
                 "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
-                bookmark_shown(run.delivery.watermark),
+                _bookmark_shown(run),
             )
         elif not self._settings.is_fleet:
             self._logger.info(
                 "Reading events %s; bookmark %s; lookback %d s; at most %d requests at a time",
-                run.window, bookmark_shown(run.delivery.watermark),
+                run.window, _bookmark_shown(run),
                 self._settings.lookback_seconds, self._settings.concurrency,
             )  # fmt: skip
             self._run = run
@@ -167,7 +166,7 @@ class Report:
             self._bar = progress_bar.ProgressBar(sys.stderr)
 
     def _reached(self) -> Instant | None:
-        return None if self._run is None else self._run.delivery.watermark.bookmark
+        return None if self._run is None else _newest(self._run)
 
     def _warn_of_short_reach(self, run: OrganizationRun) -> None:
         watermark = run.delivery.watermark
@@ -195,8 +194,8 @@ class Report:
 
     def _lag_seconds(self, run: OrganizationRun) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
-        newest = run.delivery.watermark.bookmark
-        if newest is None or newest == EARLIEST:  # the latter if all came out of order
+        newest = _newest(run)
+        if newest is None:
             return None
         return max(0.0, seconds_between(newest, instant_of(self._now())))
 
@@ -205,13 +204,13 @@ class Report:
         if not self._keeps_bookmark:
             shown = "none, as the whole table was read"
         else:
-            shown = bookmark_shown(run.delivery.watermark)
+            shown = _bookmark_shown(run)
         seconds = self._lag_seconds(run)
         behind = "" if seconds is None else f", {timedelta(seconds=round(seconds))} behind now"
         return f"bookmark {shown}{behind}"
 
     def _warn_once(self, run: OrganizationRun) -> None:
-        """Say once a run what the person who reads the log should know."""
+        """Log each of these warnings once for each organization."""
         delivery = run.delivery
         cases = {
             "The service sends events out of order: the bookmark stays where it is until the"
@@ -264,7 +263,13 @@ def _delivered(events: int, records: int, left_out: int) -> str:
     return f"{records} records written of {events} events{why}"
 
 
-def bookmark_shown(watermark: Watermark) -> str:
+def _newest(run: OrganizationRun) -> Instant | None:
+    """The bookmark, None if there is none, or all events came out of order so far."""
+    bookmark = run.delivery.watermark.bookmark
+    return None if bookmark == EARLIEST else bookmark
+
+
+def _bookmark_shown(run: OrganizationRun) -> str:
     """The bookmark, for people."""
-    bookmark = watermark.bookmark
-    return "none" if bookmark is None or bookmark == EARLIEST else brief(bookmark)
+    newest = _newest(run)
+    return "none" if newest is None else brief(newest)
