@@ -9,7 +9,7 @@ _PAGES: Final = 16
 """The newest pages, which tell how long one takes."""
 
 _ROUNDING: Final = 0.25
-"""Three quarters of a waiting page count as one; for less, a request more gains no time."""
+"""Three quarters of a waiting page count as one; for less, another request gains no time."""
 
 
 class ConcurrencyEstimator:
@@ -30,7 +30,7 @@ class ConcurrencyEstimator:
         self._deliveries: deque[float] = deque(maxlen=_PAGES)
 
     def received(self, seconds: float, processor_seconds: float) -> None:
-        """Take in how long a page took, and how much of that the processor worked for it."""
+        """Take in how long a page took, and how much of that was processor time."""
         self._waits.append(max(0.0, seconds - processor_seconds))
         self._parses.append(processor_seconds)
         self._estimate()

@@ -95,7 +95,7 @@ class Coverage:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Coverage:
-        """What `to_json` returned.
+        """The coverage that `to_json` returned as an object.
 
         Raises:
             ValueError: it is something else.

@@ -149,7 +149,7 @@ class FleetPlan(Generic[_Member]):
         is_first = True
         for member in filter(may_send, self._open):
             load = _load(member)
-            # More than one, so that it is read in windows: the rest can be read in parallel.
+            # Not 1, for which a plan cuts no window: the rest could not be read in parallel.
             most = most_in_flight - (of_all - load) if is_first else min(2, most_in_flight)
             found = self._requested(member, most) if is_first or not load else None
             if found is not None:

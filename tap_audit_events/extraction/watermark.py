@@ -202,7 +202,7 @@ class Watermark:
     def _trim(self) -> None:
         """Drop the oldest ids beyond what is held during a run, but none of the bookmark's.
 
-        It ends at an id of this run's own if too few of those would be left.
+        It stops before an id of this run's own if too few of those would be left.
         """
         start = self.lookback_start
         in_lookback = len(self._held) - bisect_left(self._held, start, key=_instant_of)

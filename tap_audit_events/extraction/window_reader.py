@@ -15,7 +15,7 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.pagination import Paginator
 
 MAX_TAKEN_EVENTS: Final = 4000
-"""Events of a window that were taken and can still come again: the watermark recognizes them."""
+"""A window of which more events were taken is not given up: the watermark must recognize them."""
 
 
 class Request(NamedTuple):
@@ -195,7 +195,7 @@ class WindowReader:
         self.is_read = True
 
     def _check_restart(self, held: Sequence[Instant], refusal: Exception) -> None:
-        """Check that the first events after a restart begin where it was: one of them is known.
+        """Check that the events after a restart begin at its instant, as one of them is known.
 
         Otherwise the service's bounds are not inclusive, and others may be missing too.
         """

@@ -55,7 +55,7 @@ class Workers:
         self._count = count
         self._clock = clock
         self._estimator = ConcurrencyEstimator()
-        self._lock = threading.RLock()  # an abandoned run may be collected inside of it
+        self._lock = threading.RLock()  # the garbage collector may end an abandoned run inside it
         self._started = self._idle = 0
         self._requests: SimpleQueue[Any] = SimpleQueue()
         self._is_over = False

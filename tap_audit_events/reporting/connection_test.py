@@ -48,8 +48,8 @@ class ConnectionTest:
         """Log what works; of several organizations, each.
 
         Raises:
-            ServiceError: what does not work; what does was logged before.
-            OrganizationsError: what does not work for some of several organizations.
+            ServiceError: something does not work; what works was logged before.
+            OrganizationsError: something does not work for some of several organizations.
             StoppedError: a signal asked the test to stop.
         """
         if not self._settings.is_fleet:

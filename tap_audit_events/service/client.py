@@ -167,7 +167,7 @@ def new_authenticator(settings: Settings, logger: Logger) -> AccessTokenAuthenti
     """An authenticator for the token of some settings, or what the token file has now."""
     token = settings.access_token
     if settings.access_token_file is not None:
-        with suppress(ValueError):  # if the service refuses the older one, this is told
+        with suppress(ValueError):  # if the service refuses the older token, it is logged
             token = read_token_file(settings.access_token_file)
             register_secret(token)
     return AccessTokenAuthenticator(

@@ -90,7 +90,7 @@ class _Response(HTTPResponse):
 
 
 class _Adapter(HTTPAdapter):
-    """Carries the requests for one URL over connections with a deadline, direct or by proxy."""
+    """Carries requests over connections with a deadline, directly or through a proxy."""
 
     def __init__(self, open_sockets: OpenSockets) -> None:
         self._pools: dict[type, Any] = {
@@ -128,7 +128,7 @@ def _with_deadline(pool: Any, open_sockets: OpenSockets) -> Any:
 
 
 def new_session(open_sockets: OpenSockets) -> Session:
-    """A session of `requests` for one thread, whose sockets are added when they are read."""
+    """A session of `requests` for one thread; its sockets are added before they are read."""
     session = Session()
     for scheme in ("https://", "http://"):
         session.mount(scheme, _Adapter(open_sockets))

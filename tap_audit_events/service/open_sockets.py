@@ -19,7 +19,7 @@ class OpenSockets:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # as of `Workers`
+        self._lock = threading.RLock()  # reentrant, as in `Workers`
         self._sockets: WeakSet[socket.socket] = WeakSet()
         self.is_aborted = False
 

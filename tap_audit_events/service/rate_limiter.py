@@ -116,7 +116,7 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Wait before one request is retried; other requests are sent meanwhile.
 
-        Call it without a permit, or that permit is held during the wait.
+        Call it without a permit, which would stay in use during the wait.
 
         Raises:
             ClosedError: the run is over.

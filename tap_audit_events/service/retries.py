@@ -34,7 +34,7 @@ class Retries:
         It is at least what ``Retry-After`` says; without it exponential, with full jitter.
 
         Raises:
-            RefusedError: the service wants a wait that is longer than a run should last.
+            RefusedError: the service wants a wait of more than `MAX_RETRY_AFTER_SECONDS`.
             RetryableError: the retries are used up.
         """
         requested = error.retry_after_seconds or 0.0
@@ -55,7 +55,7 @@ class Retries:
 
 
 def _last(error: RetryableError, gave_up: str) -> RetryableError:
-    """The error of the last attempt. A name for it where it is raised would keep it in a cycle."""
+    """The error of the last attempt; a variable where it is raised would keep it in a cycle."""
     last = RetryableError(error.code, details=f"{error.details}{gave_up}")
     last.retry_after_seconds = error.retry_after_seconds
     return last

@@ -28,7 +28,7 @@ class Transport:
 
     Args:
         base_url: URL of the service.
-        new_session: creates a session for a thread; what it reads from is added to the sockets.
+        new_session: creates a session for a thread, which adds each socket before it is read.
 
     Raises:
         RefusedError: the environment names a proxy that cannot be used.
@@ -95,7 +95,7 @@ class Transport:
 
 
 def _was_closed(error: exceptions.ConnectionError) -> bool:
-    """Whether a connection broke; that none could be made is something else."""
+    """Whether an open connection broke, as opposed to none being made."""
     causes = map(_unwrapped, error.args)
     return any(isinstance(cause, ProtocolError | ConnectionError) for cause in causes)
 
