@@ -5,11 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from tap_audit_events.config.process import (
-    check_log_levels,
-    collect_garbage_rarely,
-    guard_output,
-)
+from tap_audit_events.config.process import check_log_levels, collect_garbage_rarely, guard_output
 from tap_audit_events.errors.exceptions import SettingsError
 
 _LOG_CONFIG = "SINGER_SDK_LOG_CONFIG"

@@ -246,7 +246,7 @@ def _pages(
 def _state_maker(
     settings: Settings, states: RunStates, changed: Mapping[str, Watermark | dict[str, Any]]
 ) -> Callable[[], dict[str, Any]]:
-    """Makes the state as it is now, whenever it is called."""
+    """A function that makes the state as it is now, whenever it is called."""
     return lambda: states.with_changed(
         {
             name: each if isinstance(each, dict) else _state_of(settings, name, each)

@@ -10,12 +10,7 @@ from typing import Annotated, Final, cast
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import (
-    ServiceError,
-    sanitize,
-    sanitize_start,
-    service_error,
-)
+from tap_audit_events.errors.exceptions import ServiceError, sanitize, sanitize_start, service_error
 from tap_audit_events.events.envelope import check_keys_come_once, read_envelope
 from tap_audit_events.events.exact_json import JsonText, encode, excerpt
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text

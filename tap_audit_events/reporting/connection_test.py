@@ -7,11 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
-    OrganizationsError,
-    ServiceError,
-)
+from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError, ServiceError
 from tap_audit_events.events.instants import Instant, brief, instant_of
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.first_instants import first_instants

@@ -22,7 +22,7 @@ from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.singer.messages import MessageWriter
 
 MAX_BYTES: Final = 64_000_000
-"""In a file before compression, and one event: a file is full once it has as many."""
+"""A file is full once it has so many bytes before compression; its last event may exceed them."""
 
 _COMPRESSION_LEVEL: Final = 1
 """The lowest: a higher one takes several times as long as everything else that a run does."""
@@ -40,7 +40,7 @@ class BatchFiles:
         config: where and how files are written.
         writer: writes the messages.
         logger: is told what was written.
-        page_size: most events that are written between two ends of pages.
+        page_size: most events of a page.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BatchFiles:
 
     @property
     def state_is_due(self) -> bool:
-        """Whether a file is so full that the next page may not fit into it."""
+        """Whether a file may have no room for the next page; without a file, as of the writer."""
         if not self._open:
             return self._writer.state_is_due
         return any(file.is_almost_full(self._page_size) for file in self._open.values())

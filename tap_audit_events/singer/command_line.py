@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _STDOUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""Of what --discover, --about, --version and --help write; of messages: see `LineWriter`."""
+"""Errors in printing what --discover and the like ask for; for messages, see `LineWriter`."""
 
 _TEST_HELP = (
     "Test the settings, the token and the connection, and log the results; writes no record."

@@ -15,10 +15,7 @@ from tap_audit_events.config.settings import Settings, shape_to_discover
 from tap_audit_events.errors.exceptions import OutputError, ServiceError
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.schema import keys_of, schema_of
-from tap_audit_events.events.stream_names import (
-    REPLICATION_KEY,
-    STREAM,
-)
+from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
@@ -37,14 +34,14 @@ from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookma
 
 
 class AuditEventsStream(ExactStream):
-    """The audit events of one organization, oldest first, each once.
+    """The audit events of one or several organizations: of each, oldest first and each once.
 
     Args:
         tap: the tap.
         runtime: what surrounds a run.
         writer: writes the messages.
         coverage: writes the coverage records.
-        settings: the checked settings; not called in discovery, which needs none.
+        settings: returns the checked settings; not called in discovery, which needs none.
     """
 
     def __init__(
@@ -111,7 +108,7 @@ class AuditEventsStream(ExactStream):
                     report.ended(run)
                     if not run.error:
                         self._coverage.write(run, self.complete)
-                    self._keep_bookmarks()  # so that nothing else of it is held until then
+                    self._keep_bookmarks()  # so that the run is not held until the next STATE
                 if self._is_worth_a_state(run) and self._output.state_is_due:
                     self._write_checkpoint()
         self._keep_bookmarks()
@@ -127,7 +124,7 @@ class AuditEventsStream(ExactStream):
         return run.delivery.delivered > 0 or has_record
 
     def _begin_coverage(self, run: OrganizationRun) -> None:
-        """Count what a run delivers, if anybody wants to know; a whole table is a chain alone."""
+        """Count what a run delivers, if coverage is selected; FULL_TABLE starts a new chain."""
         if self._coverage.selected:
             is_whole = self.replication_method == REPLICATION_FULL_TABLE
             organization_id = run.settings.organization_id
@@ -183,7 +180,7 @@ class AuditEventsStream(ExactStream):
         self._output.complete()
 
     def _write_state_message(self) -> None:
-        """Write STATE behind all records that it covers, also if it is unchanged."""
+        """Write STATE after all records that it covers, also if it is unchanged."""
         self.complete()
         super()._write_state_message()
 

@@ -20,11 +20,7 @@ from singer_sdk import Stream, Tap
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
-from singer_sdk.plugin_base import (
-    JSONSchemaValidator,
-    PluginBase,
-    _ConfigInput,
-)
+from singer_sdk.plugin_base import JSONSchemaValidator, PluginBase, _ConfigInput
 from singer_sdk.singerlib import Catalog, CatalogEntry
 from singer_sdk.singerlib.catalog import Metadata
 from singer_sdk.tap_base import CliTestOptionValue
@@ -63,7 +59,7 @@ _EXPECTED: Final = {
     "flattening_enabled": "must be true or false",
     "flattening_max_depth": "must be a whole number, 0 or more",
 }
-"""What the settings of the SDK must be that are used most."""
+"""What the most used settings of the SDK must be."""
 
 _DEPTH_IS_MISSING: Final = (
     "flattening_max_depth is missing: set it to 1 or more if flattening_enabled is true"
