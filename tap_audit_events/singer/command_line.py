@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _STDOUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""Errors in printing what --discover and the like ask for; for messages, see `LineWriter`."""
+"""Raised if --discover, --about, --version or --help cannot print; for messages: `LineWriter`."""
 
 _TEST_HELP = (
     "Test the settings, the token and the connection, and log the results; writes no record."
