@@ -43,8 +43,7 @@ class Reader:
         logger: is told of retries and restarts.
 
     Attributes:
-        organizations: how many there are.
-        opened: how many of them were begun.
+        organization_count: how many there are.
         requests: the requests of the run: those in flight, and totals.
         errors: why some of several organizations were not read to their end, by their ids.
     """
@@ -65,8 +64,8 @@ class Reader:
         self.requests = RunRequests(self._concurrency, lambda: wakeups.put(None))
         self._transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
-        self.organizations = len(each)
-        self.opened = 0
+        self.organization_count = len(each)
+        self._opened = 0
         self.errors: dict[str, Exception] = {}
         self._failures: list[ServiceError] = []
         groups = list(_by_token(each))
@@ -116,7 +115,7 @@ class Reader:
                     run.stage, run.error = stage, error
                     if stage is Stage.ENDED and error is not None:
                         self.errors[run.settings.organization_id] = error
-                    self.opened += stage is Stage.OPENED
+                    self._opened += stage is Stage.OPENED
                     if self._is_down(stage, error):
                         newest = self._failures[-1]
                         # Without the window, which is that of one organization.
@@ -156,8 +155,8 @@ class Reader:
                 raise error
             errors[organization_id] = error
         if errors:
-            not_started = self.organizations - self.opened
-            raise OrganizationsError(errors, self.organizations, not_started=not_started)
+            not_started = self.organization_count - self._opened
+            raise OrganizationsError(errors, self.organization_count, not_started=not_started)
 
     def _is_down(self, stage: Stage, error: Exception | None) -> bool:
         """Whether the service fails for all, so that requests for the rest are useless."""

@@ -63,7 +63,7 @@ class Report:
         if settings.is_fleet:
             logger.info(
                 "Reading %d organizations; lookback %d s; at most %d requests at a time",
-                reader.organizations, settings.lookback_seconds, settings.concurrency,
+                reader.organization_count, settings.lookback_seconds, settings.concurrency,
             )  # fmt: skip
         self._bar: progress_bar.ProgressBar | None = None
 
@@ -93,7 +93,7 @@ class Report:
             text = self._progress.bar_text(delivered=delivered, reached=reached)
             share = self._progress.share(reached) or 0.0
             if self._settings.is_fleet:
-                share = self._total.ended / self.reader.organizations
+                share = self._total.ended / self.reader.organization_count
             self._bar.draw(share, text)
             return
         line = self._progress.log_line(
@@ -190,7 +190,7 @@ class Report:
     def _organizations_ended(self) -> str:
         if not self._settings.is_fleet:
             return ""
-        return f"; {self._total.ended} of {self.reader.organizations} organizations"
+        return f"; {self._total.ended} of {self.reader.organization_count} organizations"
 
     def _lag_seconds(self, run: OrganizationRun) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
