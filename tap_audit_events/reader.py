@@ -45,7 +45,6 @@ class Reader:
     Attributes:
         organization_count: how many there are.
         requests: the requests of the run: those in flight, and totals.
-        errors: why some of several organizations were not read to their end, by their ids.
     """
 
     def __init__(
@@ -66,7 +65,7 @@ class Reader:
         each = list(settings.each())
         self.organization_count = len(each)
         self._opened = 0
-        self.errors: dict[str, Exception] = {}
+        self._errors: dict[str, Exception] = {}
         self._failures: list[ServiceError] = []
         groups = list(_by_token(each))
         self._groups = [
@@ -114,7 +113,7 @@ class Reader:
                         raise error
                     run.stage, run.error = stage, error
                     if stage is Stage.ENDED and error is not None:
-                        self.errors[run.settings.organization_id] = error
+                        self._errors[run.settings.organization_id] = error
                     self._opened += stage is Stage.OPENED
                     if self._is_down(stage, error):
                         newest = self._failures[-1]
@@ -150,7 +149,7 @@ class Reader:
             Exception: the first error that is a defect.
         """
         errors: dict[str, AuditEventsError] = {}
-        for organization_id, error in self.errors.items():
+        for organization_id, error in self._errors.items():
             if not isinstance(error, AuditEventsError):
                 raise error
             errors[organization_id] = error
