@@ -88,7 +88,7 @@ class Plan:
         The caller then calls `accept` or `fail` with it.
 
         Args:
-            most_in_flight: how many requests in flight gain time. If at least as many may be sent,
+            most_in_flight: how many requests in flight gain time. If at most `concurrency`,
                 pages come faster than they are taken, so pages that are ready count as well.
         """
         most = 1 if self._is_sequential else self._concurrency

@@ -24,7 +24,7 @@ _INTERIM: Final = range(102, 200)
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Reads from a socket until a deadline; every read waits for bytes as long as the socket may.
+    """Reads from a socket until a deadline; no read waits longer than the timeout of the socket.
 
     Whatever a service sends slowly (status lines, headers, chunk sizes, a body, trailers) is read
     through it.

@@ -65,7 +65,7 @@ class Transport:
         return connection.session
 
     def send(self, request: PreparedRequest, *, timeout_seconds: float) -> Response:
-        """The start of a response.
+        """Send a request; the body of its response is still to be read.
 
         A connection that the service closed while it was idle is replaced once, at once: that is
         not a failure and does not count as a retry.
