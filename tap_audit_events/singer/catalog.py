@@ -70,8 +70,9 @@ def stream_map_problems(stream_maps: object) -> list[str]:
     ]
     matching = [stream_maps[name] for name in sources if fnmatchcase(STREAM, name)]
     is_removed = any(each in _REMOVED for each in matching if not isinstance(each, dict))
-    is_left_out = "__else__" in stream_maps and not matching
-    if is_removed or (is_left_out and stream_maps["__else__"] in _REMOVED):
+    is_left_out = not matching and stream_maps.get("__else__", "kept") in _REMOVED
+    is_copied = any(name != source and source == STREAM for name, source in sources.items())
+    if (is_removed or is_left_out) and not is_copied:
         problems.append(f"stream_maps removes {STREAM}: no record would be written")
     return problems
 

@@ -61,7 +61,7 @@ def from_bookmark(
         if bookmark.keys() & {"replication_key", "watermark", "partitions"}:
             warn("The bookmark of audit_events has no replication_key_value: all events are read")
         return Watermark(lookback_seconds=lookback_seconds)
-    if bookmark.get("replication_key", REPLICATION_KEY) != REPLICATION_KEY:
+    if bookmark.get("replication_key") not in (None, REPLICATION_KEY):
         raise unusable(f"its replication_key is not {REPLICATION_KEY}")
     entry = run_state_of(bookmark)
     instant = _instant(_time(bookmark))

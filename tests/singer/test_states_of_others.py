@@ -40,6 +40,10 @@ def test_a_bookmark_in_another_form_keeps_its_ids(service: Service, sync: Sync) 
     ("bookmark", "ids"),
     [
         ({"occurredAt": "2024-05-06T08:00:09Z"}, ["08:00:09"]),
+        (
+            {"replication_key": None, "replication_key_value": "2024-05-06T08:00:09Z"},
+            ["08:00:09"],
+        ),
         ({"replication_key": "occurredAt", "replication_key_value": None}, TEN_IDS),
         ({"partitions": []}, TEN_IDS),
     ],

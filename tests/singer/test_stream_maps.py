@@ -122,3 +122,14 @@ def test_a_copy_of_the_stream_may_have_any_name(service: Service, sync: Sync) ->
     service.add(events("08:00:00"))
     done = sync(stream_maps={"copy": {"__source__": "audit_events"}}).raise_for_exit_code()
     assert [m["stream"] for m in done.messages if m["type"] == "RECORD"].count("copy") == 1
+
+
+@pytest.mark.parametrize("removal", [{"__else__": None}, {"audit_events": None}])
+def test_a_copy_is_written_without_the_stream_itself(
+    removal: dict[str, None], service: Service, sync: Sync
+) -> None:
+    """Whether the stream is removed by its name, or left out."""
+    service.add(events("08:00:00"))
+    stream_maps = {"copy": {"__source__": "audit_events"}, **removal}
+    done = sync(stream_maps=stream_maps).raise_for_exit_code()
+    assert [m["stream"] for m in done.messages if m["type"] == "RECORD"] == ["copy"]
