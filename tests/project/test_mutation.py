@@ -2,7 +2,7 @@
 
 import tomllib
 
-from tests.project.pages import PROJECT
+from tests.integrations.pipeline import PROJECT
 
 ENTRIES = tomllib.loads((PROJECT / "tests/mutation/equivalent.toml").read_text())["mutants"]
 
