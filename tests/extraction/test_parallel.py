@@ -148,7 +148,8 @@ def test_windows_that_do_not_show_their_events_are_an_error() -> None:
         assert done.exit_code == 1
         (line,) = done.errors
         assert line.startswith("AE-WINDOW: ")
-        again = run(settings | {"concurrency": 1}, state=done.state).raise_for_exit_code()
+        more = settings | {"concurrency": 1, "page_size": 1000}
+        again = run(more, state=done.state).raise_for_exit_code()
     assert done.ids + again.ids == ids_of(EVEN)
 
 
