@@ -302,6 +302,20 @@ def test_an_error_of_one_of_several_organizations_comes_last() -> None:
     assert raised.value.not_started == 0
 
 
+def test_an_organization_that_has_nothing_to_read_keeps_its_state() -> None:
+    """Also with other settings, while another organization has events."""
+    quiet, active = a_service(0, 20), a_service(1, 0)
+    active.add([an_event(at="2024-01-01T00:00:00Z")])
+    with Fleet([quiet, active]).served() as fleet:
+        alone = fleet.settings | {"organizations": fleet.settings["organizations"][:1]}
+        *_, before = AuditEvents(**alone).pages()
+        both = AuditEvents(**fleet.settings, end_date="2024-02-01T00:00:00Z", lookback_seconds=0)
+        *_, after = both.pages(state=stored(before.state))
+    (kept,) = before.state["organizations"]
+    assert kept in after.state["organizations"]
+    assert [page.organization_id for page in (before, after)] == [an_id(0), an_id(1)]
+
+
 @pytest.mark.parametrize("name", tap_audit_events.__all__)
 def test_each_public_name_can_be_imported(name: str) -> None:
     """Each is imported when it is first used."""
