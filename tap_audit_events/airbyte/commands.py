@@ -100,7 +100,10 @@ class Commands:
         for warning in settings_warnings(config, PROPERTIES):
             self._logger.warning("%s", warning)
         _check_items(config.get("organizations"))
-        known = {name: value for name, value in config.items() if name in PROPERTIES}
+        # A form whose last item was removed sends an empty list for what is unset.
+        known = {
+            name: value for name, value in config.items() if name in PROPERTIES and value != []
+        }
         settings = read_settings(known, allows_token_file=False)
         for warning in token_warnings(settings):
             self._logger.warning("%s", warning)

@@ -58,6 +58,13 @@ def test_a_missing_token_is_not_looked_for_elsewhere(source: Source) -> None:
     )
 
 
+def test_an_empty_list_is_unset(source: Source) -> None:
+    """As a form sends it after the last organization was removed from it."""
+    assert status(source("check", organizations=[], action_types=[])) == {"status": "SUCCEEDED"}
+    found = status(source("check", organizations=[], organization_id=None))
+    assert "organization_id is missing" in found["message"]
+
+
 def test_environment_variables_are_not_settings(settings: dict[str, Any]) -> None:
     variables = {"TAP_AUDIT_EVENTS_ACCESS_TOKEN": settings.pop("access_token")}
     done = run_source("check", settings, environment=variables)
