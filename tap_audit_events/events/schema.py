@@ -135,7 +135,10 @@ def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, An
     return {**base, "properties": properties}
 
 
+KEYS_OF_SHAPES: Final = ((PRIMARY_KEY,), (ORGANIZATION_KEY, PRIMARY_KEY))
+"""The keys of records of one organization, and of several."""
+
+
 def keys_of(shape: RecordShape) -> tuple[str, ...]:
     """The fields that tell records of a shape apart."""
-    is_fleet = shape.organization_id is not None
-    return (ORGANIZATION_KEY, PRIMARY_KEY) if is_fleet else (PRIMARY_KEY,)
+    return KEYS_OF_SHAPES[shape.organization_id is not None]

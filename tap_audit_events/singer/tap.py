@@ -117,7 +117,7 @@ class TapAuditEvents(Tap):
         """
         from singer_sdk.singerlib import Schema
 
-        from tap_audit_events.events.schema import keys_of, schema_of
+        from tap_audit_events.events.schema import KEYS_OF_SHAPES, keys_of, schema_of
 
         catalog = self.input_catalog
         if catalog is not None and (entry := catalog.get_stream(STREAM)):
@@ -126,7 +126,8 @@ class TapAuditEvents(Tap):
             entry.schema = Schema.from_dict(schema)
             keys = keys_of(shape)
             has_keys = all(key in schema["properties"] for key in keys)
-            if has_keys and entry.key_properties is None:
+            given = entry.key_properties
+            if has_keys and (given is None or tuple(given) in KEYS_OF_SHAPES):
                 entry.key_properties = keys
             _select_always(entry, (*keys, REPLICATION_KEY))
         catalog_to_map = self._catalog_to_map()

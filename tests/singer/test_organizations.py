@@ -101,6 +101,18 @@ def test_each_organization_is_read_whole_and_in_order(selected: bool, concurrenc
     assert set(partitions(done)) == {an_id(n) for n, count in enumerate(counts) if count}
 
 
+@pytest.mark.parametrize("several", [True, False])
+def test_a_catalog_for_the_other_setting_serves_too(several: bool) -> None:
+    """The key is that of the records: with another one, events would replace each other."""
+    with Fleet([a_service(n, 5) for n in range(2)]).served() as fleet:
+        one = {"organizations": None, "organization_id": an_id(0)}
+        catalog = json.loads(fleet.run("--discover", **one if several else {}).stdout)
+        done = fleet.run(catalog=catalog, **{} if several else one).raise_for_exit_code()
+        wanted = fleet.run(**{} if several else one).raise_for_exit_code()
+    schema = [each for each in done.messages if each["type"] == "SCHEMA"]
+    assert schema == [each for each in wanted.messages if each["type"] == "SCHEMA"]
+
+
 def test_a_quiet_fleet_costs_a_request_each_and_few_lines() -> None:
     """And one large organization among them has its windows read in parallel."""
     services = [a_service(n, 0) for n in range(40)]
