@@ -8,7 +8,7 @@ from typing import Any, Final
 from tap_audit_events.config.input_files import malformed
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.events.schema import keys_of, schema_of
+from tap_audit_events.events.schema import KEYS_OF_SHAPES, keys_of, schema_of
 from tap_audit_events.events.stream_names import (
     REPLICATION_KEY,
     STREAM,
@@ -49,8 +49,12 @@ def discovered_stream(shape: RecordShape) -> dict[str, Any]:
     }
 
 
-def sync_mode_of(catalog: Any) -> SyncMode | None:
+def sync_mode_of(catalog: Any, shape: RecordShape) -> SyncMode | None:
     """How a configured catalog asks to read the stream; None if it has no stream.
+
+    Args:
+        catalog: the configured catalog.
+        shape: that of the records.
 
     Raises:
         SettingsError: it is not a configured catalog, or asks for something that the source does
@@ -58,7 +62,7 @@ def sync_mode_of(catalog: Any) -> SyncMode | None:
     """
     match catalog:
         case {"streams": [*streams]}:
-            modes = [_sync_mode(stream) for stream in streams]
+            modes = [_sync_mode(stream, shape) for stream in streams]
         case _:
             raise _not_a_catalog()
     if len(modes) > 1:
@@ -66,7 +70,7 @@ def sync_mode_of(catalog: Any) -> SyncMode | None:
     return modes[0] if modes else None
 
 
-def _sync_mode(configured: Any) -> SyncMode:
+def _sync_mode(configured: Any, shape: RecordShape) -> SyncMode:
     match configured:
         case {"stream": {"name": str(name)} as stream, "sync_mode": mode}:
             _check_stream(name, stream.get("namespace"))
@@ -85,7 +89,22 @@ def _sync_mode(configured: Any) -> SyncMode:
             f"asks for the cursor field {sanitize(str(cursor), 60)} of {STREAM}:"
             f" it must be {REPLICATION_KEY}",
         )
+    _check_primary_key(configured.get("primary_key"), shape)
     return SyncMode(mode)
+
+
+def _check_primary_key(given: Any, shape: RecordShape) -> None:
+    """Check that the key is not that of one organization if there are several, or the reverse.
+
+    A destination could replace an event of one organization by that of another.
+    """
+    stale = [[[key] for key in keys] for keys in KEYS_OF_SHAPES if keys != keys_of(shape)]
+    if given in stale:
+        raise malformed(
+            "catalog",
+            f"was made for another setting of organizations: the primary key of {STREAM} is"
+            f" {' and '.join(keys_of(shape))} now; {_REFRESH}",
+        )
 
 
 def _check_stream(name: str, namespace: object) -> None:

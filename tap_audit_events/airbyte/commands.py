@@ -83,7 +83,7 @@ class Commands:
             AuditEventsError: the run ended early; STATE is written.
         """
         settings = self._read_settings(config)
-        mode = sync_mode_of(read_json_file("catalog", catalog))
+        mode = sync_mode_of(read_json_file("catalog", catalog), settings.record_shape)
         if mode is None:
             self._logger.warning("The catalog does not have the stream %s: nothing is read", STREAM)
             return

@@ -107,6 +107,32 @@ def test_check_and_discover_know_them() -> None:
     assert "organization_id" in stream["json_schema"]["properties"]
 
 
+OF_ONE, OF_SEVERAL = [["id"]], [["organization_id"], ["id"]]
+
+
+@pytest.mark.parametrize(
+    ("setting", "right", "stale"),
+    [
+        ({}, OF_SEVERAL, OF_ONE),
+        ({"organizations": None, "organization_id": an_id(0)}, OF_ONE, OF_SEVERAL),
+    ],
+)
+def test_a_catalog_for_the_other_setting_is_refused(
+    setting: dict[str, Any], right: list[list[str]], stale: list[list[str]]
+) -> None:
+    """By its key an event of one organization could replace that of another."""
+    with Fleet([a_service(0, 5)]).served() as fleet:
+        given = settings_of(fleet, 0, **setting)
+        done = run_source("read", given, catalog=a_catalog(primary_key=right))
+        refused = run_source("read", given, catalog=a_catalog(primary_key=stale))
+    assert len(done.raise_for_exit_code().records) == 5
+    assert refused.records == []
+    (failure,) = refused.failures
+    assert failure["failure_type"] == "config_error"
+    assert failure["message"].startswith("AE-CATALOG: ")
+    assert failure["message"].endswith("; refresh the schema of the connection")
+
+
 def test_a_file_of_the_machine_cannot_be_named() -> None:
     """Not by an item either: it is not read with the token of the others instead."""
     service = a_service(0, 1)
