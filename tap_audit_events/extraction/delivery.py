@@ -68,11 +68,10 @@ class Delivery:
         """
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
-        self._read, self._page = read, read.page
-        self._positions = ()
-        self._written = self._committed = 0
         if self._owed:
             self._check_owed(read)
+        self._read, self._page = read, read.page
+        self._written = self._committed = 0
         self._positions = self._to_deliver(read)
 
     def records(self) -> Iterator[dict[str, Any]]:

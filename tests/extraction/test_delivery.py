@@ -307,6 +307,17 @@ def test_an_event_that_its_window_does_not_show_is_an_error(completes_window: bo
     assert delivery.watermark.bookmark == at(33)
 
 
+def test_only_so_many_events_of_later_windows_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that ignores ``endTime`` may send all that follow: those beyond are not missed."""
+    monkeypatch.setattr("tap_audit_events.extraction.delivery.MAX_OWED", 2)
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(35)), ("c", at(36)), ("d", at(37))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    second = a_page([("b", at(35)), ("c", at(36))])
+    rest = Window(at(34), at(500))
+    assert delivered(delivery, second, rest, completes_window=True) == ["b", "c"]
+
+
 def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
     """What came out of order waits for its end, and older events may be among what is missing."""
     delivery = Delivery(Watermark())
