@@ -107,16 +107,21 @@ def test_runs_by_both_lanes_are_alike(service: Service, settings: dict[str, Any]
     assert len([m for m in verbatim if m["type"] == "RECORD"]) == 7
 
 
-def test_a_dry_run_of_the_sdk_ends_after_a_few_records(
-    service: Service, settings: dict[str, Any]
+@pytest.mark.parametrize(
+    ("stream_maps", "ids"),
+    [(None, ["0", "1", "2", "3", "4"]), ({"audit_events": {"__filter__": "False"}}, [])],
+)
+def test_a_dry_run_of_the_sdk_ends_after_a_few_events(
+    stream_maps: object, ids: list[str], service: Service, settings: dict[str, Any]
 ) -> None:
-    """As programs test a tap that they embed; STATE covers those records."""
+    """As programs test a tap that they embed; STATE covers those events, also filtered ones."""
     service.add(an_event(id=f"{n}", at=f"2024-05-06T08:00:{n:02}Z") for n in range(30))
     writer = WriterIntoMemory()
-    tap = TapAuditEvents(config=settings, message_writer=writer)
+    config = settings | {"stream_maps": stream_maps}
+    tap = TapAuditEvents(config=config, message_writer=writer)
     assert tap.run_sync_dry_run(dry_run_record_limit=5)
     written = [each for each in writer.messages if each["type"] == "RECORD"]
-    assert [each["record"]["id"] for each in written] == ["0", "1", "2", "3", "4"]
+    assert [each["record"]["id"] for each in written] == ids
     (*_, state) = [each["value"] for each in writer.messages if each["type"] == "STATE"]
     bookmark = state["bookmarks"]["audit_events"]["replication_key_value"]
     assert bookmark == "2024-05-06T08:00:04Z"
