@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from tap_audit_events.events.stream_names import ORGANIZATION_KEY
+from tap_audit_events.events.stream_names import ORGANIZATION_KEY, REPLICATION_KEY
 from tap_audit_events.extraction.run_state import unusable
 from tap_audit_events.singer.state import has_time, organization_of
 
 _PARTITIONS: Final = "partitions"
 _BOOKMARK: Final = frozenset(
-    {
-        "replication_key",
-        "replication_key_value",
-        "occurredAt",
-        "watermark",
-        "coverage",
-        "progress_markers",
-    }
+    {"replication_key", "replication_key_value", REPLICATION_KEY, "watermark", "coverage"}
 )
 
 

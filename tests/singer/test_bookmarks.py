@@ -72,6 +72,15 @@ def test_the_bookmark_of_one_moves_into_its_partition() -> None:
     assert state.keys() == {"other", "partitions"}
 
 
+def test_a_partition_counts_more_than_the_top() -> None:
+    """If a state has both, as after a merge by hand: the next STATE has one of them."""
+    partition = {"context": {"organization_id": IDS[0]}} | a_bookmark(IDS[0], 1)
+    state = a_bookmark(IDS[0], 2) | {"partitions": [partition]}
+    bookmarks = Bookmarks(state, IDS, is_fleet=True)
+    assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
+    assert state == {"partitions": [partition]}
+
+
 def test_a_chain_without_events_moves_too() -> None:
     """An organization without events has only that."""
     state: dict[str, Any] = {"coverage": [{"organization_id": IDS[0], "events": 0}]}
@@ -80,9 +89,10 @@ def test_a_chain_without_events_moves_too() -> None:
     assert "coverage" not in state
 
 
-def test_a_bookmark_without_an_owner_belongs_to_the_only_one() -> None:
-    """To nobody if there are several."""
-    plain = {"replication_key_value": "2024-05-06T07:08:09Z"}
+@pytest.mark.parametrize("key", ["replication_key_value", "occurredAt"])
+def test_a_bookmark_without_an_owner_belongs_to_the_only_one(key: str) -> None:
+    """To nobody if there are several. Other taps use either key."""
+    plain = {key: "2024-05-06T07:08:09Z"}
     assert Bookmarks(dict(plain), IDS[:1], is_fleet=True).of(IDS[0]).items() >= plain.items()
     with pytest.raises(SettingsError):
         Bookmarks(dict(plain), IDS[:2], is_fleet=True)
