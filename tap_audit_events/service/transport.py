@@ -81,7 +81,6 @@ class Transport:
         except exceptions.ConnectionError as error:
             if not was_used or not _was_closed(error):
                 raise
-            self.session.close()
             response = self._send_once(request, timeout_seconds)
         connection.is_used = True
         return response

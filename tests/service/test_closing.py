@@ -1,6 +1,7 @@
 """A client that is closed: its requests end at once, whatever they wait for."""
 
 import logging
+import socket
 import ssl
 import threading
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from tap_audit_events.service.open_sockets import OpenSockets
 from tap_audit_events.service.rate_limiter import ClosedError
 from tests.service.scripted import (
     ClientOfService,
@@ -150,3 +152,15 @@ def test_no_request_begins_after_the_close() -> None:
         thread.join(WAIT_SECONDS)
         assert len(ends) == 1
         assert len(service.heard) == 1
+
+
+def test_a_read_over_tls_ends_as_if_the_service_had_closed() -> None:
+    """A TLS socket that is shut down itself would raise what looks like a defect of the tap."""
+    ours, theirs = socket.socketpair()
+    context = ssl.create_default_context()
+    tls = context.wrap_socket(ours, server_hostname="localhost", do_handshake_on_connect=False)
+    with tls, theirs:
+        sockets = OpenSockets()
+        sockets.add(tls)
+        sockets.abort()
+        assert tls.read() == b""
