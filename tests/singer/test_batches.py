@@ -106,6 +106,25 @@ def test_no_file_has_more_events_than_allowed(
     assert types(run)[-1] == "STATE"
 
 
+@pytest.mark.parametrize("most", [(5, 64_000_000), (1000, 3000)])
+def test_a_file_ends_with_a_page_if_the_next_may_not_fit(
+    service: Service,
+    settings: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most: tuple[int, int],
+) -> None:
+    """By its events or its bytes. Else a page would always be in two files, and STATE never due."""
+    batch_size, most_bytes = most
+    monkeypatch.setattr("tap_audit_events.singer.batch_files.MAX_BYTES", most_bytes)
+    service.add(events(8))
+    config = a_batch_config(tmp_path, batch_size=batch_size)
+    more = {"batch_config": config, "page_size": 2, "concurrency": 1}
+    writer = WriterIntoMemory()
+    TapAuditEvents(config=settings | more, message_writer=writer).sync_all()
+    assert [each["type"] for each in writer.messages] == ["SCHEMA", *2 * ["BATCH", "STATE"]]
+
+
 def test_later_runs_write_new_files(service: Service, sync: Sync, tmp_path: Path) -> None:
     """Into the same folder; a run without new events writes none."""
     config = a_batch_config(tmp_path)
