@@ -95,3 +95,10 @@ def test_a_secret_that_was_possible_may_become_certain() -> None:
     assert not contains_secret(TOKENS[0])
     register_secret(TOKENS[0])
     assert contains_secret(TOKENS[0])
+
+
+def test_a_certain_secret_stays_certain() -> None:
+    """Also if it is the password of a proxy or of a batch folder too: STATE must not show it."""
+    register_secret(TOKENS[0])
+    register_possible_secret(TOKENS[0])
+    assert contains_secret(TOKENS[0])

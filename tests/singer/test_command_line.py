@@ -1,5 +1,6 @@
 """What the SDK's command line offers, works."""
 
+import errno
 import json
 import os
 import shlex
@@ -93,6 +94,18 @@ def test_about_describes_the_settings_without_any(form: list[str]) -> None:
     done = run(None, "--about", *form).raise_for_exit_code()
     for name in SETTINGS_SCHEMA["properties"]:
         assert name in done.stdout.decode()
+
+
+def test_an_error_of_the_system_is_blamed_on_stdout_only_if_it_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Any other is a defect of the tap, and shown as one."""
+
+    def fail() -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tap_audit_events.singer.tap.collect_garbage_rarely", fail)
+    assert isinstance(CliRunner().invoke(TapAuditEvents.cli, []).exception, PermissionError)
 
 
 def test_the_sdk_does_not_change_the_declared_settings() -> None:
