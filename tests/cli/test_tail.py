@@ -295,12 +295,15 @@ def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> No
         assert run.stderr.read().startswith(b"AE-ORGANIZATIONS: ")
 
 
-def test_it_waits_as_long_as_the_service_says(service: Service, command: Command) -> None:
-    """Also if no retries of the request are left."""
-    service.add_faults([Fault.parse("status:code=429,retry-after=600@1-")])
+@pytest.mark.parametrize(("requested", "seconds"), [(600, 600), (2000, 900)])
+def test_it_waits_as_long_as_the_service_says(
+    requested: int, seconds: int, service: Service, command: Command
+) -> None:
+    """Also if no retries of the request are left, or a run would end; at most 15 minutes."""
+    service.add_faults([Fault.parse(f"status:code=429,retry-after={requested}@1-")])
     retries = {"TAP_AUDIT_EVENTS_MAX_RETRIES": "0"}
     with command.started("tail", "--follow", *FAST, **retries) as run:
-        assert b"Retrying in 600.0 s" in run.stderr.readline()
+        assert f"Retrying in {seconds}.0 s".encode() in run.stderr.readline()
         ended(run)
 
 
