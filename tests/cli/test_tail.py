@@ -200,6 +200,17 @@ def test_follow_can_begin_with_nothing(service: Service, command: Command) -> No
         ended(run, signal.SIGTERM)
 
 
+def test_follow_prints_nothing_from_before_the_start(service: Service, command: Command) -> None:
+    """The lookback ends there, and brings nothing from before it later either."""
+    service.add([now(200, "before"), now(20, "a")])
+    start = f"{datetime.now(UTC) - timedelta(seconds=100):%Y-%m-%dT%H:%M:%SZ}"
+    with command.started("tail", "--follow", "--start", start, *FAST) as run:
+        assert read(run, 1) == ["a"]
+        service.add([now(150, "late"), now(10, "b")])
+        assert read(run, 1) == ["b"]
+        ended(run)
+
+
 def wait_for_a_look(service: Service, run: PipedTap) -> None:
     """Wait until it has read what is there: it looks for more then, and meets an error."""
     service.add_faults([Fault.parse("status:code=503@2")])
