@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from operator import itemgetter
 from queue import Empty
@@ -173,10 +173,8 @@ def wait(seconds: float, stop: Stop) -> None:
         left = until - time.monotonic()
         if left <= 0:
             return
-        try:
+        with suppress(Empty):
             stop.wakeups.get(timeout=left)
-        except Empty:
-            return
 
 
 def _print(texts: Sequence[bytes]) -> None:

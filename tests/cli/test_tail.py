@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import Any
 import pytest
 
 from tap_audit_events.cli.process import write_stdout
+from tap_audit_events.cli.tail import wait
+from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
@@ -243,6 +246,16 @@ def of_two(tmp_path: Path, fleet: Fleet) -> Command:
     return Command(tmp_path, settings | {"organizations": json.dumps(items)})
 
 
+def test_the_events_of_several_organizations_are_in_the_order_of_time(tmp_path: Path) -> None:
+    """The newest of all of them."""
+    first, second = fleet = [a_service(number, 0) for number in range(2)]
+    first.add([now(100, "a"), now(60, "c")])
+    second.add([now(80, "b"), now(40, "d")])
+    with Fleet(fleet).served() as served:
+        done = of_two(tmp_path, served)("tail", "-n", "3")
+    assert ids(done.stdout.decode().splitlines()) == ["b", "c", "d"]
+
+
 @pytest.mark.parametrize("fault", ["status:code=500", "status:code=429,retry-after=0"])
 def test_it_waits_while_one_of_several_organizations_fails(fault: str, tmp_path: Path) -> None:
     """At first, and later, while the events of the other one are printed; each event once."""
@@ -316,6 +329,15 @@ def test_it_waits_as_long_as_the_service_says(
     with command.started("tail", "--follow", *FAST, **retries) as run:
         assert f"Retrying in {seconds}.0 s".encode() in run.stderr.readline()
         ended(run)
+
+
+def test_a_wait_is_not_cut_short_by_what_an_earlier_run_left() -> None:
+    """The threads of a run wake whoever waits, also after its end."""
+    stop = Stop()
+    stop.wakeups.put(None)
+    begun_at = time.monotonic()
+    wait(0.05, stop)
+    assert time.monotonic() - begun_at >= 0.05
 
 
 @pytest.mark.parametrize("at", ["1", "2", "4"])

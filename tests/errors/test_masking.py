@@ -222,3 +222,10 @@ def test_digests_in_state_are_never_masked() -> None:
     left = json.loads(line)["value"]["bookmarks"]["audit_events"]
     assert left["watermark"][0]["ids"] == entry["ids"]
     assert left["note"] == f"is {MASK}"
+
+
+def test_a_closed_stderr_stays_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else Python would fail to flush it at exit, and a good run end with exit code 120."""
+    monkeypatch.setattr(sys, "stderr", None)
+    redact_stderr()
+    assert sys.stderr is None
