@@ -1,5 +1,7 @@
 """Rate limiters of several tokens, which share what a run may have in flight."""
 
+from contextlib import ExitStack
+
 import pytest
 
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
@@ -81,3 +83,24 @@ def test_waits_are_counted_and_told(
     assert told == [(1, 0), (0, 1)]
     assert seen == [(1, 0, False), (0, 1, True)]
     assert (of_run.paused, of_run.waiting, limiter.waiting) == (0, 0, 0)
+
+
+def test_a_token_whose_requests_wait_for_each_other_is_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also before the service has limited its rate: requests with other tokens can be sent."""
+    of_run = RunRequests(2)  # at first, half of them
+    limiter = RateLimiter(of_run)
+    first = ExitStack()
+    first.enter_context(limiter.permit())
+    held: list[bool] = []
+
+    def wait(seconds: float | None = None) -> bool:
+        held.append(limiter.is_held)
+        first.close()
+        return True
+
+    monkeypatch.setattr(of_run.changed, "wait", wait)
+    with limiter.permit():
+        held.append(limiter.is_held)
+    assert held == [True, False]

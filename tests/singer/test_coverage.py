@@ -149,6 +149,20 @@ def test_a_chain_that_is_enabled_later_starts_at_the_bookmark(service: Service, 
     assert (record["events"], record["late_events"]) == (2, 0)
 
 
+def test_a_full_table_is_a_chain_alone(service: Service, sync: Sync) -> None:
+    """Its record covers everything, whatever the state says."""
+    service.add(events(0, 3))
+    catalog = a_catalog(sync)
+    state = sync(catalog=catalog).raise_for_exit_code().state
+    service.add(events(3, 5))
+    for stream in catalog["streams"]:
+        if stream["tap_stream_id"] == "audit_events":
+            stream["replication_method"] = "FULL_TABLE"
+    (record,) = of_stream(sync(catalog=catalog, state=state).raise_for_exit_code(), STREAM)
+    assert (record["covered_from"], record["previous_digest"]) == (START, None)
+    assert (record["events"], record["late_events"]) == (5, 0)
+
+
 def test_a_later_start_date_leaves_a_gap_that_shows(service: Service, sync: Sync) -> None:
     """The chain continues after the gap, and says so."""
     service.add(events(0, 5))
