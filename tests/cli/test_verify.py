@@ -6,9 +6,12 @@ import gzip
 import json
 import os
 import random
-from collections.abc import Iterable
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -17,12 +20,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.cli.comparison import Comparison, Key
+from tap_audit_events.cli.difference_lists import DifferenceLists
 from tap_audit_events.cli.loaded.columns import check_organizations, find_columns
 from tap_audit_events.cli.loaded.files import LoadedFiles
 from tap_audit_events.cli.loaded.row import Range, Row, instants_of
 from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.events.instants import Instant
+from tap_audit_events.cli.verify import Verification
+from tap_audit_events.config.settings import read_settings
+from tap_audit_events.errors.exceptions import OutputError, StoppedError
+from tap_audit_events.events.instants import EARLIEST, Instant
+from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 from tests.cli.command import Command, Done
@@ -547,3 +554,27 @@ def test_a_folder_that_cannot_be_read_is_an_error(
     monkeypatch.setattr(os, "scandir", refuses)
     with pytest.raises(OutputError, match=r"AE-LOADED: .*Permission denied"):
         LoadedFiles(tmp_path)
+
+
+def test_a_signal_ends_the_reading_of_what_was_loaded(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """It may take long, and nothing has been requested yet."""
+    stop = Stop()
+    within = Range(EARLIEST, Instant("2027-01-01T00:00:00"))
+
+    class Loaded:
+        def rows(self, within: Range) -> Iterator[list[Row]]:
+            yield [Row(None, "a", within.end)]
+            stop.request(signal.SIGTERM)
+            yield [Row(None, "b", within.end)]
+
+    common: Any = SimpleNamespace(stop=stop, quiet=True)
+    loaded: Any = Loaded()
+    loaded.name, loaded.guesses_organizations = "loaded", False
+    with closing(Comparison(tmp_path / "rows", within, 0)) as comparison:
+        lists = DifferenceLists(None)
+        verification = Verification(read_settings(settings), common, comparison, lists, None)
+        with pytest.raises(StoppedError):
+            verification.read_loaded(loaded, within)
+        assert comparison.rows == 1
