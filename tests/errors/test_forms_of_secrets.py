@@ -14,6 +14,7 @@ from tap_audit_events.errors.redaction import (
     MASK,
     MIN_SECRET_LENGTH,
     contains_secret,
+    longest_form,
     redact,
     redact_json,
     register_possible_secret,
@@ -227,3 +228,11 @@ def test_a_secret_that_contains_another_is_masked_whole_in_any_order() -> None:
         register_secret(second)
         for mask in (redact, redact_json):
             assert mask("a pat_ b, pat_") == f"{MASK}, {MASK}"
+
+
+def test_no_form_is_longer_than_what_is_read_to_find_it() -> None:
+    """Else the start of a text could show the start of a token: as UTF-32 in JSON in JSON."""
+    register_secret(TOKEN)
+    form = "".join(rf"\\u{ord(letter):04x}" + 3 * r"\\u0000" for letter in TOKEN)
+    assert redact(form).startswith(MASK)
+    assert len(form) <= longest_form()

@@ -57,3 +57,14 @@ def test_a_key_cannot_be_deselected(name: str, service: Service, sync: Sync) -> 
     done = sync(catalog=catalog).raise_for_exit_code()
     assert all(name in record for record in done.records)
     assert name in done.messages[0]["schema"]["properties"]
+
+
+def test_a_catalog_without_the_id_needs_no_keys(service: Service, sync: Sync) -> None:
+    """As if someone removed a field from the schema: the stream has no key then."""
+    service.add(TEN_EVENTS)
+    catalog = a_catalog()
+    del catalog["streams"][0]["key_properties"]
+    catalog["streams"][0]["schema"] = {"properties": {"occurredAt": {"type": "string"}}}
+    done = sync(catalog=catalog).raise_for_exit_code()
+    (schema,) = [each for each in done.messages if each["type"] == "SCHEMA"]
+    assert "key_properties" not in schema
