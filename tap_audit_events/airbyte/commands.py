@@ -100,7 +100,7 @@ class Commands:
         for warning in settings_warnings(config, PROPERTIES):
             self._logger.warning("%s", warning)
         _check_items(config.get("organizations"))
-        # A form whose last item was removed sends an empty list for what is unset.
+        # A form may leave an empty list if its last item is removed.
         known = {
             name: value for name, value in config.items() if name in PROPERTIES and value != []
         }

@@ -59,7 +59,7 @@ def test_a_missing_token_is_not_looked_for_elsewhere(source: Source) -> None:
 
 
 def test_an_empty_list_is_unset(source: Source) -> None:
-    """As a form sends it after the last organization was removed from it."""
+    """As a form may leave it after the last organization was removed."""
     assert status(source("check", organizations=[], action_types=[])) == {"status": "SUCCEEDED"}
     found = status(source("check", organizations=[], organization_id=None))
     assert "organization_id is missing" in found["message"]
