@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.plan import BYTES_HELD, Plan
 from tap_audit_events.extraction.window_reader import ReadPage, Request
 
 MAX_OPEN: Final = 4
@@ -86,7 +86,9 @@ class FleetPlan(Generic[_Member]):
 
     Organizations from which nothing was requested come first: most have one page, and are done with
     it. The oldest of those that have more gets all the requests that are left, so that its plan can
-    read windows in parallel; the others get one each. So only one of them holds more than a page.
+    read windows in parallel; the others get one each. So only that one holds more than a page, and
+    those that had to wait since they were the oldest. If their pages fill the room of two, all of
+    them get one request each.
 
     Requests that wait, for their retry or for the service's rate limit, do not keep others from
     being sent; if there are no others, one request waits. The main thread alone calls `next_page`,
@@ -146,15 +148,15 @@ class FleetPlan(Generic[_Member]):
             self._open.append(member)
             return self._requested(member, 1)
         of_all = sum(map(_load, self._open))
-        is_first = True
+        gets_rest = sum(member.plan.bytes_held for member in self._open) < 2 * BYTES_HELD
         for member in filter(may_send, self._open):
             load = _load(member)
             # Not 1, for which a plan cuts no window: the rest could not be read in parallel.
-            most = most_in_flight - (of_all - load) if is_first else min(2, most_in_flight)
-            found = self._requested(member, most) if is_first or not load else None
+            most = most_in_flight - (of_all - load) if gets_rest else min(2, most_in_flight)
+            found = self._requested(member, most) if gets_rest or not load else None
             if found is not None:
                 return found
-            is_first = False
+            gets_rest = False
         return None
 
     def accept(self, request: MemberRequest[_Member], page: Page) -> None:

@@ -82,6 +82,12 @@ class Plan:
                 break
         return pages
 
+    @property
+    def bytes_held(self) -> int:
+        """Bytes of the pages in flight, as far as is known, and of those not taken yet."""
+        ready = sum(each.ready_bytes for each in self._readers)
+        return max(1, self.in_flight * self._newest_bytes + ready)
+
     def next_request(self, most_in_flight: int) -> Request | None:
         """The next request to send, None if none should be sent now.
 
@@ -182,14 +188,9 @@ class Plan:
         if reader is self._readers[0] and not reader.ready_pages:
             return True
         held = self.in_flight + sum(each.ready_pages for each in self._readers)
-        mean_bytes = self._bytes_held() / held if held else self._newest_bytes
+        mean_bytes = self.bytes_held / held if held else self._newest_bytes
         room = min(PAGES_HELD * self._concurrency, BYTES_HELD / mean_bytes)
         return held + min(pages_before, room / 2) < room
-
-    def _bytes_held(self) -> int:
-        """Bytes of the pages in flight, as far as is known, and of those not taken yet."""
-        ready = sum(each.ready_bytes for each in self._readers)
-        return max(1, self.in_flight * self._newest_bytes + ready)
 
     def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
         """The window as it should be requested: as it is, cut or begun again; None if it waits."""

@@ -103,6 +103,36 @@ def test_new_organizations_come_first() -> None:
     assert {request.member.name for request in requests_of(plan)} == {"a0"}
 
 
+def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tokens are limited one after the other; afterwards all are read to their end."""
+    most_bytes = 12 * len(EVENT)
+    for module in ("plan", "fleet_plan"):
+        monkeypatch.setattr(f"tap_audit_events.extraction.{module}.BYTES_HELD", most_bytes)
+    groups = [Group(name, [40], 8) for name in "abcdefghij"]
+    plan = a_plan(*groups, concurrency=8, waiting=8)
+    news_of(plan)
+    first: dict[Member, Request] = {}
+    for group in groups:
+        for _ in range(20):
+            for request in requests_of(plan):
+                if request.member.sent and request.member not in first:
+                    first[request.member] = request  # it waits, and all that follows
+                else:
+                    plan.accept(request, request.member.page())
+            news_of(plan)
+        group.is_held = True
+    members = [member for group in groups for member in group.opened]
+    assert sum(member.plan.bytes_held for member in members) <= 4 * most_bytes
+    for group in groups:
+        group.is_held = False
+    due = list(first.values())
+    while not plan.is_done:
+        for request in [*due, *requests_of(plan)]:
+            plan.accept(request, request.member.page())
+        due = []
+        news_of(plan)
+
+
 def test_the_oldest_gets_the_rest() -> None:
     """Of two that have more pages, the younger one holds at most a page."""
     group = Group("a", [50, 50], 8)
