@@ -21,7 +21,7 @@ from tap_audit_events.events.instants import Instant
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.test_failures import full_disk
-from tests.cli.test_verify import EVENTS, lines, verify
+from tests.cli.verifying import EVENTS, lines, verify
 from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
 
 REPAIR_JSON_LINES = ("--repair", "missing.jsonl", "--repair-format", "jsonl")

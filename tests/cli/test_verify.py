@@ -1,58 +1,32 @@
 """`audit-events verify`: what was loaded is compared with what the service shows."""
 
 import csv
-import errno
 import gzip
 import json
-import os
 import random
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.cli.comparison import Comparison, Key
 from tap_audit_events.cli.difference_lists import DifferenceLists
-from tap_audit_events.cli.loaded.columns import check_organizations, find_columns
-from tap_audit_events.cli.loaded.files import LoadedFiles
-from tap_audit_events.cli.loaded.row import Range, Row, instants_of
-from tap_audit_events.cli.loaded.sources import open_database
+from tap_audit_events.cli.loaded.row import Range, Row
 from tap_audit_events.cli.verify import Verification
 from tap_audit_events.config.settings import read_settings
-from tap_audit_events.errors.exceptions import OutputError, StoppedError
+from tap_audit_events.errors.exceptions import StoppedError
 from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
-from tests.cli.command import Command, Done
-from tests.cli.exported import EVERY_FORMAT, HOSTILE, history
+from tests.cli.command import Command
+from tests.cli.exported import EVERY_FORMAT, HOSTILE
+from tests.cli.verifying import EVENTS, counts, lines, verify
 from tests.project.pages import sections
-
-EVENTS = history(200)
-LAST_DAY = EVENTS[-1]["occurredAt"][:10]
-
-
-def lines(events: Iterable[dict[str, Any]]) -> bytes:
-    return b"".join(json.dumps(event).encode() + b"\n" for event in events)
-
-
-def counts(done: Done) -> dict[str, dict[str, int]]:
-    """The counts of each day."""
-    return {row.pop("day"): row for row in json.loads(done.stdout)}
-
-
-def verify(command: Command, against: str, *arguments: str, exit_code: int = 0) -> Done:
-    done = command("verify", "--against", against, "--format", "json", *arguments)
-    assert done.exit_code == exit_code, done.log
-    return done
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
@@ -146,107 +120,6 @@ def test_only_the_range_is_compared(service: Service, command: Command) -> None:
     assert sum(day["loaded"] for day in found.values()) == len(within)
 
 
-AT_BOUNDS = [
-    an_event(id="before", at="2024-05-05T23:59:59.9999999Z"),
-    an_event(id="first", at="2024-05-06T00:00:00Z"),
-    an_event(id="last", at="2024-05-06T23:59:59.9999999Z"),
-    an_event(id="after", at="2024-05-07T00:00:00Z"),
-]
-OF_THE_DAY = ("--start", "2024-05-06T00:00:00Z", "--end", "2024-05-06T23:59:59.999999999Z")
-
-
-@pytest.mark.parametrize("rounded", [True, False])
-def test_times_are_compared_at_the_precision_of_the_table(
-    rounded: bool, service: Service, command: Command
-) -> None:
-    """Whether it rounds or cuts digits, an event next to a bound is neither lost nor too many."""
-    service.add(AT_BOUNDS)
-    (before, last) = ("2024-05-06 00:00:00", "2024-05-07 00:00:00") if rounded else (
-        "2024-05-05 23:59:59.999999", "2024-05-06 23:59:59.999999")  # fmt: skip
-    times = [before, "2024-05-06 00:00:00", last, "2024-05-07 00:00:00"]
-    rows = [(event["id"], time) for event, time in zip(AT_BOUNDS, times, strict=True)]
-    path = command.folder / "a.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurredat TIMESTAMP)")
-        connection.executemany("INSERT INTO audit_events VALUES (?, ?)", rows)
-
-    assert counts(verify(command, "a.duckdb", *OF_THE_DAY))["2024-05-06"]["loaded"] == 2
-
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(
-            "UPDATE audit_events SET occurredat = occurredat + INTERVAL 2 microseconds"
-            " WHERE id = 'first'"
-        )
-    done = verify(command, "a.duckdb", *OF_THE_DAY, exit_code=1)
-    assert counts(done)["2024-05-06"]["other_time"] == 1
-
-
-@pytest.mark.parametrize(
-    "kind", ["TIMESTAMPTZ", "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_MS", "TIMESTAMP_S", "VARCHAR"]
-)
-def test_each_type_of_time_is_understood(kind: str, service: Service, command: Command) -> None:
-    """Each is compared as exactly as it can be."""
-    service.add([an_event(at="2024-05-06T07:08:09.123456789Z")])
-    shown = {"TIMESTAMP_S": "2024-05-06 07:08:09", "VARCHAR": "2024-05-06 07:08:09.123456789+00"}
-    with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
-        connection.execute(
-            f"CREATE SCHEMA raw; CREATE TABLE raw.t (id VARCHAR, occurred_at {kind})"
-        )
-        text = shown.get(kind, "2024-05-06 07:08:09.123456789")
-        text += "+00" if kind == "TIMESTAMPTZ" else ""
-        if kind == "TIMESTAMPTZ":
-            text = text.replace("789+", "+")
-        connection.execute("SET timezone = 'UTC'")
-        connection.execute("INSERT INTO raw.t VALUES ('event-1', ?)", [text])
-
-    assert counts(verify(command, "a.duckdb", "--table", "raw.t"))["2024-05-06"]["loaded"] == 1
-
-
-def test_a_parquet_file_of_others_is_understood(service: Service, command: Command) -> None:
-    service.add([an_event(at="2024-05-06T07:08:09.1239Z")])
-    time = pa.scalar(1714979289123, pa.timestamp("ms"))
-    table = pa.table({"id": ["event-1"], "occurredAt": pa.array([time.as_py()], time.type)})
-    pq.write_table(table, command.folder / "a.parquet")
-
-    verify(command, "a.parquet")
-
-
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "+02:00", "UTC"])
-@pytest.mark.parametrize("unit", [pytest.param("s", marks=pytest.mark.long), "ns"])
-def test_a_parquet_file_may_have_times_in_any_zone(
-    zone: str, unit: str, service: Service, command: Command
-) -> None:
-    """They are the same instants."""
-    service.add(EVENTS)
-    times = pa.array([datetime.fromisoformat(event["occurredAt"]) for event in EVENTS])
-    table = pa.table(
-        {
-            "id": [event["id"] for event in EVENTS],
-            "occurred_at": times.cast(pa.timestamp(unit, zone)),
-        }
-    )
-    pq.write_table(table, command.folder / "a.parquet")
-
-    verify(command, "a.parquet")
-
-
-@pytest.mark.parametrize(
-    "form",
-    ["org_7f3a", "{{{0}}}", "urn:uuid:{0}", "{0}", 7, None],
-    ids=["own", "braces", "urn", "usual", "number", "null"],
-)
-def test_an_event_may_name_its_organization_in_any_form(
-    form: Any, service: Service, command: Command
-) -> None:
-    """Interface.md 2.6 does not show the form."""
-    name = form.format(service.organization_id) if isinstance(form, str) else form
-    events = [each | {"scope": {"organizationId": name}} for each in EVENTS]
-    service.add(events)
-    (command.folder / "a.jsonl").write_bytes(lines(events))
-
-    verify(command, "a.jsonl")
-
-
 def test_several_organizations_are_compared_by_organization_and_id() -> None:
     """The same id in two organizations is two events."""
     comparison = Comparison(Path(":memory:"), Range(Instant("2024"), Instant("2025")), 0)
@@ -316,122 +189,6 @@ def test_an_event_that_is_nested_too_deeply_is_one_line(
     assert done.error.startswith(("AE-DIFFERENT: ", "AE-NESTING: "))
 
 
-@pytest.mark.parametrize(
-    ("against", "says"),
-    [
-        ("absent.jsonl", "it does not exist"),
-        ("absent.duckdb", "it does not exist"),
-        ("empty/", "it has no files that end with"),
-        ("no-events.jsonl", "line 2 is not an event"),
-        ("no-gzip.jsonl.gz", "Not a gzipped file"),
-        ("no-parquet.parquet", "Parquet magic bytes"),
-        ("no-duckdb.duckdb", "not a valid DuckDB database file"),
-        ("\udcff.duckdb", "its path is not UTF-8, which DuckDB needs"),
-        ("no-table.duckdb", "Table with name audit_events does not exist"),
-    ],
-)
-def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Command) -> None:
-    folder = command.folder
-    (folder / "empty").mkdir()
-    (folder / "no-events.jsonl").write_bytes(b'{"id":"1","occurredAt":"x"}\n{"id":1}\n')
-    for name in ("no-gzip.jsonl.gz", "no-parquet.parquet", "no-duckdb.duckdb", "\udcff.duckdb"):
-        (folder / name).write_bytes(b"something else" * 1000)
-    duckdb.connect(str(folder / "no-table.duckdb")).close()
-
-    done = command("verify", "--against", against)
-
-    assert done.exit_code == 1
-    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: ")
-    assert says in done.error
-
-
-PASSWORD = "S3cret"
-ONE = {"id": ["1"], "occurred_at": ["2024-05-06T00:00:00Z"]}
-UNUSUAL = {
-    "bytes as ids": (ONE | {"id": [b"\xff"]}, "Invalid UTF8"),
-    "lists as times": (ONE | {"occurred_at": [["2024"]]}, "Unsupported cast from list"),
-    "numbers as organizations": (ONE | {"organization_id": [7]}, "organization_id has int64"),
-    "bytes as organizations": (ONE | {"organization_id": [b"\xff"]}, "Invalid UTF8"),
-}
-"""Columns of a Parquet file that no loader creates, and what the error says."""
-
-
-@pytest.mark.parametrize(("columns", "says"), UNUSUAL.values(), ids=UNUSUAL)
-def test_an_unusual_parquet_file_is_one_line(
-    columns: dict[str, Any], says: str, service: Service, command: Command
-) -> None:
-    service.add(EVENTS)
-    pq.write_table(pa.table(columns), command.folder / "a.parquet")
-
-    done = command("verify", "--against", ".")
-
-    assert done.exit_code == 1
-    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: 'a.parquet': ")
-    assert says in done.error
-
-
-@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.parquet"])
-@pytest.mark.parametrize(
-    "at",
-    [pytest.param(n, marks=() if n % 30 == 0 else pytest.mark.long) for n in range(0, 100, 10)],
-)
-def test_a_damaged_file_is_one_line(name: str, at: int, service: Service, command: Command) -> None:
-    """Wherever in it the damage is."""
-    service.add(EVENTS)
-    command("export", "--to", name).raise_for_exit_code()
-    path = command.folder / name
-    data = bytearray(path.read_bytes())
-    damaged = slice(len(data) * at // 100, len(data) * (at + 10) // 100)
-    data[damaged] = bytes(0xFF - byte for byte in data[damaged])
-    path.write_bytes(data)
-
-    done = command("verify", "--against", ".")
-
-    if done.exit_code:
-        assert done.error.startswith(
-            (f"AE-LOADED: The loaded events cannot be read: '{name}': ", "AE-DIFFERENT: ")
-        )
-
-
-NO_PLACES = {
-    "a driver in the scheme": "postgresql+psycopg2://reader:S3cretS3cret@db/warehouse",
-    "another database": "mysql://reader:S3cret@db/warehouse.db",
-    "a connection string": "host=db user=reader PASSWORD = S3cret dbname=warehouse",
-    "a missing slash": "postgresql:/reader:S3cret@db/warehouse",
-    "no scheme": "reader:S3cret@db/warehouse",
-    "an @ in the password": "Postgresql://reader:p@S3cret@db/warehouse",
-    "a slash in the password": "postgres://reader:p/S3cret@db/warehouse",
-    "a slash and a mark": "postgres://reader:p/?host=S3cret@db/warehouse",
-}
-"""Texts that are no place, or of which a part of the password looks like the host."""
-
-
-@pytest.mark.parametrize("against", NO_PLACES.values(), ids=NO_PLACES)
-def test_a_password_is_not_shown_as_part_of_a_path_or_a_host(
-    against: str, command: Command
-) -> None:
-    """The error says which forms are accepted."""
-    done = command("verify", "--against", against)
-
-    assert done.exit_code == 1
-    assert PASSWORD not in done.log
-    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: --against: ")
-    assert "%40" in done.error or "postgresql:// or postgres://" in done.error
-    with pytest.raises(OutputError, match="--from: ") as raised, open_database(against, "--from"):
-        pass
-    assert PASSWORD not in str(raised.value)
-
-
-def test_a_path_may_look_like_a_url(service: Service, command: Command) -> None:
-    """If it exists, it has no password."""
-    service.add(EVENTS)
-    folder = command.folder / "day:1@password=x"
-    folder.mkdir()
-    (folder / "a.jsonl").write_bytes(lines(EVENTS))
-
-    verify(command, folder.name)
-
-
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_a_reader_that_leaves_early_changes_neither_the_verdict_nor_the_files(
     stream: str, service: Service, command: Command
@@ -469,91 +226,6 @@ def test_wrong_options_are_one_line(command: Command) -> None:
 
     assert file.error == "AE-SETTINGS: --table names a table of a database: leave it out for a file"
     assert future.error.startswith("AE-SETTINGS: --start is in the future")
-
-
-def test_times_are_understood_as_loaders_write_them() -> None:
-    found = instants_of(
-        [
-            "2024-05-06 07:08:09", "2024-05-06T07:08:09.50+02:00", "2024-05-06 07:08:09+00",
-            "2024-05-06 07:08:09-0230", "2024-05-06", "2024-05-06T07:08:09+2", "x", None,
-        ]
-    )  # fmt: skip
-
-    assert found == [
-        "2024-05-06T07:08:09", "2024-05-06T05:08:09.5", "2024-05-06T07:08:09",
-        "2024-05-06T09:38:09", "2024-05-06T00:00:00", None, None, None,
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("kind", "unit"),
-    [
-        ("timestamp without time zone", 1_000),
-        ("timestamp(3) with time zone", 1_000_000),
-        ("timestamp(0) without time zone", 1_000_000_000),
-        ("TIMESTAMP_NS", 1),
-        ("timestamp[ms, tz=UTC]", 1_000_000),
-        ("date", 86_400_000_000_000),
-        ("date32[day]", 86_400_000_000_000),
-        ("text", 0),
-    ],
-)
-def test_the_precision_of_a_column_is_that_of_its_type(kind: str, unit: int) -> None:
-    assert find_columns({"ID": "text", "occurredAt": kind}, "x").time.unit_nanoseconds == unit
-
-
-@pytest.mark.parametrize(
-    "kind", ["bigint", "UINTEGER", "HUGEINT", "int64", "uint8", "double", "decimal128(9, 0)"]
-)
-def test_organizations_are_no_numbers(kind: str) -> None:
-    """No row would be of an organization in the settings; a report does not need to know."""
-    types = {"id": "text", "occurred_at": "text", "organization_id": kind}
-    columns = find_columns(types, "x")
-    with pytest.raises(OutputError, match=r"organization_id has .*, not text"):
-        check_organizations(columns, types, "x")
-
-
-@pytest.mark.parametrize("kind", ["uuid", "character varying(36)", "string", "interval"])
-def test_organizations_are_anything_else(kind: str) -> None:
-    types = {"id": "text", "occurred_at": "text", "organization_id": kind}
-    columns = find_columns(types, "x")
-    check_organizations(columns, types, "x")
-
-    assert columns.organization == "organization_id"
-
-
-def test_a_folder_that_is_a_link_is_read_once(service: Service, command: Command) -> None:
-    """Also if it leads back to where it is."""
-    service.add(EVENTS)
-    elsewhere = command.folder / "elsewhere"
-    elsewhere.mkdir()
-    (elsewhere / "a.jsonl").write_bytes(lines(EVENTS))
-    loaded = command.folder / "loaded"
-    loaded.mkdir()
-    (loaded / "day=2024-05-06").symlink_to(elsewhere)
-    (loaded / "again").symlink_to(elsewhere)
-    (elsewhere / "back").symlink_to(loaded)
-
-    command("verify", "--against", "loaded").raise_for_exit_code()
-
-
-def test_a_folder_that_cannot_be_read_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its events would all be missing, and be repeated by a repair."""
-    (tmp_path / "a.jsonl").touch()
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    scandir = os.scandir
-
-    def refuses(path: str) -> Any:
-        if Path(path) == inside:
-            raise PermissionError(errno.EACCES, "Permission denied", path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuses)
-    with pytest.raises(OutputError, match=r"AE-LOADED: .*Permission denied"):
-        LoadedFiles(tmp_path)
 
 
 def test_a_signal_ends_the_reading_of_what_was_loaded(
