@@ -131,7 +131,12 @@ def test_a_start_in_the_future_is_warned_about(subcommand: list[str], command: C
     ],
 )
 @pytest.mark.parametrize(
-    "subcommand", [["tail"], ["count", "--by", "day"], ["export", "--to", "a.jsonl"]]
+    "subcommand",
+    [
+        pytest.param(["tail"], marks=pytest.mark.long),
+        pytest.param(["count", "--by", "day"], marks=pytest.mark.long),
+        ["export", "--to", "a.jsonl"],
+    ],
 )
 def test_a_wrong_setting_is_one_line(
     subcommand: list[str],

@@ -55,6 +55,7 @@ def environment(command: Command, programs: str) -> dict[str, str]:
     return command.variables(PATH=programs, PYTHONPATH=str(PROJECT))
 
 
+@pytest.mark.long
 def test_the_commands_run_one_after_the_other(
     service: Service, command: Command, programs: str
 ) -> None:

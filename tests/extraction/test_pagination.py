@@ -213,7 +213,7 @@ def test_the_same_pages_again_and_again_are_an_error(length: int, before: int) -
     assert pages_until_error(renamed, len(pages)) == ("AE-NO-PROGRESS", expected)
 
 
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.99])
+@pytest.mark.parametrize("share", [pytest.param(0.02, marks=pytest.mark.long), 0.3, 0.99])
 def test_random_parts_of_the_same_events_are_an_error(share: float) -> None:
     """As from a balancer that turns a cursor into a random place: it ends when all were seen."""
     rng = random.Random(1)

@@ -211,7 +211,7 @@ def test_office_hours_take_hardly_longer_than_even_data() -> None:
     assert by_office_hours <= 1.2 * evenly_spread
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 def test_a_day_after_a_night_is_not_left_to_one_cursor(seed: int) -> None:
     """The first page covers hours with few events, and does not tell of the day that follows."""
     rng, opens, closes = random.Random(seed), 8 * 3600, 18 * 3600

@@ -28,6 +28,7 @@ def test_a_lookback_that_was_shorter_for_one_run_is_told() -> None:
     assert last.short_reach_seconds is None
 
 
+@pytest.mark.long
 def test_groups_stay_few_and_small_over_many_runs() -> None:
     """A few ids a run, and hundreds of runs: a few hundred groups, and hardly an expired id."""
     watermark = Watermark(lookback_seconds=400)

@@ -254,6 +254,7 @@ def script(folder: Path, settings: dict[str, Any], target: str) -> Callable[[], 
     return run_script
 
 
+@pytest.mark.long
 def test_the_script_keeps_the_state_and_the_exit_code(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:

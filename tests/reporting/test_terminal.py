@@ -72,7 +72,7 @@ def slow(service: Service, settings: dict[str, Any]) -> dict[str, Any]:
     return settings | DAY | {"page_size": 2, "concurrency": 1}
 
 
-@pytest.mark.parametrize("columns", [0, 80, 40])
+@pytest.mark.parametrize("columns", [pytest.param(0, marks=pytest.mark.long), 80, 40])
 def test_a_terminal_shows_a_bar_with_rate_position_and_time_to_go(
     columns: int, slow: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -95,9 +95,9 @@ def test_a_terminal_shows_a_bar_with_rate_position_and_time_to_go(
     "where",
     [
         {"stdout_too": True},
-        {"TERM": "dumb"},
+        pytest.param({"TERM": "dumb"}, marks=pytest.mark.long),
         {"MELTANO_EXTRACTOR_NAME": "tap-audit-events"},
-        {"LOGLEVEL": "WARNING"},
+        pytest.param({"LOGLEVEL": "WARNING"}, marks=pytest.mark.long),
     ],
     ids=str,
 )

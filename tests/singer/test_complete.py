@@ -40,7 +40,10 @@ def test_a_refused_cursor_restarts_its_window(service: Service, sync: Sync) -> N
 
 @pytest.mark.parametrize(
     ("fractions", "refused"),
-    [([f"{n:05}" for n in range(8100)], 83), (["0"] * 5200, 54)],
+    [
+        ([f"{n:05}" for n in range(8100)], 83),
+        pytest.param(["0"] * 5200, 54, marks=pytest.mark.long),
+    ],
     ids=["a full second", "many ties"],
 )
 def test_a_restart_among_many_events_repeats_nothing(
