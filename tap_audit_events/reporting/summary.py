@@ -264,7 +264,7 @@ def _delivered(events: int, records: int, left_out: int) -> str:
 
 
 def _newest(run: OrganizationRun) -> Instant | None:
-    """The bookmark, None if there is none, or all events came out of order so far."""
+    """The newest time delivered; None before the first event, or if none came in order yet."""
     bookmark = run.delivery.watermark.bookmark
     return None if bookmark == EARLIEST else bookmark
 

@@ -178,7 +178,8 @@ def _create_one(
 ) -> Service:
     if late > events:
         raise click.UsageError(f"--late {late} is more than --events {events}")
-    newest_before = until or datetime.now(UTC)
+    # The tap leaves the second that has not ended yet to the next run.
+    newest_before = until or datetime.now(UTC).replace(microsecond=0)
     service = Service(
         organization_id=organization_id,
         faults=faults,
