@@ -116,9 +116,8 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
         assert found(command, to) == new, step
 
 
-@pytest.mark.parametrize(
-    "to", ["out/events.jsonl", pytest.param("out/events/", marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("to", ["out/events.jsonl", "out/events/"])
 def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     to: str, service: Service, command: Command
 ) -> None:
@@ -144,7 +143,7 @@ def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     assert refused > 0
 
 
-@pytest.mark.parametrize("is_moved", [True, False])
+@pytest.mark.parametrize("is_moved", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
     is_moved: bool, service: Service, command: Command
 ) -> None:

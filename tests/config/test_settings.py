@@ -8,6 +8,7 @@ import pytest
 
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, override, read_settings
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
 from tests.builders import ORGANIZATION_ID
 from tests.conftest import Sync
@@ -110,7 +111,25 @@ BAD = [
 def test_a_bad_setting_is_named_with_what_would_be_right(
     name: str, value: object, problem: str
 ) -> None:
-    """Exit code 1 and one line that names the setting; no token, no traceback."""
+    """One line for the one setting, without the token."""
+    with pytest.raises(SettingsError) as error:
+        read_settings(GOOD | {name: value})
+    (line,) = error.value.lines
+    assert line.startswith(f"AE-SETTINGS: {name} ")
+    assert problem in line
+    assert TOKEN not in line
+    assert "12345" not in line
+
+
+FIRST_OF_EACH = {name: (name, value, problem) for name, value, problem in reversed(BAD)}
+TOKENS = [each for each in BAD if each[0] == "access_token"]
+
+
+@pytest.mark.parametrize(("name", "value", "problem"), [*FIRST_OF_EACH.values(), *TOKENS[1:]])
+def test_a_bad_setting_ends_the_command_with_one_line(
+    name: str, value: object, problem: str
+) -> None:
+    """Exit code 1 and nothing on stdout; no token, no traceback."""
     done = run(GOOD | {name: value})
     assert done.exit_code == 1
     (line,) = done.errors
