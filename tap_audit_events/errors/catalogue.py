@@ -265,8 +265,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The state cannot be used",
         "It does not look like a state of this tap, or belongs to another organization."
         " The tap does not treat it as empty, because that would read every event again.",
-        "Give the last state that the target printed for this organization."
-        " To start over, run without a state.",
+        "Give the last state that the target printed for this organization. To start over, run"
+        " without a state. With several organizations, remove only this one's bookmark from it.",
     ),
     "AE-CATALOG": ErrorEntry(
         Category.SETTINGS,

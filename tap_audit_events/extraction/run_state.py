@@ -10,7 +10,7 @@ from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import VERSION, from_json, to_json
 
 _ORGANIZATIONS: Final = "organizations"
-_START_OVER: Final = "To start over, run without this state."
+_START_OVER: Final = "To start over, remove this bookmark from the state."
 
 
 def to_run_state(

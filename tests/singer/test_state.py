@@ -127,7 +127,7 @@ def test_a_bookmark_that_cannot_be_used_is_refused(bookmark: dict[str, Any], pro
     """The error says what is wrong with it, and how to start over."""
     with pytest.raises(SettingsError, match=problem) as error:
         read(bookmark)
-    assert "run without this state" in str(error.value)
+    assert "remove this bookmark from the state" in str(error.value)
 
 
 def test_a_state_of_another_organization_is_refused() -> None:
