@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, MutableMapping
 from logging import Logger, LoggerAdapter
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.delivery import Delivery
@@ -17,14 +16,7 @@ from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client, new_authenticator
-from tap_audit_events.service.rate_limiter import RunRequests
-from tap_audit_events.service.transport import Transport
-
-WatermarkOf: TypeAlias = Callable[[Settings, Logger], Watermark]
-"""What earlier runs delivered of an organization; warnings go to the logger.
-
-Raises `AuditEventsError` if that cannot be known.
-"""
+from tap_audit_events.service.rate_limiter import RateLimiter
 
 
 class OrganizationRun:
@@ -35,7 +27,7 @@ class OrganizationRun:
         watermark: what earlier runs delivered.
         runtime: what surrounds the run.
         client: requests its pages.
-        is_held: whether the service wants no requests for it at present.
+        group: the organizations with the same token.
         logger: is told of restarts.
 
     Attributes:
@@ -54,13 +46,13 @@ class OrganizationRun:
         *,
         runtime: Runtime,
         client: Client,
-        is_held: Callable[[], bool],
+        group: TokenGroup,
         logger: Logger,
     ) -> None:
         self.settings = settings
         self.client = client
         self.logger = logger
-        self._is_held = is_held
+        self._group = group
         self.stage = Stage.OPENED
         self.error: Exception | None = None
         self.opened_at = now = instant_of(runtime.now())
@@ -83,7 +75,7 @@ class OrganizationRun:
     @property
     def is_held(self) -> bool:
         """Whether the service wants no requests for it at present."""
-        return self._is_held()
+        return self._group.is_held
 
     def finish_page(self) -> None:
         """Count the page as delivered; after an error, only what of it was written."""
@@ -100,82 +92,40 @@ class TokenGroup:
 
     Args:
         each: the settings of each organization.
-        watermark_of: what earlier runs delivered of an organization.
-        transport: sends the requests.
-        requests: those of the whole run.
-        runtime: what surrounds the run.
-        logger: is told of retries and restarts.
-        is_fleet: whether there are several organizations: each log line then begins with the id of
-            one, and an error ends only its organization.
+        limiter: holds their requests back until they may be sent.
+        open_run: opens an organization of the group.
         has_others: whether there are other tokens, for which requests can be sent meanwhile.
     """
 
     def __init__(
         self,
         each: Iterable[Settings],
-        watermark_of: WatermarkOf,
+        limiter: RateLimiter,
+        open_run: Callable[[Settings, TokenGroup], OrganizationRun],
         *,
-        transport: Transport,
-        requests: RunRequests,
-        runtime: Runtime,
-        logger: Logger,
-        is_fleet: bool,
         has_others: bool,
     ) -> None:
+        self.limiter = limiter
         self._each = iter(each)
-        self._watermark_of = watermark_of
-        self._transport = transport
-        self._runtime = runtime
-        self._logger = logger
-        self._is_fleet = is_fleet
+        self._open_run = open_run
         self._has_others = has_others
-        self._limiter = runtime.new_rate_limiter(requests)
         self._authenticators: dict[str | None, AccessTokenAuthenticator] = {}
 
     @property
     def is_held(self) -> bool:
         """Whether the service wants no requests for them at present."""
-        return self._has_others and self._limiter.is_held
+        return self._has_others and self.limiter.is_held
 
     def open_next(self) -> OrganizationRun | None:
         """Open the next organization; None if all are open. It may have ended with an error."""
         settings = next(self._each, None)
-        return None if settings is None else self._opened(settings)
+        return None if settings is None else self._open_run(settings, self)
 
-    def _opened(self, settings: Settings) -> OrganizationRun:
-        logger = self._logger
-        if self._is_fleet:
-            logger = organization_logger(logger, settings.organization_id)
-        error: AuditEventsError | None = None
-        try:
-            watermark = self._watermark_of(settings, logger)
-        except AuditEventsError as caught:
-            if not self._is_fleet:
-                raise
-            watermark, error = Watermark(), caught
-        client = Client(
-            settings,
-            self._transport,
-            limiter=self._limiter,
-            logger=logger,
-            authenticator=self._authenticator_of(settings),
-        )
-        run = OrganizationRun(
-            settings,
-            watermark,
-            runtime=self._runtime,
-            client=client,
-            is_held=lambda: self.is_held,
-            logger=logger,
-        )
-        run.error = error
-        return run
-
-    def _authenticator_of(self, settings: Settings) -> AccessTokenAuthenticator:
+    def authenticator(self, settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
         """One for all organizations whose token comes from the same place."""
         path = settings.access_token_file
         if path not in self._authenticators:
-            self._authenticators[path] = new_authenticator(settings, self._logger)
+            self._authenticators[path] = new_authenticator(settings, logger)
         return self._authenticators[path]
 
 

@@ -20,9 +20,11 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
+from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
-from tap_audit_events.organization_run import OrganizationRun, TokenGroup, WatermarkOf
+from tap_audit_events.organization_run import OrganizationRun, TokenGroup, organization_logger
 from tap_audit_events.runtime import Runtime
+from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
 
@@ -38,7 +40,8 @@ class Reader:
 
     Args:
         settings: what to read, and how.
-        watermark_of: what earlier runs delivered of an organization.
+        watermark_of: what earlier runs delivered of an organization; warnings go to the logger. It
+            raises `AuditEventsError` if that cannot be known.
         runtime: what surrounds the run.
         logger: is told of retries and restarts.
 
@@ -50,11 +53,12 @@ class Reader:
     def __init__(
         self,
         settings: Settings,
-        watermark_of: WatermarkOf,
+        watermark_of: Callable[[Settings, Logger], Watermark],
         *,
         runtime: Runtime,
         logger: Logger,
     ) -> None:
+        self._watermark_of = watermark_of
         self._runtime = runtime
         self._logger = logger
         self._is_fleet = settings.is_fleet
@@ -71,12 +75,8 @@ class Reader:
         self._groups = [
             TokenGroup(
                 group,
-                watermark_of,
-                transport=self._transport,
-                requests=self.requests,
-                runtime=runtime,
-                logger=logger,
-                is_fleet=settings.is_fleet,
+                runtime.new_rate_limiter(self.requests),
+                self._open_run,
                 has_others=len(groups) > 1,
             )
             for group in groups
@@ -156,6 +156,29 @@ class Reader:
         if errors:
             not_started = self.organization_count - self._opened
             raise OrganizationsError(errors, self.organization_count, not_started=not_started)
+
+    def _open_run(self, settings: Settings, group: TokenGroup) -> OrganizationRun:
+        logger, error = self._logger, None
+        if self._is_fleet:
+            logger = organization_logger(logger, settings.organization_id)
+        try:
+            watermark = self._watermark_of(settings, logger)
+        except AuditEventsError as caught:
+            if not self._is_fleet:
+                raise
+            watermark, error = Watermark(), caught
+        client = Client(
+            settings,
+            self._transport,
+            limiter=group.limiter,
+            logger=logger,
+            authenticator=group.authenticator(settings, self._logger),
+        )
+        run = OrganizationRun(
+            settings, watermark, runtime=self._runtime, client=client, group=group, logger=logger
+        )
+        run.error = error
+        return run
 
     def _is_down(self, stage: Stage, error: Exception | None) -> bool:
         """Whether the service fails for all, so that requests for the rest are useless."""
