@@ -30,7 +30,6 @@ class AccessTokenAuthenticator(AuthBase):
         self, *, token: str, base_url: str, token_file: str | None, logger: Logger
     ) -> None:
         self._header = f"Bearer {token}"
-        self._base = f"{base_url}/"
         self._origin = _origin(base_url)
         self._token_file = token_file
         self._logger = logger
@@ -42,8 +41,7 @@ class AccessTokenAuthenticator(AuthBase):
         Raises:
             RefusedError: the request is for another scheme, host or port.
         """
-        url = request.url or ""
-        if not url.startswith(self._base) and _origin(url) != self._origin:
+        if _origin(request.url or "") != self._origin:
             raise service_error("AE-REDIRECT", details="the request is for another scheme or host")
         request.headers["Authorization"] = self._header
         return request

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import cached_property
 from http import HTTPStatus
 from logging import Logger
 from typing import Final
@@ -133,19 +132,13 @@ class Client:
             raise network_error(error) from None
 
     def _request(self, window: Window, cursor: str | None) -> PreparedRequest:
-        request = self._prepared.copy()
-        request.url = f"{request.url}?{self._query(window, cursor)}"
-        return self._authenticator(request)
-
-    @cached_property
-    def _prepared(self) -> PreparedRequest:
-        """What all requests have in common."""
         settings = self._settings
+        path = f"/v1/organizations/{settings.organization_id}/audit_events"
         request = Request(
             "GET",
-            f"{settings.base_url}/v1/organizations/{settings.organization_id}/audit_events",
+            f"{settings.base_url}{path}?{self._query(window, cursor)}",
             headers={"User-Agent": settings.user_agent, "Accept": "application/json"},
-            auth=lambda request: request,  # so that .netrc is not read
+            auth=self._authenticator,
         )
         return self._transport.session.prepare_request(request)
 
