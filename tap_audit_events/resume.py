@@ -17,13 +17,7 @@ from tap_audit_events.runtime import Runtime
 def resume(
     settings: Settings, state: Mapping[str, Any], *, runtime: Runtime, logger: Logger
 ) -> Watermark:
-    """The watermark of a state, for a run with these settings.
-
-    Args:
-        settings: those of this run.
-        state: what `to_run_state` returned in an earlier run, empty for a first run.
-        runtime: knows the time.
-        logger: is warned of events that neither this run nor later ones will bring.
+    """The watermark of a state, for a run with these settings; `warn_of_gaps` is called with it.
 
     Raises:
         SettingsError: it is not such a state, or belongs to another organization.
@@ -49,7 +43,7 @@ def warn_of_gaps(
 
     Args:
         watermark: what earlier runs delivered.
-        state: what it was read from, as `to_run_state` returned it.
+        state: what `to_run_state` returned for it, empty for a first run.
         settings: those of this run.
         runtime: knows the time.
         logger: receives the warnings.

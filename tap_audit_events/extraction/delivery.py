@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from tap_audit_events.errors.exceptions import ServiceError, sanitize, service_error
+from tap_audit_events.errors.exceptions import sanitize, service_error
 from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.instants import EARLIEST, Instant, seconds_between
 from tap_audit_events.events.page import Page
@@ -164,7 +164,10 @@ class Delivery:
             if window.holds(instant) and (instant < until or read.completes_window)
         ]
         if missing:
-            raise _not_shown(missing, window)
+            details = f"{len(missing):,} in all, for example {sanitize(missing[0])}"
+            error = service_error("AE-WINDOW", details=details)
+            error.window = str(window)
+            raise error
 
     def _without_forgotten(self, positions: Sequence[int], *, up_to: Instant) -> Sequence[int]:
         """Leave out events up to a restart that may be repeats, as their ids were dropped.
@@ -184,14 +187,6 @@ class Delivery:
         self.late += sum(instant < before for instant in instants)
         lateness = seconds_between(min(instants), before)
         self.latest_seconds = max(self.latest_seconds, lateness)
-
-
-def _not_shown(missing: Sequence[str], window: Window) -> ServiceError:
-    error = service_error(
-        "AE-WINDOW", details=f"{len(missing):,} in all, for example {sanitize(missing[0])}"
-    )
-    error.window = str(window)
-    return error
 
 
 def _pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:

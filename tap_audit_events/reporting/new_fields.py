@@ -48,8 +48,10 @@ class NewFields:
                 event = read_record(text)
             except ServiceError:  # nested too deeply to inspect; it is delivered all the same
                 continue
-            for name in _new_actor_types(event):
-                _add(self._actor_types, name)
+            actor = event.get("actor")
+            actor_type = actor.get("type") if isinstance(actor, dict) else None
+            if isinstance(actor_type, str) and actor_type not in _ACTOR_TYPES:
+                _add(self._actor_types, actor_type)
             for name in _new_fields(event):
                 _add(self._fields, name)
 
@@ -76,13 +78,6 @@ def _listed(names: Mapping[str, None]) -> str:
     listed = [sanitize(name, _MAX_NAME_LENGTH) for name in names][:MAX_NAMES]
     more = ", and more" if len(names) > MAX_NAMES else ""
     return f"{', '.join(listed)}{more}"
-
-
-def _new_actor_types(event: Mapping[str, Any]) -> Iterator[str]:
-    actor = event.get("actor")
-    actor_type = actor.get("type") if isinstance(actor, dict) else None
-    if isinstance(actor_type, str) and actor_type not in _ACTOR_TYPES:
-        yield actor_type
 
 
 def _new_fields(event: Mapping[str, Any]) -> Iterator[str]:

@@ -88,7 +88,8 @@ class Report:
         """Time has gone by: show how far the run has come, if it is due."""
         if not self._progress.is_due(BAR_SECONDS if self._bar else progress.PROGRESS_SECONDS):
             return
-        delivered, reached = self._total.delivered, self._reached()
+        delivered = self._total.delivered
+        reached = None if self._run is None else _newest(self._run)
         if self._bar is not None:
             text = self._progress.bar_text(delivered=delivered, reached=reached)
             share = self._progress.share(reached) or 0.0
@@ -96,13 +97,13 @@ class Report:
                 share = self._total.ended / self.reader.organization_count
             self._bar.draw(share, text)
             return
+        requests = self.reader.requests
         line = self._progress.log_line(
-            delivered=delivered,
-            reached=reached,
-            requests=self.reader.requests.sent,
-            retries=self.reader.requests.retries,
+            delivered=delivered, reached=reached, requests=requests.sent, retries=requests.retries
         )
-        self._logger.info("%s%s", line, self._organizations_ended())
+        if self._settings.is_fleet:
+            line += f"; {self._total.ended} of {self.reader.organization_count} organizations"
+        self._logger.info("%s", line)
 
     def page(self, run: OrganizationRun) -> None:
         """Report a page that was written."""
@@ -125,8 +126,9 @@ class Report:
             error = run.error
             summary = error.summary if isinstance(error, AuditEventsError) else repr(error)
             run.logger.warning("%s. The run continues with the other organizations", summary)
-        elif run.delivery.delivered:
-            run.logger.info("%s", self._delivered_by(run))
+        elif delivered := run.delivery.delivered:
+            late = f", {run.delivery.late} of them late" if run.delivery.late else ""
+            run.logger.info("%d events%s; %s", delivered, late, self._bookmark(run))
 
     def done(self, *, records: int, left_out: int) -> None:
         """Report that everything was read.
@@ -165,9 +167,6 @@ class Report:
         if is_new and self._logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ):
             self._bar = progress_bar.ProgressBar(sys.stderr)
 
-    def _reached(self) -> Instant | None:
-        return None if self._run is None else _newest(self._run)
-
     def _warn_of_short_reach(self, run: OrganizationRun) -> None:
         watermark = run.delivery.watermark
         if self._keeps_bookmark and run.error is None and watermark.forgot:
@@ -177,20 +176,10 @@ class Report:
                 watermark.short_reach_seconds or 0,
             )
 
-    def _delivered_by(self, run: OrganizationRun) -> str:
-        delivery = run.delivery
-        late = f", {delivery.late} of them late" if delivery.late else ""
-        return f"{delivery.delivered} events{late}; {self._bookmark(run)}"
-
     def _organizations(self) -> str:
         total = self._total
         failed = f", {total.failed} failed" if total.failed else ""
         return f"{total.active} of {total.ended} organizations had new events{failed}"
-
-    def _organizations_ended(self) -> str:
-        if not self._settings.is_fleet:
-            return ""
-        return f"; {self._total.ended} of {self.reader.organization_count} organizations"
 
     def _lag_seconds(self, run: OrganizationRun) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
@@ -201,10 +190,9 @@ class Report:
 
     def _bookmark(self, run: OrganizationRun) -> str:
         """The bookmark, and how far it lies behind now."""
-        if not self._keeps_bookmark:
-            shown = "none, as the whole table was read"
-        else:
-            shown = _bookmark_shown(run)
+        shown = (
+            _bookmark_shown(run) if self._keeps_bookmark else "none, as the whole table was read"
+        )
         seconds = self._lag_seconds(run)
         behind = "" if seconds is None else f", {timedelta(seconds=round(seconds))} behind now"
         return f"bookmark {shown}{behind}"
