@@ -27,11 +27,11 @@ def first_instants(
 
     Args:
         count: how many events at least, if there are as many.
-        settings: what to request, of one organization.
+        settings: those of one organization.
         window: the range.
         order: ``asc`` or ``desc``.
         runtime: what surrounds the run.
-        logger: is told of retries.
+        logger: receives retries.
 
     Raises:
         ServiceError: the events cannot be read.

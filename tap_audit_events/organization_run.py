@@ -22,15 +22,9 @@ from tap_audit_events.service.rate_limiter import RateLimiter
 class OrganizationRun:
     """Reads the range of one organization.
 
-    Args:
-        settings: those of the organization.
-        watermark: what earlier runs delivered.
-        runtime: what surrounds the run.
-        client: requests its pages.
-        group: the organizations with the same token.
-        logger: is told of restarts.
-
     Attributes:
+        client: requests its pages.
+        logger: its lines name the organization if there are several.
         opened_at: when it was opened, before its first request; the range ends then at the latest.
         window: the range, None if it is empty.
         delivery: which events are delivered.
@@ -74,7 +68,6 @@ class OrganizationRun:
 
     @property
     def is_held(self) -> bool:
-        """Whether the service wants no requests for it at present."""
         return self._group.is_held
 
     def finish_page(self) -> None:
@@ -83,7 +76,6 @@ class OrganizationRun:
 
     @property
     def has_requests(self) -> bool:
-        """Whether there is anything to request."""
         return self.window is not None and self.error is None
 
 
@@ -113,7 +105,6 @@ class TokenGroup:
 
     @property
     def is_held(self) -> bool:
-        """Whether the service wants no requests for them at present."""
         return self._has_others and self.limiter.is_held
 
     def open_next(self) -> OrganizationRun | None:

@@ -39,11 +39,11 @@ class Reader:
     """Reads the organizations of one run side by side.
 
     Args:
-        settings: what to read, and how.
-        watermark_of: what earlier runs delivered of an organization; warnings go to the logger. It
-            raises `AuditEventsError` if that cannot be known.
+        settings: those of the run.
+        watermark_of: returns what earlier runs delivered of an organization, and warns by the
+            logger; it raises `AuditEventsError` if that cannot be known.
         runtime: what surrounds the run.
-        logger: is told of retries and restarts.
+        logger: receives retries, restarts and those warnings.
 
     Attributes:
         organization_count: how many there are.

@@ -55,12 +55,9 @@ class Coverage:
     def record(
         self, organization_id: str, covered_until: Instant, read_at: Instant
     ) -> dict[str, Any]:
-        """The record of a range that was read to its end.
+        """The record of a range that was read to its end, which lies after its start.
 
-        Args:
-            organization_id: whose events were read.
-            covered_until: the end of the range, after its start.
-            read_at: when the run began to read, before its first request.
+        `read_at` is when the run began to read, before its first request.
         """
         return {
             "organization_id": organization_id,

@@ -29,13 +29,9 @@ class Delivery:
     A page is started, its events are written, and `commit` counts what was written as delivered.
     So the watermark never knows more than what was written.
 
-    Args:
-        watermark: what earlier runs delivered.
-        shape: what its events become.
-
     Attributes:
-        coverage: counts what is delivered, None if it is not counted.
         watermark: what this run and earlier ones delivered.
+        coverage: counts what is delivered, None if it is not counted.
         was_in_order: whether all pages came in ascending order so far.
         had_empty_cursor: whether a page had an empty ``nextCursor``.
         delivered: events delivered by this run.

@@ -86,9 +86,9 @@ class FleetPlan(Generic[_Member]):
 
     Organizations from which nothing was requested come first: most have one page, and are done with
     it. The oldest of those that have more gets all the requests that are left, so that its plan can
-    read windows in parallel; the others get one each. So only that one holds more than a page, and
-    those that had to wait since they were the oldest. If their pages fill the room of two, all of
-    them get one request each.
+    read windows in parallel; the others get one each. So only the oldest holds more than a page,
+    besides organizations that were the oldest until their requests had to wait. Once the pages that
+    are held fill the room of two plans, every organization gets one request.
 
     Requests that wait, for their retry or for the service's rate limit, do not keep others from
     being sent; if there are no others, one request waits. The main thread alone calls `next_page`,

@@ -49,14 +49,9 @@ def digests_of(ids: Iterable[str]) -> bytes:
 def grouped(known: Iterable[Known], *, bookmark: Instant, size: int) -> list[Group]:
     """Ids in groups of at most `size`, more only if all are of one instant.
 
-    A group expires with its newest instant, so `size` bounds how many ids are kept longer than
-    necessary. The bookmark's own instant is not grouped with others: its ids are kept however many
-    they are.
-
-    Args:
-        known: in ascending order of their instants.
-        bookmark: the instant that is not grouped with others.
-        size: ids in a group at most.
+    The ids are given in ascending order of their instants. A group expires with its newest instant,
+    so `size` bounds how many ids are kept longer than necessary. The bookmark's own instant is not
+    grouped with others: its ids are kept however many they are.
     """
     groups: list[tuple[Instant, list[bytes]]] = []
     for instant, same in groupby(known, key=itemgetter(0)):

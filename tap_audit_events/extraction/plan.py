@@ -180,10 +180,10 @@ class Plan:
         return unread
 
     def _has_room(self, reader: WindowReader, pages_before: float) -> bool:
-        """Whether a page may be held until those before it have been read and taken.
+        """Whether there is room to hold a page until all pages before it are taken.
 
-        Otherwise it would take the room of pages that are needed first. At most half of the room
-        is kept for them, as their number is an estimate.
+        Room is kept for the pages before it, which are needed first: at most half of all room, as
+        their number is an estimate.
         """
         if reader is self._readers[0] and not reader.ready_pages:
             return True

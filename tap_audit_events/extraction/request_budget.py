@@ -23,9 +23,6 @@ class RequestBudget:
     """Counts how much of each request a sequential run would have needed as well.
 
     The last page of a window may be nearly empty, so each window may waste up to one request.
-
-    Args:
-        page_size: events of a page at most.
     """
 
     def __init__(self, page_size: int) -> None:
@@ -50,12 +47,9 @@ class RequestBudget:
     def can_afford(self, more: float, readers: Sequence[WindowReader]) -> bool:
         """Whether so many more windows keep the run within its bound.
 
-        However few events follow, each open window needs at most one request beyond the pages that
-        its events fill; one of them needs none if it is known that more of its events follow.
-
-        Args:
-            more: windows.
-            readers: the windows that are not read to their end.
+        `readers` are the windows that are not read to their end. However few events follow, each
+        needs at most one request beyond the pages that its events fill; one of them needs none if
+        it is known that more of its events follow.
         """
         has_more = any(reader.has_more for reader in readers)
         requests = self._useful + self._wasted

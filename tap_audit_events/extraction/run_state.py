@@ -26,12 +26,9 @@ def to_run_state(
 def from_run_state(
     state: Mapping[str, Any], *, organization_id: str, lookback_seconds: int
 ) -> Watermark:
-    """The watermark of a state that `to_run_state` returned; an empty one if the state is empty.
+    """The watermark of a state that `to_run_state` returned, in this version or an earlier one.
 
-    Args:
-        state: in this version or an earlier one.
-        organization_id: whose events are read.
-        lookback_seconds: as of this run, which may differ from earlier runs.
+    It is empty if the state is. The lookback is that of this run.
 
     Raises:
         SettingsError: it belongs to another organization, or is not such a state.

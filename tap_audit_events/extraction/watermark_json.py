@@ -35,11 +35,9 @@ def to_json(watermark: Watermark) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any], *, lookback_seconds: int) -> Watermark:
-    """The watermark of a JSON object; keys that it does not know are left alone.
+    """The watermark that `to_json` returned as an object, in this version or an earlier one.
 
-    Args:
-        value: what `to_json` returned, in this version or an earlier one.
-        lookback_seconds: as of this run, which may differ from earlier runs.
+    Unknown keys are ignored. The lookback is that of this run, which may differ from earlier runs.
 
     Raises:
         ValueError: it is not a watermark of a known version. The message is the rest of a sentence

@@ -19,12 +19,7 @@ pages."""
 
 
 class WindowSizes:
-    """Estimates the size of windows from the pages that were read.
-
-    Args:
-        window: the range of the run.
-        page_size: events of a page at most.
-    """
+    """Estimates the size of windows from the pages that were read; `window` is the run's range."""
 
     def __init__(self, window: Window, page_size: int) -> None:
         self._end = window.end
