@@ -36,11 +36,8 @@ class AdaptiveRate:
     service allows in that time. The first period may be different, because another client may have
     used most of the quota before: after few successes and a long wait, the rate remains unknown.
 
-    Recovery: the spacing is kept for a while, then shrinks quickly until the next refusal. Then it
-    is made a little wider than when the refusal came, but not wider than what was kept without one.
-
-    Args:
-        concurrency: requests in flight at most.
+    Recovery: the spacing is kept for a while, then shrinks quickly until the next refusal. That
+    makes it a little wider than it has become, but at most as wide as it was before it shrank.
 
     Attributes:
         in_flight: requests that have started and not ended.

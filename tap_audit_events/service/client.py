@@ -33,10 +33,10 @@ class Client:
     """Requests pages of audit events (interface.md 4.1); safe to use from several threads.
 
     Args:
-        settings: which organization, with which token, with which timeout and retries.
+        settings: those of one organization.
         transport: sends the requests.
         limiter: holds every request back until it may be sent.
-        logger: is told of each retry.
+        logger: receives retries and changes of the token.
         order: ``asc`` or ``desc``.
         authenticator: adds the token; by default one of its own, for the settings' token.
 

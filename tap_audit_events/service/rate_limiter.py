@@ -68,9 +68,6 @@ class RateLimiter:
     Args:
         run: what it shares with the limiters of other tokens.
         clock: a monotonic clock, in seconds.
-
-    Attributes:
-        waiting: requests that wait because of it.
     """
 
     def __init__(self, run: RunRequests, clock: Callable[[], float] = time.monotonic) -> None:

@@ -14,12 +14,7 @@ MAX_BACKOFF_SECONDS: Final = 60.0
 
 
 class Retries:
-    """Counts the retries of one request.
-
-    Args:
-        most: retries at most.
-        logger: is told of each wait.
-    """
+    """Counts the retries of one request, `most` at most, and logs each wait."""
 
     def __init__(self, most: int, logger: Logger) -> None:
         self._most = most
@@ -55,7 +50,7 @@ class Retries:
 
 
 def _last(error: RetryableError, gave_up: str) -> RetryableError:
-    """The error of the last attempt; a variable where it is raised would keep it in a cycle."""
+    """The error of the last attempt; a local variable of the caller would keep it in a cycle."""
     last = RetryableError(error.code, details=f"{error.details}{gave_up}")
     last.retry_after_seconds = error.retry_after_seconds
     return last

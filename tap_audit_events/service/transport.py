@@ -65,14 +65,11 @@ class Transport:
         return connection.session
 
     def send(self, request: PreparedRequest, *, timeout_seconds: float) -> Response:
-        """Send a request; the body of its response is still to be read.
+        """Send a request to the service; the body of its response is still to be read.
 
         A connection that the service closed while it was idle is replaced once, at once: that is
-        not a failure and does not count as a retry.
-
-        Args:
-            request: is for this service.
-            timeout_seconds: to wait for a connection, and for each further part of the response.
+        not a failure and does not count as a retry. The timeout is the wait for a connection, and
+        for each further part of the response.
         """
         connection = self._connection
         was_used, connection.is_used = connection.is_used, False
