@@ -11,7 +11,7 @@ from tap_audit_events.config.access_token import check_token
 from tap_audit_events.errors.exceptions import sanitize
 
 MAX_TOKEN_FILE_BYTES: Final = 8192
-"""Far more than any token has: no server accepts a header as long."""
+"""Far more than any token has: no server accepts so long a header."""
 
 
 def read_token_file(path: str) -> str:

@@ -27,12 +27,7 @@ _RESPONDED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
 class ConnectionTest:
     """Requests the oldest and the newest event of what a first run would read.
 
-    Several organizations are tested one after the other.
-
-    Args:
-        settings: what a run would read.
-        runtime: what surrounds a run.
-        logger: is told the results.
+    Several organizations are tested one after the other. The logger receives the results.
     """
 
     def __init__(self, settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:

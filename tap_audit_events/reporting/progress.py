@@ -42,13 +42,9 @@ class Progress:
     def log_line(
         self, *, delivered: int, reached: Instant | None, requests: int, retries: int
     ) -> str:
-        """The progress as a log line.
+        """The progress as a log line; `reached` is the newest instant delivered, if there is one.
 
-        Args:
-            delivered: events so far.
-            reached: the newest instant delivered, None if there is none.
-            requests: requests so far.
-            retries: how many of the requests were retries.
+        Retries count as requests too.
         """
         return (
             f"{delivered} events, {self._rate(delivered):.0f} a second{self._position(reached)};"

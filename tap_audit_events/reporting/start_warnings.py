@@ -14,13 +14,7 @@ _WITHOUT_STATE = "To get them, run once without state into a target that updates
 
 
 def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> Iterator[str]:
-    """What a bookmark and the settings leave out.
-
-    Args:
-        watermark: what earlier runs delivered.
-        settings: those of this run.
-        now: the time.
-    """
+    """What the bookmark of earlier runs and the settings of this one leave out."""
     bookmark, start_date = watermark.bookmark, settings.start_date
     if bookmark is None:
         return
@@ -54,10 +48,7 @@ def raw_event_warnings(
 ) -> Iterator[str]:
     """Whether `raw_event` brings back what was left out on purpose.
 
-    Args:
-        shape: the shape of the records.
-        deselected: the fields that the catalog deselects.
-        has_maps: whether there are stream maps, which may remove or mask fields.
+    The catalog may deselect fields, and stream maps may remove or mask them.
     """
     if not shape.has_raw_event or RAW_EVENT in deselected:
         return

@@ -31,15 +31,7 @@ _NO_WINDOW: Final = Window(LATEST, LATEST)
 
 
 class Report:
-    """Reports one run.
-
-    Args:
-        reader: what is reported.
-        settings: what was requested.
-        logger: receives the lines.
-        now: the time.
-        keeps_bookmark: whether the bookmark goes into STATE.
-    """
+    """Reports one run; `keeps_bookmark` says whether its bookmark goes into STATE."""
 
     def __init__(
         self,

@@ -35,12 +35,6 @@ class BatchFiles:
 
     A file is complete when it is full, or before a STATE: so a STATE covers only records that a
     BATCH message before it names.
-
-    Args:
-        config: where and how files are written.
-        writer: writes the messages.
-        logger: is told what was written.
-        page_size: most events of a page.
     """
 
     def __init__(
@@ -70,12 +64,9 @@ class BatchFiles:
         return any(file.is_almost_full(self._page_size) for file in self._open.values())
 
     def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
-        """Write records into the stream's file; full files are completed.
+        """Write records, each on one line, into the stream's file; full files are completed.
 
-        Args:
-            stream: the stream's name.
-            texts: JSON objects, each on one line.
-            extracted_at: not used: a BATCH message has no time.
+        A BATCH message has no time, so `extracted_at` is not used.
 
         Raises:
             OutputError: a file or a message cannot be written.

@@ -24,10 +24,6 @@ class CoverageStream(ExactStream):
     """One record for each organization and run, off by default.
 
     The stream of events writes its records, each as soon as all events that it covers are written.
-
-    Args:
-        tap: the tap.
-        now: the time.
     """
 
     selected_by_default = False
@@ -53,11 +49,9 @@ class CoverageStream(ExactStream):
             _read(bookmark, organization_id)
 
     def begin(self, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
-        """Begin to count what an organization's run delivers, from where the chain ends.
+        """Begin, before its first page, to count what an organization's run delivers.
 
-        Args:
-            run: the run, before its first page.
-            bookmark: the organization's bookmark in the state.
+        The chain in the organization's bookmark is continued if it fits this run.
         """
         if run.window is None:
             return
@@ -71,9 +65,7 @@ class CoverageStream(ExactStream):
     def write(self, run: OrganizationRun, complete: Callable[[], None]) -> None:
         """Write the record of a run that was read to its end, if it covers anything new.
 
-        Args:
-            run: the run.
-            complete: passes all events that were written on to the target.
+        Before it, `complete` passes all events that were written on to the target.
         """
         coverage, window = run.delivery.coverage, run.window
         if coverage is None or window is None or window.end <= coverage.covered_from:

@@ -38,13 +38,7 @@ _METHODS = (REPLICATION_INCREMENTAL, REPLICATION_FULL_TABLE)
 
 
 class ExactStream(Stream):
-    """A stream whose records and bookmark are exact.
-
-    Args:
-        tap: the tap.
-        schema: the stream's JSON schema.
-        name: the stream's name.
-        now: the time, for ``time_extracted``.
+    """A stream whose records and bookmark are exact; ``time_extracted`` is what `now` returns.
 
     Attributes:
         records_written: RECORD messages, also those of copies by stream maps.

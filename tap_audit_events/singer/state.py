@@ -47,12 +47,7 @@ def from_bookmark(
 
     A plain Singer bookmark has no ids. Ids that a newer version wrote, or whose bookmark was
     changed by hand, are not used. Without ids, events within the lookback may be emitted again.
-
-    Args:
-        bookmark: the bookmark of this stream, empty if there is none.
-        organization_id: whose events are read.
-        lookback_seconds: how far before the bookmark a run starts.
-        warn: is called if something in the bookmark is not used.
+    `warn` is called if something in the bookmark is not used.
 
     Raises:
         SettingsError: the bookmark is of another shape, key or organization, or holds no time.

@@ -36,12 +36,7 @@ from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookma
 class AuditEventsStream(ExactStream):
     """The audit events of one or several organizations: of each, oldest first and each once.
 
-    Args:
-        tap: the tap.
-        runtime: what surrounds a run.
-        writer: writes the messages.
-        coverage: writes the coverage records.
-        settings: returns the checked settings; not called in discovery, which needs none.
+    `settings` returns the checked settings; it is not called in discovery, which needs none.
     """
 
     def __init__(
