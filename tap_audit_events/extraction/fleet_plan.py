@@ -112,15 +112,14 @@ class FleetPlan(Generic[_Member]):
         self._concurrency = concurrency
         self._new: list[_Member] = []
         self._open: list[_Member] = []
-        self._opened: list[_Member] = []
-        self._ended: list[tuple[_Member, Exception | None]] = []
+        self._news: deque[News[_Member]] = deque()
         self._given_up: Exception | None = None
-        self._failed: list[tuple[_Member, Exception]] = []
+        self._failed: list[News[_Member]] = []
 
     @property
     def is_done(self) -> bool:
         """Whether every page of every organization was taken."""
-        return not (self._groups or self._new or self._open or self._opened or self._ended)
+        return not (self._groups or self._new or self._open or self._news)
 
     def next_request(self, most_in_flight: int) -> MemberRequest[_Member] | None:
         """The next request to send, None if none should be sent now.
@@ -173,15 +172,11 @@ class FleetPlan(Generic[_Member]):
             self._end_all(self._given_up)
         while self._failed:
             failed = self._failed.pop()
-            self._open.remove(failed[0])
-            self._ended.append(failed)
+            self._open.remove(failed.member)
+            self._news.append(failed)
         self._open_more()
-        if self._opened:
-            opened = self._opened.pop(0)
-            return News(opened, Stage.OPENED, error=opened.error)
-        if self._ended:
-            member, error = self._ended.pop(0)
-            return News(member, Stage.ENDED, error=error)
+        if self._news:
+            return self._news.popleft()
         for member in self._open:
             try:
                 page = member.plan.next_page()
@@ -197,7 +192,7 @@ class FleetPlan(Generic[_Member]):
 
     def end(self, member: _Member, error: Exception) -> None:
         """End an organization whose page cannot be delivered, with the next news; as `give_up`."""
-        self._failed.append((member, error))
+        self._failed.append(News(member, Stage.ENDED, error=error))
 
     def give_up(self, error: Exception) -> None:
         """End the organizations that are read, with the next news; the others are not opened.
@@ -208,7 +203,7 @@ class FleetPlan(Generic[_Member]):
 
     def _end_all(self, error: Exception) -> None:
         self._groups.clear()
-        self._ended += [(member, error) for member in (*self._open, *self._new)]
+        self._news += [News(each, Stage.ENDED, error=error) for each in (*self._open, *self._new)]
         self._open, self._new = [], []
 
     def _open_more(self) -> None:
@@ -225,11 +220,11 @@ class FleetPlan(Generic[_Member]):
         is_held = group.is_held and bool(self._new or self._open)
         member = None if is_held else group.open_next()
         if member is not None:
-            self._opened.append(member)
+            self._news.append(News(member, Stage.OPENED, error=member.error))
             if member.has_requests:
                 self._new.append(member)
             else:
-                self._ended.append((member, member.error))
+                self._news.append(News(member, Stage.ENDED, error=member.error))
         if member is not None or is_held:
             self._groups.append(group)
 
