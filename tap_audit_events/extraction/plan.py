@@ -112,9 +112,8 @@ class Plan:
         """Take in the page that was requested."""
         reader = request.reader
         self.in_flight -= 1
-        if self._concurrency > 1:
-            self._sizes.learn(reader, page)
-            self._budget.count(reader, page)
+        self._sizes.learn(reader, page)
+        self._budget.count(reader, page)
         self._newest_bytes = max(1, page.size)
         reader.accept(page)
         if reader.is_read:
