@@ -34,11 +34,6 @@ class CoverageStream(ExactStream):
         self.replication_key = "covered_until"
         self._has_schema = False
 
-    @property
-    def is_sorted(self) -> bool:
-        """An organization's records are written in ascending order."""
-        return True
-
     def check(self, bookmark: Mapping[str, Any], organization_id: str) -> None:
         """Check that `begin` can continue from an organization's bookmark.
 

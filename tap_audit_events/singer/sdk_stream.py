@@ -112,6 +112,11 @@ class ExactStream(Stream):
         return False
 
     @property
+    def is_sorted(self) -> bool:
+        """Events are requested, and coverage records written, in ascending order."""
+        return True
+
+    @property
     def partitions(self) -> None:
         """None: at the end the SDK would search the state for each organization in turn."""
         return

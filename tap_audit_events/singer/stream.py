@@ -60,11 +60,6 @@ class AuditEventsStream(ExactStream):
         self._changed: dict[str, OrganizationRun] = {}
         self._report: Report | None = None
 
-    @property
-    def is_sorted(self) -> bool:
-        """Pages are requested in ascending order."""
-        return True
-
     def _pages(self) -> Generator[OrganizationRun, None, None]:
         """Each page of this run's range, to be written; STATE follows if it is due.
 
@@ -85,7 +80,13 @@ class AuditEventsStream(ExactStream):
             is_fleet=settings.is_fleet,
         )
         reader = Reader(settings, self._watermark_of, runtime=self._runtime, logger=self.logger)
-        report = self._report = self._new_report(reader)
+        report = self._report = Report(
+            reader,
+            settings,
+            logger=self.logger,
+            now=self._runtime.now,
+            keeps_bookmark=self.replication_method == REPLICATION_INCREMENTAL,
+        )
         with closing(reader.pages(report.tick)) as pages:
             for run in pages:
                 if run.window is not None:
@@ -102,7 +103,7 @@ class AuditEventsStream(ExactStream):
                 else:
                     report.ended(run)
                     if not run.error:
-                        self._coverage.write(run, self.complete)
+                        self._coverage.write(run, self._output.complete)
                     self._keep_bookmarks()  # so that the run is not held until the next STATE
                 if self._is_worth_a_state(run) and self._output.state_is_due:
                     self._write_checkpoint()
@@ -124,15 +125,6 @@ class AuditEventsStream(ExactStream):
             is_whole = self.replication_method == REPLICATION_FULL_TABLE
             organization_id = run.settings.organization_id
             self._coverage.begin(run, {} if is_whole else self._bookmarks.of(organization_id))
-
-    def _new_report(self, reader: Reader) -> Report:
-        return Report(
-            reader,
-            self._read_settings(),
-            logger=self.logger,
-            now=self._runtime.now,
-            keeps_bookmark=self.replication_method == REPLICATION_INCREMENTAL,
-        )
 
     # What a run begins with
 
@@ -170,13 +162,9 @@ class AuditEventsStream(ExactStream):
                 self._bookmarks.keep(organization_id, bookmark | coverage_entry(run))
         self._changed.clear()
 
-    def complete(self) -> None:
-        """Pass every record that was written on to the target."""
-        self._output.complete()
-
     def _write_state_message(self) -> None:
         """Write STATE after all records that it covers, also if it is unchanged."""
-        self.complete()
+        self._output.complete()
         super()._write_state_message()
 
     # Records
