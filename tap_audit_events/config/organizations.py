@@ -20,13 +20,7 @@ _VALIDATORS: Final[dict[str, Callable[[Any], str]]] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Organization:
-    """One organization of a run.
-
-    Attributes:
-        organization_id: its UUID.
-        access_token: the token for it.
-        access_token_file: the file that the token came from, None if it came from a setting.
-    """
+    """One organization of a run; the file is None if its token came from a setting."""
 
     organization_id: str
     access_token: str

@@ -91,11 +91,7 @@ class RunStates:
 
     The state of one organization is what `to_run_state` returns. That of several has them in a
     list: ``{"organizations": [...]}``. Either is understood by either kind of run, and what belongs
-    to organizations that are not read stays as it is.
-
-    Args:
-        state: that of an earlier run, empty for a first one.
-        is_fleet: whether the run reads several organizations.
+    to organizations that are not read stays as it is. The state of a first run is empty.
 
     Raises:
         SettingsError: it is not such a state.

@@ -64,7 +64,7 @@ class BatchFiles:
         return any(file.is_almost_full(self._page_size) for file in self._open.values())
 
     def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
-        """Write records, each on one line, into the stream's file; full files are completed.
+        """Write records into the stream's file; full files are completed.
 
         A BATCH message has no time, so `extracted_at` is not used.
 

@@ -20,12 +20,7 @@ class Bookmarks:
 
     One organization has its bookmark at the top; several have it in Singer's ``partitions``. A
     bookmark that was written the other way is found too, and what belongs to organizations that are
-    not read stays as it is.
-
-    Args:
-        stream_state: the stream's part of the state; it is changed.
-        organization_ids: those of the run.
-        is_fleet: whether they are in partitions.
+    not read stays as it is. `stream_state`, the stream's part of the state, is changed.
 
     Raises:
         SettingsError: the bookmark at the top belongs to one of several organizations, and does not

@@ -16,12 +16,9 @@ _PROPERTIES = "properties"
 
 
 def deselected(mask: Mapping[tuple[str, ...], bool]) -> list[Path]:
-    """The fields that are not selected, with everything inside them.
+    """The fields that the SDK's mask of a selected stream leaves out, with everything inside them.
 
     Breadcrumbs into the items of a list are ignored, as the SDK ignores them.
-
-    Args:
-        mask: the SDK's mask of a selected stream: whether each breadcrumb is selected.
     """
     return [
         breadcrumb[1::2]

@@ -28,7 +28,7 @@ class RecordOutput(Protocol):
         """Whether STATE should be written, at the end of a page."""
 
     def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
-        """Write records."""
+        """Write records: JSON objects, each on one line, which were read at an aware time."""
 
     def complete(self) -> None:
         """Pass everything that was written on to the target, so that STATE may follow."""
@@ -73,12 +73,7 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
             self._note_state(line)
 
     def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
-        """Write a RECORD for each event's text, as `write_message` would for the decoded event.
-
-        Args:
-            stream: the stream's name.
-            texts: JSON objects, each on one line.
-            extracted_at: when they were read; an aware time.
+        """Write a RECORD for each text, as `write_message` would for the decoded record.
 
         Raises:
             OutputError: as `write_message`.
