@@ -36,7 +36,10 @@ def read_token_file(path: str) -> str:
 
 
 def _unreadable(path: str, reason: str | None) -> str:
-    """What is wrong with a path that cannot be read; one that is not absolute may be the token."""
+    """What is wrong with a path that cannot be read.
+
+    A path that is not absolute is not shown: it may be the token itself.
+    """
     if Path(path).is_absolute():
         return f"{sanitize(path)} cannot be read: {reason}"
     return (

@@ -28,7 +28,7 @@ _NO_HOST: Final = "has no usable host or port: write https://host or https://hos
 _HOST_AND_PORT = re.compile(
     r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._~-]+)?\])(?::[0-9]*)?"
 )
-"""Other hosts would be escaped on the way to the service, and so not be the same host."""
+"""Other characters would be escaped in the request, which would then go to another host."""
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Final
 
 _PAGES: Final = 16
-"""The newest pages, which tell how long one takes."""
+"""How many of the newest pages tell how long one takes."""
 
 _ROUNDING: Final = 0.25
 """Three quarters of a waiting page count as one; for less, another request gains no time."""

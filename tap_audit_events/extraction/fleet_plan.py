@@ -12,8 +12,8 @@ from tap_audit_events.extraction.plan import BYTES_HELD, Plan
 from tap_audit_events.extraction.window_reader import ReadPage, Request
 
 MAX_OPEN: Final = 4
-"""Most organizations that are open at a time, for each request in flight; those whose requests wait
-come in addition."""
+"""Organizations that are open at a time, at most, for each request in flight; those whose requests
+wait are not counted."""
 
 
 class Member(Protocol):

@@ -22,10 +22,9 @@ LAST_SHARE: Final = 0.8
 """A window has at most this share of one worker's part of the remaining pages."""
 
 FEW_PAGES: Final = 2
-"""A window in progress is not given up for fewer pages."""
-
 TOO_LARGE: Final = 2
-"""A window in progress is given up if so many times the pages that were expected are left."""
+"""A window in progress is given up only if more than `FEW_PAGES` pages are left, and more than
+`TOO_LARGE` times as many as expected."""
 
 MAX_DOUBLINGS: Final = 10
 """Most times that the size of windows is doubled after empty ones."""

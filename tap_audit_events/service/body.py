@@ -17,7 +17,7 @@ _CHUNK_BYTES: Final = 64 * 1024
 and a body may consist of empty members."""
 
 _MAX_LENGTH_DIGITS: Final = 18
-"""Digits of a Content-Length that is believed."""
+"""A Content-Length with more digits is ignored."""
 
 
 def read_body(response: Response, most_bytes: int) -> bytes:

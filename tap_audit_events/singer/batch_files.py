@@ -184,9 +184,10 @@ def _storage_errors(url: str) -> Iterator[None]:
 
 
 def _shrink_pipe() -> None:
-    """Make the pipe to the target small, so that few files wait for it: their messages are short.
+    """Make the pipe to the target small, so that few files wait for the target.
 
-    Only Linux can, and only if stdout is a pipe.
+    BATCH messages are short, so a pipe of the usual size would hold many. Only Linux can change it,
+    and only if stdout is a pipe.
     """
     with suppress(ImportError, AttributeError, OSError, ValueError):
         import fcntl  # noqa: PLC0415 - not on each system

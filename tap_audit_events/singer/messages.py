@@ -93,7 +93,7 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
 def _contains_secret(line: bytes) -> bool:
     """Whether a secret may be in a line of JSON: one search, however many texts the line has.
 
-    A text may hold escapes of its own, which must not be searched with those of the line on top.
+    A text may hold escapes of its own, so the escapes of the line are removed first.
     """
     return contains_secret(_ESCAPED.sub(r"\1", line.decode()))
 
