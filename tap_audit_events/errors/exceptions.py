@@ -118,11 +118,6 @@ class StoppedError(AuditEventsError):
 class OrganizationsError(AuditEventsError):
     """Some of several organizations could not be read to their end.
 
-    Args:
-        errors: the error of each, by organization id.
-        count: how many organizations there are.
-        not_started: how many were not started, as the service failed for ten in a row.
-
     Attributes:
         errors: the error of each organization that failed, by its id.
         not_started: how many organizations were not started, because the service failed for ten in
