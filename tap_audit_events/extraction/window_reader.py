@@ -122,7 +122,10 @@ class WindowReader:
         return Request(self, self._requested, self._paginator.cursor)
 
     def accept(self, page: Page) -> None:
-        """Take in the page that was requested."""
+        """Take in the page that was requested.
+
+        A page after a gap is not kept: the bookmark would move past what is missing.
+        """
         self.is_in_flight = False
         self.pages_read += 1
         self.events_read += len(page.ids)
@@ -141,7 +144,10 @@ class WindowReader:
         self.is_read = self.is_read or self._paginator.is_finished
         self.has_more = not self.is_read
         if self._refusal is not None and (held or self.is_read):
-            self._check_restart(held, self._refusal)
+            refusal, self._refusal = self._refusal, None
+            if not self._continues(held):
+                self._fail(refusal)
+                return
         completes = self.is_read and self.error is None
         in_order = self._progress.in_order
         read = ReadPage(self.window, page, in_order, completes, self._restarted_at)
@@ -194,14 +200,12 @@ class WindowReader:
         self.error = error
         self.is_read = True
 
-    def _check_restart(self, held: Sequence[Instant], refusal: Exception) -> None:
-        """Check that the events after a restart begin at its instant, as one of them is known.
+    def _continues(self, held: Sequence[Instant]) -> bool:
+        """Whether the events after a restart begin at its instant, as one of them is known.
 
         Otherwise the service's bounds are not inclusive, and others may be missing too.
         """
-        self._refusal = None
-        if self._restarted_at is not None and (not held or held[0] > self._restarted_at):
-            self._fail(refusal)
+        return self._restarted_at is None or (bool(held) and held[0] <= self._restarted_at)
 
     def _restart(self, *, at_page: bool) -> None:
         """Request the rest of the window without a cursor, from its newest page or instant."""
