@@ -75,7 +75,7 @@ def _find(count: int, client: Client, window: Window, order: str, found: list[In
             page = client.fetch(window, paginator.cursor)
         except CursorRefusedError:
             oldest = min(found, default=window.end)
-            if order == "asc" or oldest == window.end:
+            if order == "asc" or oldest >= window.end:  # later: bounds are rounded to seconds
                 raise
             window, paginator = replace(window, end=oldest), Paginator()
             found[:] = [instant for instant in found if instant > oldest]  # the others come again

@@ -165,6 +165,22 @@ def test_a_refused_cursor_does_not_end_the_search(
     assert ids(done.lines) == [each["id"] for each in events][-2500:]
 
 
+def test_refused_cursors_end_the_search_if_its_end_would_move_back(
+    service: Service, command: Command
+) -> None:
+    """Two servers in turn, one of which does not show the event at which the search continues."""
+    for when, names in [("1,5,9,13,17", "ba"), ("3,7,11,15,19", "c")]:
+        times = {"a": "08.1", "b": "08.9", "c": "08.5"}
+        events = [an_event(id=each, at=f"2024-05-06T07:08:{times[each]}Z") for each in names]
+        page = json.dumps({"auditEvents": events, "nextCursor": when}).encode()
+        service.add_faults([Fault(kind="body", text=page, when=when)])
+    service.add_faults([Fault.parse("status:code=400@*/2")])
+
+    assert command("tail", "-n", "9").error.startswith("AE-CURSOR-REFUSED: ")
+    assert len(service.requests) == 4
+    service.violations.clear()  # the cursors of these pages are not the sandbox's
+
+
 def test_a_failing_service_ends_it(service: Service, command: Command) -> None:
     service.add_faults([Fault.parse("status:code=500@*")])
 
