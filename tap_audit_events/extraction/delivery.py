@@ -51,6 +51,7 @@ class Delivery:
         self.latest_seconds = 0.0
         self._bookmark_before = watermark.bookmark
         self._read: ReadPage | None = None
+        self._range_start: Instant | None = None
         self._page = _NO_PAGE
         self._positions: Sequence[int] = ()
         self._owed: dict[str, Instant] = {}
@@ -64,6 +65,8 @@ class Delivery:
         """
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
+        if self._range_start is None:
+            self._range_start = read.window.start or EARLIEST
         if self._owed:
             self._check_owed(read)
         self._read, self._page = read, read.page
@@ -129,15 +132,24 @@ class Delivery:
         self.repeats += len(page.ids) - len(fresh)
         if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
             return fresh
-        requested = window.rounded
-        self.outside += sum(not requested.holds(page.instants[position]) for position in fresh)
         self._note_owed(fresh, window)
-        # Where two windows meet, both show an event; the next one may be read before it appears.
-        return [
-            position
-            for position in fresh
-            if window.holds(page.instants[position]) or page.instants[position] == window.until
-        ]
+        due = [each for each in fresh if self._is_due(page.instants[each], window)]
+        requested, left_out = window.rounded, set(fresh).difference(due)
+        self.outside += sum(not requested.holds(page.instants[each]) for each in left_out)
+        return due
+
+    def _is_due(self, instant: Instant, window: Window) -> bool:
+        """Whether an event that was not delivered is delivered with a window.
+
+        Where two windows meet, both show an event; the next one may be read before it appears. An
+        event of an earlier window was not shown there; if ids of its time were dropped, it may have
+        been.
+        """
+        if window.start is None or instant >= window.start:
+            return window.holds(instant) or instant == window.until
+        dropped_until = self.watermark.dropped_until
+        is_new = dropped_until is None or instant > dropped_until
+        return is_new and instant >= (self._range_start or EARLIEST)
 
     def _note_owed(self, positions: Sequence[int], window: Window) -> None:
         """Note the events that belong to later windows: those must show them again."""

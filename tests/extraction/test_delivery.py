@@ -169,18 +169,19 @@ def test_the_texts_of_a_page_are_its_fresh_records(
     events: list[tuple[str, Instant]], known: set[int], start: int
 ) -> None:
     """Both ways to read a page leave out the same events."""
-    before = [event for place, event in enumerate(events) if place in known]
+    window = Window(at(start), at(10**6))
+    requested = [event for event in events if event[1] >= at(start)]
+    before = [event for event in requested if events.index(event) in known]
 
     def started() -> Delivery:
         delivery = Delivery(Watermark(lookback_seconds=1000))
-        delivered(delivery, a_page(before))
-        window = Window(at(start), at(10**6))
+        delivered(delivery, a_page(before), window)
         delivery.start(ReadPage(window, a_page(events), in_order=True, completes_window=True))
         return delivery
 
     texts = [msgspec.json.decode(text) for text in started().texts()]
     assert texts == list(started().records())
-    expected = [event for event in events if event not in before and event[1] >= at(start)]
+    expected = [event for event in requested if event not in before]
     assert [text["id"] for text in texts] == [event_id for event_id, _ in expected]
     assert started().repeats == len(before)
 
@@ -291,6 +292,29 @@ def test_where_two_windows_meet_an_event_comes_with_the_first_that_shows_it() ->
     second = Window(at(34), at(500))
     assert delivered(delivery, a_page([("b", at(34)), ("c", at(34))]), second) == ["c"]
     assert delivery.repeats == 1
+
+
+def test_an_event_that_its_window_did_not_show_comes_with_a_later_one() -> None:
+    """A service that rounds times to minutes shows it there; nothing else would bring it."""
+    delivery = Delivery(Watermark())
+    delivered(delivery, a_page([("a", at(12))]), Window(at(10), at(500), until=at(34)))
+    page = a_page([("start", at(9)), ("a", at(12)), ("b", at(33)), ("c", at(35))])
+    assert delivered(delivery, page, Window(at(34), at(500))) == ["b", "c"]
+    assert (delivery.outside, delivery.repeats) == (1, 1)
+
+
+def test_what_may_have_been_delivered_does_not_come_with_a_later_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ids of its time were dropped."""
+    monkeypatch.setattr("tap_audit_events.extraction.watermark.IDS_HELD_BEFORE_LOOKBACK", 2)
+    delivery = Delivery(Watermark())
+    times = [10, 60, 110, 160]
+    first = a_page([(f"{time}", at(time)) for time in times])
+    delivered(delivery, first, Window(None, at(500), until=at(200)))
+    assert delivery.watermark.dropped_until == at(60)
+    page = a_page([("10", at(10)), ("60", at(60)), ("x", at(61)), ("110", at(110))])
+    assert delivered(delivery, page, Window(at(200), at(500))) == ["x"]
 
 
 @pytest.mark.parametrize("completes_window", [True, False])
