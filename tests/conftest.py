@@ -2,6 +2,7 @@
 
 import http.server
 import os
+import signal
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +28,17 @@ if hypothesis.settings.get_current_profile_name() == "default":
 def pytest_xdist_auto_num_workers() -> int:
     """More workers than processors, as tests wait for processes, servers and timeouts."""
     return 2 * (os.cpu_count() or 1)
+
+
+@pytest.fixture
+def not_ignoring_ctrl_c() -> Iterator[None]:
+    """A process that the test starts ends at SIGINT, also if the tests run in the background.
+
+    A shell lets background jobs ignore SIGINT, and each process inherits that.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -192,6 +192,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.usefixtures("not_ignoring_ctrl_c")
 def test_ctrl_c_ends_a_run_that_waits(
     service: Service, settings: dict[str, Any], log: AuditEvents
 ) -> None:

@@ -58,6 +58,7 @@ def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
         yield begin
 
 
+@pytest.mark.usefixtures("not_ignoring_ctrl_c")
 def test_ctrl_c_before_the_run_begins_is_one_line(tmp_path: Path) -> None:
     """While it waits for its settings: one line with a code, and the exit code of any Ctrl-C."""
     fifo = tmp_path / "config.json"
