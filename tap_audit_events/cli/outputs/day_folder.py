@@ -52,7 +52,6 @@ class NewFolder:
             files = self._opened()
             rename_all(files.finish())
             files.remove_staging()
-            sync_folder(self._new_path)
             if self._path.exists():
                 shutil.copymode(self._path, self._new_path)
             os.rename(self._new_path, self._path)  # noqa: PTH104 - as of the system; also onto an empty folder

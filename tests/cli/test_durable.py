@@ -1,0 +1,178 @@
+"""A power failure at any time leaves an output that is whole, and that the next export continues.
+
+What a system keeps then is what was flushed to the disk: a file's bytes, and a folder's names.
+"""
+
+import errno
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.cli.outputs.durable import rename_all
+from tap_audit_events.cli.outputs.formats import format_of, open_output
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.cli.outputs.whole_file import WholeFile
+from tap_audit_events.errors.exceptions import OutputError
+from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported, history
+from tests.cli.test_day_folder import page_of
+
+EVENTS = history(120)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A flush of a file or folder, or a new name in a folder. Both are known by their numbers."""
+
+    kind: str
+    number: int
+    size: int
+    folder: int = 0
+    name: str = ""
+
+    @property
+    def is_of_state(self) -> bool:
+        return self.name == "s.json"
+
+
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[Change]:
+    """Notes what is flushed and what gets a name, in order."""
+    noted: list[Change] = []
+
+    def note(kind: str, place: Path | str | int) -> None:
+        name = "" if isinstance(place, int) else Path(place).name
+        if not name.startswith("."):  # a hidden one may be lost
+            folder = 0 if isinstance(place, int) else Path(place).parent.stat().st_ino
+            status = os.stat(place)  # noqa: PTH116 - of a descriptor too
+            noted.append(Change(kind, status.st_ino, status.st_size, folder, name))
+
+    def watch(name: str, argument: int) -> None:
+        change = getattr(os, name)
+
+        def watched(*arguments: Any) -> None:
+            change(*arguments)
+            note(name, arguments[argument])
+
+        monkeypatch.setattr(os, name, watched)
+
+    for name, argument in {"fsync": 0, "mkdir": 0, "replace": 1, "rename": 1}.items():
+        watch(name, argument)
+    return noted
+
+
+def check(changes: list[Change]) -> None:
+    """Check that files are flushed before they move, and names before the next step begins.
+
+    A step is a change of the state file, or all changes between two of these.
+    """
+    for position, change in enumerate(changes):
+        if change.kind == "fsync":
+            continue
+        assert change.folder in dict(flushed(step_after(changes, position))), change
+        if change.kind != "mkdir" and not change.name.endswith(".duckdb"):  # DuckDB flushes its own
+            assert (change.number, change.size) in flushed(changes[:position]), change
+
+
+def step_after(changes: list[Change], position: int) -> Iterator[Change]:
+    """What follows a change, until the next step."""
+    is_of_state = changes[position].is_of_state
+    return takewhile(
+        lambda each: each.kind == "fsync" or each.is_of_state == is_of_state,
+        changes[position + 1 :],
+    )
+
+
+def flushed(changes: Iterable[Change]) -> set[tuple[int, int]]:
+    """The numbers of what was flushed, and how many bytes it had."""
+    return {(each.number, each.size) for each in changes if each.kind == "fsync"}
+
+
+class Exporter:
+    """Exports events with a state file in another folder, or without one."""
+
+    def __init__(self, folder: Path, to: str, *, has_state: bool = True) -> None:
+        self.path = folder / "out" / to
+        self.path.parent.mkdir(parents=True)
+        self._to = to
+        self._state = folder / "s.json" if has_state else None
+
+    def export(self, until: int) -> None:
+        """Export the first events, without those that the state covers."""
+        state_file = None if self._state is None else StateFile(self._state, self.path)
+        logger = logging.getLogger(__name__)
+        output = open_output(format_of(self._to), self.path, state_file, logger)
+        start = output.begin().get("until", 0)
+        try:
+            if start < until:
+                output.write(page_of(EVENTS[start:until]))
+            output.commit({"until": until} if start < until else None)
+        except OutputError:
+            output.discard()
+            raise
+
+
+@pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.parametrize("has_state", [True, False])
+def test_each_step_of_an_export_is_on_the_disk_before_the_next(
+    has_state: bool, to: str, tmp_path: Path, changes: list[Change]
+) -> None:
+    """Files before they take their places, their places before the state says so."""
+    exporter = Exporter(tmp_path, to, has_state=has_state)
+    for until in (50, 120) if has_state or not to.endswith("/") else (50,):
+        changes.clear()
+        exporter.export(until)
+        check(changes)
+        assert changes
+
+
+def test_a_list_of_differences_is_on_the_disk_before_it_takes_its_place(
+    tmp_path: Path, changes: list[Change]
+) -> None:
+    """And its place is when the command ends."""
+    file = WholeFile(tmp_path / "list.csv")
+    file.write([b"kind"])
+    file.commit()
+    file.close()
+    check(changes)
+    assert changes
+
+
+def test_a_file_that_cannot_take_its_place_since_it_is_gone_is_an_error(tmp_path: Path) -> None:
+    """Its events would be lost; only a commit that is resumed finds files that have moved."""
+    with pytest.raises(FileNotFoundError):
+        rename_all([(tmp_path / "gone", tmp_path / "place")])
+
+
+@pytest.mark.parametrize("to", EVERY_FORMAT)
+@pytest.mark.parametrize("function", ["fsync", "replace"])
+def test_an_export_after_one_that_a_failing_disk_ended_loses_and_repeats_nothing(
+    function: str, to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever flush or rename fails: the journal and the files that it names stay together."""
+    change = getattr(os, function)
+    for failing in count():
+        numbers = count()
+
+        def fail(*arguments: Any, failing: int = failing, numbers: Iterator[int] = numbers) -> None:
+            if next(numbers) == failing:
+                raise OSError(errno.EIO, "Input/output error")
+            change(*arguments)
+
+        exporter = Exporter(tmp_path / f"{failing}", to)
+        exporter.export(50)
+        with monkeypatch.context() as patched, suppress(OutputError):
+            patched.setattr(os, function, fail)
+            exporter.export(120)
+        exporter.export(120)
+
+        assert exported(exporter.path) == expected(EVENTS), failing
+        if next(numbers) <= failing:  # nothing failed any more
+            break
+    assert failing > 0
