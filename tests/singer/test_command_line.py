@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import select
 import shlex
 import subprocess
 import sys
@@ -258,8 +259,9 @@ def test_a_pipe_that_does_not_block_is_written_to_as_any_other(
     os.set_blocking(writing, False)
     command = [sys.executable, "-m", "tap_audit_events", "--config", str(tmp_path / "config.json")]
     with subprocess.Popen(command, stdout=writing, stderr=subprocess.DEVNULL) as process:
+        while select.select([], [writing], [], 0)[1] and process.poll() is None:
+            time.sleep(0.01)  # until the pipe is full
         os.close(writing)
-        time.sleep(1.0)  # it fills the pipe
         with os.fdopen(reading, "rb") as pipe:
             records = sum(b'"RECORD"' in line for line in pipe)
     assert (process.returncode, records) == (0, 100)
