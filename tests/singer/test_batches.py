@@ -2,14 +2,19 @@
 
 import gzip
 import json
+import logging
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from singer_sdk.singerlib import Message
 from upath import UPath
 
+from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.batch_files import BatchFiles
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
@@ -123,6 +128,42 @@ def test_a_file_ends_with_a_page_if_the_next_may_not_fit(
     writer = WriterIntoMemory()
     TapAuditEvents(config=settings | more, message_writer=writer).sync_all()
     assert [each["type"] for each in writer.messages] == ["SCHEMA", *2 * ["BATCH", "STATE"]]
+
+
+@pytest.mark.parametrize("compression", ["gzip", "none"])
+def test_a_file_is_complete_when_its_message_is_written(tmp_path: Path, compression: str) -> None:
+    """A target reads it at once."""
+    read: list[list[bytes]] = []
+
+    class Target(WriterIntoMemory):
+        def write_message(self, message: Message) -> None:
+            read.extend(map(lines_of, files_of(message.to_dict())))
+
+    encoding = {"format": "jsonl", "compression": compression}
+    files = batch_files(Target(), a_batch_config(tmp_path, encoding=encoding, batch_size=2))
+    files.write_records("audit_events", [b"1", b"2", b"3"], datetime.now(UTC))
+    files.complete()
+    assert read == [[b"1", b"2"], [b"3"]]
+
+
+def test_a_page_of_many_bytes_is_in_several_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only its last event makes a file larger than it may be."""
+    monkeypatch.setattr("tap_audit_events.singer.batch_files.MAX_BYTES", 100)
+    writer = WriterIntoMemory()
+    files = batch_files(writer, a_batch_config(tmp_path))
+    texts = [b"%040d" % number for number in range(10)]
+    files.write_records("audit_events", texts, datetime.now(UTC))
+    files.complete()
+    written = [[*map(lines_of, files_of(message))] for message in writer.messages]
+    assert written == [[texts[0:3]], [texts[3:6]], [texts[6:9]], [texts[9:]]]
+
+
+def batch_files(writer: WriterIntoMemory, config: dict[str, Any]) -> BatchFiles:
+    checked = read_batch_config(config)
+    assert checked is not None
+    return BatchFiles(checked, writer, logger=logging.getLogger(__name__), page_size=1000)
 
 
 def test_later_runs_write_new_files(service: Service, sync: Sync, tmp_path: Path) -> None:
