@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,6 +199,40 @@ def test_its_schema_stands_before_its_first_record(service: Service, sync: Sync)
 
 
 @pytest.mark.usefixtures("fresh_redaction")
+def test_its_record_stands_behind_the_files_that_it_covers(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """A target has been told of every event by then."""
+    service.add(events(0, 5))
+    encoding = {"format": "jsonl", "compression": "none"}
+    config = {"encoding": encoding, "storage": {"root": str(tmp_path / "batches")}}
+    done = sync(catalog=a_catalog(sync), batch_config=config).raise_for_exit_code()
+    types = [each["type"] for each in done.messages if each["type"] in {"BATCH", "RECORD"}]
+    assert types == ["BATCH", "RECORD"]
+
+
+def test_other_action_types_begin_a_chain_of_their_own(service: Service, sync: Sync) -> None:
+    """A record never says that types were read which nobody requested."""
+    service.add(events(0, 5))
+    catalog = a_catalog(sync)
+    first = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code()
+    service.add([an_event(id="other", at=f"{DAY}T09:30:00Z", action_type="user_invite")])
+    settings = {"action_types": ["workspace_create"], "end_date": f"{DAY}T10:00:00Z"}
+    narrow = sync(catalog=catalog, state=first.state, **settings).raise_for_exit_code()
+    (record,) = of_stream(narrow, STREAM)
+    assert record["action_types"] == ["workspace_create"]
+
+
+def test_events_that_nobody_counted_end_the_chain(service: Service, sync: Sync) -> None:
+    """Its place in the state is empty, not absent: a tool that merges states removes it too."""
+    service.add(events(0, 5))
+    counted = sync(catalog=a_catalog(sync)).raise_for_exit_code()
+    service.add(events(5, 10))
+    done = sync(state=counted.state).raise_for_exit_code()
+    assert counted.state["bookmarks"]["audit_events"]["coverage"] != []
+    assert done.state["bookmarks"]["audit_events"]["coverage"] == []
+
+
 def test_a_digest_is_not_masked() -> None:
     """It may look like a token; changed, it would break the chain, or the next run."""
     register_secret("0000")
