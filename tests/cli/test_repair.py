@@ -133,6 +133,7 @@ def test_a_file_that_somebody_removed_in_the_making_is_an_error(tmp_path: Path) 
         ("a.jsonl", ["--list", "hard"], "--against and --list name the same file"),
         ("a.jsonl", ["--repair", "x", "--list", "x"], "--repair and --list name the same file"),
         (".", ["--repair", "./x.jsonl"], "--repair is in the folder that --against names"),
+        (".", ["--list", "sub/x.jsonl"], "--list is in the folder that --against names"),
     ],
 )
 def test_nothing_is_written_in_place_of_another_file(

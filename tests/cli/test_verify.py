@@ -120,6 +120,29 @@ def test_only_the_range_is_compared(service: Service, command: Command) -> None:
     assert sum(day["loaded"] for day in found.values()) == len(within)
 
 
+def test_a_range_may_be_one_instant(service: Service, command: Command) -> None:
+    """Both bounds are inclusive."""
+    service.add(EVENTS)
+    at = EVENTS[100]["occurredAt"]
+    within = [event for event in EVENTS if event["occurredAt"] == at]
+    (command.folder / "a.jsonl").write_bytes(lines(within))
+
+    found = counts(verify(command, "a.jsonl", "--start", at, "--end", at))
+
+    assert found[at[:10]]["service"] == len(within)
+
+
+def test_events_dated_in_the_future_are_not_compared(service: Service, command: Command) -> None:
+    """The service is read up to now, whichever end is given: a loaded one is not too many."""
+    events = [*EVENTS, an_event(id="future", at="2999-01-01T00:00:00Z")]
+    service.add(events)
+    (command.folder / "a.jsonl").write_bytes(lines(events))
+
+    found = counts(verify(command, "a.jsonl", "--end", "2999-12-31T00:00:00Z"))
+
+    assert sum(day["loaded"] for day in found.values()) == len(EVENTS)
+
+
 def test_several_organizations_are_compared_by_organization_and_id() -> None:
     """The same id in two organizations is two events."""
     comparison = Comparison(Path(":memory:"), Range(Instant("2024"), Instant("2025")), 0)
