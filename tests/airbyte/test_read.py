@@ -159,3 +159,12 @@ def test_a_bookmark_in_the_future_is_warned_about(service: Service, source: Sour
     state["stream"]["stream_state"] |= {"bookmark": "2999-01-01T00:00:00Z"}
     done = source("read", state=[state])
     assert any("lies in the future" in warning for warning in done.warnings)
+
+
+def test_a_run_with_nothing_to_read_keeps_the_state(service: Service, source: Source) -> None:
+    """Its end lies before the bookmark; other settings do not change what is remembered."""
+    service.add(events("07:00:00", "08:00:00"))
+    first = source("read").raise_for_exit_code()
+    settings = {"end_date": "2024-01-01T00:00:00Z", "lookback_seconds": 0}
+    again = source("read", state=[first.state], **settings).raise_for_exit_code()
+    assert again.state["stream"] == first.state["stream"]

@@ -152,6 +152,15 @@ def test_a_folder_with_output_and_state_can_be_moved(to: str, begun: Command) ->
     assert exported(moved.folder / to) == expected(EVENTS)
 
 
+def journal(pending: str) -> str:
+    """A state file with a commit that was interrupted."""
+    return (
+        '{"version": 1, "output": "a.jsonl", "bytes": null, "state": {}, "pending": '
+        + pending
+        + "}"
+    )
+
+
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
@@ -159,6 +168,8 @@ def test_a_folder_with_output_and_state_can_be_moved(to: str, begun: Command) ->
         ('{"bookmarks": {}}', "is not a state file of this command"),
         ('{"version": 2}', "was written by a newer version"),
         ('{"version": 1, "output": "a.jsonl", "bytes": null, "state": {"x": 1}}', "the watermark"),
+        (journal('{"state": {}, "bytes": 1, "renames": [["a"]]}'), "is not a state file"),
+        (journal('{"state": {}, "bytes": "1", "renames": []}'), "is not a state file"),
     ],
 )
 def test_another_document_is_not_a_state_file(

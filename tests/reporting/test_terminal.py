@@ -9,11 +9,13 @@ import struct
 import subprocess
 import sys
 import termios
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tap_audit_events.reporting.progress_bar import ProgressBar
 from tap_audit_events.sandbox import Service
 from tests.conftest import Sync
 from tests.reporting.test_log_lines import DAY, TEN_EVENTS, TRY_AGAIN
@@ -113,6 +115,18 @@ def test_there_is_no_bar_where_nobody_watches_one(
 def test_a_terminal_that_goes_away_ends_no_run(slow: dict[str, Any], tmp_path: Path) -> None:
     """As when a connection breaks: what is drawn is not what the run is for."""
     assert "%" in watch(slow, tmp_path, goes_at_once=True)
+
+
+def test_a_bar_on_a_terminal_that_is_gone_is_not_drawn() -> None:
+    """Neither a step nor its end is an error."""
+    screen_side, program_side = os.openpty()
+    terminal = os.fdopen(program_side, "w")
+    bar = ProgressBar(terminal)
+    os.close(screen_side)
+    bar.draw(0.5, "5 events")
+    bar.close()
+    with suppress(OSError):  # what it could not write is still in the buffer
+        terminal.close()
 
 
 def test_there_is_no_bar_in_a_pipe(slow: dict[str, Any], sync: Sync) -> None:
