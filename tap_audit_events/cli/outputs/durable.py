@@ -141,7 +141,7 @@ def output_errors(path: Path) -> Iterator[None]:
     """Raise what the system or a library says about an output as an error with a code."""
     try:
         yield
-    except (AuditEventsError, KeyboardInterrupt):
+    except AuditEventsError:
         raise
     except Exception as error:
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"

@@ -86,7 +86,6 @@ class SingleFile:
                 self._state_file.announce(state, size, renames)
                 rename_all(renames)
                 self._state_file.settle(state, size)
-        self._writer = None
 
     def discard(self) -> None:
         if self._writer is not None:
