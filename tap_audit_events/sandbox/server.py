@@ -3,14 +3,18 @@
 import asyncio
 import socket
 import struct
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+try:
+    import uvicorn
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+except ModuleNotFoundError as error:  # The command is installed without its extra, too.
+    sys.exit(f"The sandbox needs {error.name}: install tap-audit-events[sandbox]")
 
 from tap_audit_events.sandbox.response import Response
 from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, Service
