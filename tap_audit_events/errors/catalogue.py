@@ -140,8 +140,10 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-ADDRESS": ErrorEntry(
         Category.REFUSED,
         "No request can be sent to this URL",
-        "The URL of a proxy, or base_url, is malformed.",
-        f"If HTTPS_PROXY or ALL_PROXY names a proxy, check its URL first. {_CHECK_URL}",
+        "The URL of a proxy, or base_url, is malformed; or the proxy is a SOCKS proxy, and the"
+        " package PySocks is not installed.",
+        "If HTTPS_PROXY or ALL_PROXY names a proxy, check its URL first; a SOCKS proxy needs the"
+        f" package PySocks too. {_CHECK_URL}",
     ),
     "AE-CUT": ErrorEntry(
         Category.RETRY,

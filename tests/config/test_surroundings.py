@@ -83,6 +83,15 @@ def test_an_unusable_proxy_is_named(proxy: str, settings: dict[str, Any]) -> Non
     assert only_error(done).startswith("AE-ADDRESS: ")
 
 
+def test_a_socks_proxy_without_its_library_names_the_library(settings: dict[str, Any]) -> None:
+    """The URL of the proxy is right, so that to check it does not help."""
+    https = {"base_url": "https://localhost:9", "max_retries": 3}
+    environment = {"HTTPS_PROXY": "socks5://localhost:9", "NO_PROXY": "", "no_proxy": ""}
+    line = only_error(run(settings | https, environment=environment))
+    assert line.startswith("AE-ADDRESS: ")
+    assert "a SOCKS proxy needs the package PySocks" in line
+
+
 @pytest.mark.parametrize("name", ["LOGLEVEL", "TAP_AUDIT_EVENTS_LOGLEVEL"])
 def test_an_unknown_log_level_is_one_line(name: str) -> None:
     """It is reported although logging is not set up yet."""
