@@ -23,6 +23,9 @@ hypothesis.settings.register_profile("tests", deadline=None, max_examples=12)
 if hypothesis.settings.get_current_profile_name() == "default":
     hypothesis.settings.load_profile("tests")
 
+# The tests' servers are on this machine, and no proxy of whoever runs the tests leads there.
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1"
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:

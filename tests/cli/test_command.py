@@ -68,6 +68,7 @@ def test_a_file_overrides_the_environment(service: Service, command: Command) ->
     """Also another kind of token; unknown names are warned about; the last file counts most."""
     service.add(history(10))
     (command.folder / "token").write_text(ACCESS_TOKEN)
+    (command.folder / "token").chmod(0o644)
     files = [{"access_token_file": "token", "pagesize": 1, "start_date": "x"}, {"start_date": None}]
     for name, document in zip("ab", files, strict=True):
         (command.folder / name).write_text(json.dumps(document))

@@ -120,7 +120,7 @@ def test_a_proxy_that_cannot_be_used_is_refused_before_any_request(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client of such a proxy is not made."""
-    for each in ("NO_PROXY", "no_proxy"):
+    for each in ("NO_PROXY", "no_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv(name, "http://user:password@")
     with pytest.raises(RefusedError, match=f"the proxy that {name} names must be a URL"):
