@@ -94,6 +94,7 @@ def test_the_sdist_holds_what_a_fresh_clone_needs(dist: Path) -> None:
     assert {"LICENSE", "Makefile", "README.md", "meltano.yml", "requirements/dev.txt"} <= names
     assert {
         ".ci/run",
+        ".github/workflows/ci.yml",
         "demo/demo.py",
         "output/.gitignore",
         "plugins/extractors/tap-audit-events.yml",
