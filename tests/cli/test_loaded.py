@@ -2,7 +2,7 @@
 
 import errno
 import os
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tap_audit_events.cli.loaded.columns import check_organizations, find_column
 from tap_audit_events.cli.loaded.files import LoadedFiles
 from tap_audit_events.cli.loaded.row import instants_of
 from tap_audit_events.cli.loaded.sources import open_database
+from tap_audit_events.cli.report import read_calendar
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
@@ -321,3 +322,16 @@ def test_a_folder_that_cannot_be_read_is_an_error(
     monkeypatch.setattr(os, "scandir", refuses)
     with pytest.raises(OutputError, match=r"AE-LOADED: .*Permission denied"):
         LoadedFiles(tmp_path)
+
+
+def test_a_report_names_the_stream_that_it_needs(tmp_path: Path) -> None:
+    """An export has no table of it, and to check the name of the file does not help."""
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
+    advice = "needs the table of the stream audit_events_coverage, which is off by default"
+    with (
+        open_database(str(path), "--from") as database,
+        pytest.raises(OutputError, match=advice),
+    ):
+        read_calendar(database, 2026, None, datetime(2026, 12, 31, tzinfo=UTC))
