@@ -87,9 +87,14 @@ def ids(events: list[dict[str, Any]]) -> list[str]:
 
 
 def backfill_commands(target: str) -> list[str]:
-    """The live run, the backfill, and the two commands that continue it."""
-    commands = RECIPES["Load old months while the live runs continue"].commands
-    assert len(commands) == 4
+    """The live run, the backfill, and the two commands that continue it.
+
+    The backfill includes the command before it, which is for the shell that the reader uses.
+    """
+    section = RECIPES["Load old months while the live runs continue"]
+    live, setup, backfill, *resume = section.commands
+    assert len(resume) == 2
+    commands = [live, f"set +o pipefail; {setup}; {backfill}", *resume]
     return [command.replace("target-jsonl", target) for command in commands]
 
 
@@ -269,7 +274,7 @@ def test_the_organization_is_a_column(desk: Desk) -> None:
 def test_every_file_and_command_of_the_page_is_used() -> None:
     """A recipe that is added needs a test."""
     assert {name: len(section.commands) for name, section in RECIPES.items()} == {
-        "Load old months while the live runs continue": 4,
+        "Load old months while the live runs continue": 5,
         "Widen `action_types` without repeating anything": 2,
         "Mask e-mail and IP addresses": 3,
         "Leave out `context`": 1,
