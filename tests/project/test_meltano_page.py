@@ -159,7 +159,10 @@ def test_the_tap_is_added_and_configured(desk: Desk) -> None:
 
 
 def test_fields_are_chosen_and_loaded(desk: Desk) -> None:
+    assert "] audit_events_coverage.digest" in desk.shell("meltano select --list tap-audit-events")
+
     desk.follow(PAGE["Choose fields"])
+    assert "audit_events_coverage" not in desk.done[-1]
     assert "] audit_events.actor" in desk.done[-1]
     assert "] audit_events.context" not in desk.done[-1]
 
