@@ -73,6 +73,17 @@ def test_a_full_refresh_brings_everything_again(pipeline: Pipeline) -> None:
     assert ids(pipeline.lines()) == ids(OLD + OLD)
 
 
+def test_a_full_refresh_that_fails_at_once_leaves_the_old_state(pipeline: Pipeline) -> None:
+    """As docs/meltano.md warns: Meltano merges the failed run's empty state into the old one."""
+    pipeline.run("target-jsonl")
+    pipeline.service.add_faults([Fault(kind="status", code=403, when="2")])
+    arguments = ("run", "--full-refresh", "tap-audit-events", "target-jsonl")
+    assert pipeline.meltano(*arguments).returncode == 1
+    pipeline.run("target-jsonl")
+
+    assert ids(pipeline.lines()) == ids(OLD)
+
+
 def test_the_run_after_a_failed_run_continues_where_it_ended(pipeline: Pipeline) -> None:
     """The failed run ends with 1, and its last line from the tap says why."""
     pipeline.service.add_faults([Fault(kind="status", code=403, when="3")])
