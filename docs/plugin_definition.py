@@ -102,7 +102,8 @@ def _kind(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return "options"
     (kind,) = {schema["type"]} if isinstance(schema["type"], str) else {*schema["type"]} - {"null"}
-    # Meltano fails to write a `decimal` into a tap's configuration; 2.5 works for an integer too.
+    # Meltano fails to write a `decimal` into a tap's configuration; 2.5 in meltano.yml works for an
+    # integer too.
     return "integer" if kind == "number" else str(kind)
 
 
