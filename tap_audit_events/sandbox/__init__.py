@@ -6,7 +6,7 @@ that it can judge it.
 
 from tap_audit_events.sandbox.events import ORGANIZATION_ID, generate
 from tap_audit_events.sandbox.faults import Fault
-from tap_audit_events.sandbox.server import serve
 from tap_audit_events.sandbox.service import ACCESS_TOKEN, Service
+from tap_audit_events.sandbox.serving import serve
 
 __all__ = ["ACCESS_TOKEN", "ORGANIZATION_ID", "Fault", "Service", "generate", "serve"]

@@ -1,5 +1,6 @@
 """The command `audit-events-sandbox`."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from tap_audit_events.sandbox.cli_options import (
     environment_of,
     service_options,
 )
-from tap_audit_events.sandbox.server import serve
+from tap_audit_events.sandbox.serving import serve
 
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
@@ -30,6 +31,12 @@ def main() -> None:
     The sandbox implements the audit events export interface: the same operation, rules and
     errors. It has one organization, or as many as you like, and accepts one access token.
     """
+    try:  # Every installation has the command, also without its extra.
+        importlib.import_module("tap_audit_events.sandbox.server")
+    except ModuleNotFoundError as error:
+        raise click.ClickException(
+            f"the sandbox needs {error.name}: install tap-audit-events[sandbox]"
+        ) from None
 
 
 @main.command("serve", epilog=FAULTS_HELP)

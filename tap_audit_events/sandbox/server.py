@@ -3,18 +3,14 @@
 import asyncio
 import socket
 import struct
-import sys
 import threading
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-try:
-    import uvicorn
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-except ModuleNotFoundError as error:  # The command is installed without its extra, too.
-    sys.exit(f"The sandbox needs {error.name}: install tap-audit-events[sandbox]")
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tap_audit_events.sandbox.response import Response
 from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, Service
@@ -28,19 +24,6 @@ _Peer: TypeAlias = tuple[str, int]
 HOST: Final = "127.0.0.1"
 _WRONG_LENGTH: Final = b"10"
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
-
-
-@contextmanager
-def serve(service: Service | SeveralServices, port: int = 0) -> Iterator["SandboxServer"]:
-    """Serve until the block ends; port 0 is a free one.
-
-    Raises OSError if the port is in use.
-    """
-    server = SandboxServer(service, port)
-    try:
-        yield server
-    finally:
-        server.stop()
 
 
 @dataclass

@@ -234,9 +234,15 @@ def test_serve_prints_the_list_of_organizations() -> None:
 @pytest.mark.parametrize("library", ["uvicorn", "httptools"])
 def test_without_its_extra_it_names_the_extra(library: str) -> None:
     """Every installation has the command, and only some have what it needs."""
-    start = f"import sys; sys.modules[{library!r}] = None; import tap_audit_events.sandbox.cli"
+    start = (
+        f"import sys; sys.modules[{library!r}] = None\n"
+        "from tap_audit_events.sandbox.cli import main\n"
+        "main(['serve'])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", start], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stderr == f"The sandbox needs {library}: install tap-audit-events[sandbox]\n"
+    assert done.stderr == (
+        f"Error: the sandbox needs {library}: install tap-audit-events[sandbox]\n"
+    )
