@@ -92,10 +92,10 @@ class LineWriter:
         return self._file
 
     def _abandon_output(self) -> None:
-        abandon(self._stdout)
+        abandon(self._stdout.fileno())
 
 
-def abandon(stdout: TextIO) -> None:
-    """Point stdout at the null device, so that closing it at exit cannot fail again."""
+def abandon(descriptor: int) -> None:
+    """Point stdout or stderr at the null device, so that closing it at exit cannot fail again."""
     with Path(os.devnull).open("wb") as nothing:
-        os.dup2(nothing.fileno(), stdout.fileno())
+        os.dup2(nothing.fileno(), descriptor)

@@ -10,7 +10,6 @@ import sys
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 import click
@@ -23,6 +22,7 @@ from tap_audit_events.errors.exceptions import (
     defect,
 )
 from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.output import abandon
 
 LOGGER_NAME: Final = "tap_audit_events"
 
@@ -89,7 +89,7 @@ def exit_code_of(error: BaseException) -> int:
     if isinstance(error, AuditEventsError):
         ended = error
     elif isinstance(error, OSError) and error.errno in _STDOUT_ERRORS:
-        _close_stdout()
+        abandon(1)  # else Python fails to flush the rest of the buffer at exit
         ended = OutputError(f"stdout: {error.strerror}", "AE-EXPORT")
     else:
         ended = defect(error)
@@ -105,9 +105,3 @@ def lines_of(error: AuditEventsError) -> list[str]:
         return [" ".join([f"{error.summary}.", *notes])]
     *lines, last = error.lines
     return [*lines, " ".join([last if not notes else f"{last.rstrip('.')}.", *notes])]
-
-
-def _close_stdout() -> None:
-    """Send what is left in the buffer to the null device; else Python fails to flush it at exit."""
-    with Path(os.devnull).open("wb") as nothing:
-        os.dup2(nothing.fileno(), 1)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import atexit
 import gc
 import logging
-import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
+from tap_audit_events.output import abandon
 
 LEVELS: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
 """Variables that name a log level; the first that is set counts."""
@@ -63,5 +62,4 @@ def _replace_closed_stderr() -> None:
         if sys.__stderr__ is not None:
             sys.__stderr__.flush()
     except OSError:
-        with Path(os.devnull).open("wb") as nothing:
-            os.dup2(nothing.fileno(), 2)
+        abandon(2)

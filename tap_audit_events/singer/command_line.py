@@ -94,7 +94,7 @@ class OneLineErrors(SingerCommand):
         except OSError as error:
             if error.errno not in _STDOUT_ERRORS:
                 raise
-            abandon(sys.stdout)
+            abandon(sys.stdout.fileno())
             ended = OutputError(error.strerror)
         if isinstance(ended, StoppedError):
             for each in (signal.SIGINT, signal.SIGTERM):
