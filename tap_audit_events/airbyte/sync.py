@@ -10,7 +10,7 @@ from typing import Any
 from tap_audit_events.airbyte.messages import MessageWriter, stream_status
 from tap_audit_events.airbyte.state import state_of
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import OutputError, ServiceError
+from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.fleet_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates
@@ -68,8 +68,6 @@ class Sync:
         self._tell("STARTED")
         try:
             self._read(state)
-        except OutputError:
-            raise
         except Exception:
             self._tell("INCOMPLETE")
             raise
@@ -84,12 +82,8 @@ class Sync:
         reader = Reader(self._settings, watermark_of, runtime=self._runtime, logger=self._logger)
         try:
             self._write_pages(reader)
-        except OutputError:
-            raise
-        except Exception:
+        finally:  # after an `OutputError`, this raises it again
             self._write_state()
-            raise
-        self._write_state()
 
     def _write_pages(self, reader: Reader) -> None:
         now = self._runtime.now
