@@ -8,8 +8,7 @@ from typing import Any, Final
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 
 TOKEN_FILE: Final = "access_token_file"  # noqa: S105 - a name
-LEFT_OUT: Final = frozenset({TOKEN_FILE})
-"""Users of Airbyte's form must not name files of the machine that runs the source."""
+"""The setting that the source lacks: users of Airbyte's form must not name files of its machine."""
 
 _ADDED: Final[dict[str, dict[str, Any]]] = {
     "base_url": {"examples": ["https://api.example.com"]},
@@ -43,12 +42,12 @@ _ADDED: Final[dict[str, dict[str, Any]]] = {
     },
     "start_date": {"examples": ["2026-01-01T00:00:00Z"]},
     "end_date": {"examples": ["2026-01-31T23:59:59Z"]},
-    "action_types": {"examples": [["workspace_create"]]},
+    "action_types": {"items": {"type": "string"}, "examples": [["workspace_create"]]},
 }
 _REQUIRED: Final = ("base_url", "access_token")
 _NOT_OF_AIRBYTE: Final = ("secret", "writeOnly")
 
-PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name not in LEFT_OUT)
+PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name != TOKEN_FILE)
 """The settings that the source has."""
 
 
@@ -78,10 +77,7 @@ def _property(name: str, order: int) -> dict[str, Any]:
     }
     description = declared["description"].replace("The tap", "The source")
     declared |= {"type": _only_type(declared), "description": description, "order": order}
-    declared |= _ADDED.get(name, {})
-    if name == "action_types":
-        declared["items"] = {"type": "string"}
-    return declared
+    return declared | _ADDED.get(name, {})
 
 
 def _only_type(schema: dict[str, Any]) -> str:
