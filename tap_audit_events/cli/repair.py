@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.whole_file import WholeFile
@@ -15,69 +15,35 @@ from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 
-Lines: TypeAlias = Callable[[EventPage, Sequence[int]], Sequence[bytes]]
-"""The lines for some events of a page."""
-
-
-class SingerLines:
-    """SCHEMA and RECORD messages as the tap writes them; no STATE, so bookmarks stay.
-
-    Args:
-        settings: say the shape of the records.
-    """
-
-    def __init__(self, settings: Settings) -> None:
-        self._shapes: Mapping[str, RecordShape] = {
-            each.organization_id: each.record_shape for each in settings.each()
-        }
-        self._shape = next(iter(self._shapes.values()))
-
-    @property
-    def head(self) -> bytes:
-        """The SCHEMA message."""
-        return encode(
-            {
-                "type": "SCHEMA",
-                "stream": STREAM,
-                "schema": schema_of(self._shape),
-                "key_properties": keys_of(self._shape),
-                "bookmark_properties": [REPLICATION_KEY],
-            }
-        )
-
-    def __call__(self, page: EventPage, positions: Sequence[int]) -> Sequence[bytes]:
-        shape = self._shapes[page.organization_id]
-        begin = b'{"type":"RECORD","stream":%b,"record":' % encode(STREAM)
-        end = b',"time_extracted":%b}' % encode(datetime.now(UTC))
-        return [begin + bytes(shape.apply(page.raw[each])) + end for each in positions]
-
-
-def own_bytes(page: EventPage, positions: Sequence[int]) -> Sequence[bytes]:
-    """The events as the service sent them."""
-    return [page.raw[each] for each in positions]
-
 
 class Repair:
     """The file of missing events.
 
+    As Singer messages, they are SCHEMA and RECORD as the tap writes them. There is no STATE, so
+    that bookmarks stay.
+
     Args:
         path: where it is written.
         format_: ``jsonl`` or ``singer``.
-        settings: of the events.
+        settings: of the events; say the shape of the records.
     """
 
     def __init__(self, path: Path, format_: str, settings: Settings) -> None:
         self._file = WholeFile(path)
-        self._lines: Lines = own_bytes
-        if format_ == "singer":
-            singer = SingerLines(settings)
-            self._lines = singer
-            self._file.write([singer.head])
+        self._is_singer = format_ == "singer"
+        self._shape = settings.record_shape
+        if self._is_singer:
+            self._file.write([_schema_message(self._shape)])
 
     def write(self, page: EventPage, positions: Sequence[int]) -> None:
         """Write the events at some positions of a page."""
-        if positions:
-            self._file.write(self._lines(page, positions))
+        lines = [page.raw[each] for each in positions]
+        if self._is_singer:
+            shape = self._shape
+            if shape.organization_id is not None:
+                shape = replace(shape, organization_id=page.organization_id)
+            lines = _record_messages(lines, shape)
+        self._file.write(lines)
 
     def commit(self) -> None:
         """Put the file in its place."""
@@ -86,3 +52,21 @@ class Repair:
     def close(self) -> None:
         """Remove the file, if it is not in its place."""
         self._file.close()
+
+
+def _schema_message(shape: RecordShape) -> bytes:
+    return encode(
+        {
+            "type": "SCHEMA",
+            "stream": STREAM,
+            "schema": schema_of(shape),
+            "key_properties": keys_of(shape),
+            "bookmark_properties": [REPLICATION_KEY],
+        }
+    )
+
+
+def _record_messages(texts: Sequence[bytes], shape: RecordShape) -> list[bytes]:
+    begin = b'{"type":"RECORD","stream":%b,"record":' % encode(STREAM)
+    end = b',"time_extracted":%b}' % encode(datetime.now(UTC))
+    return [begin + bytes(shape.apply(text)) + end for text in texts]
