@@ -16,7 +16,7 @@ from tap_audit_events.errors.exceptions import sanitize
 
 
 class Database(Protocol):
-    """A database, opened to be read. Its methods raise OutputError if they cannot read it.
+    """A database, opened to be read. Its methods raise `OutputError` if they cannot read it.
 
     Attributes:
         name: what it is called in messages; contains no password.
@@ -25,10 +25,14 @@ class Database(Protocol):
     name: str
 
     def close(self) -> None:
-        """End the connection."""
+        """End the connection, or close the file."""
 
     def types(self, table: str) -> dict[str, str]:
-        """The type of each column of a table, by its name."""
+        """The type of each column of a table, by its name.
+
+        Raises:
+            OutputError: there is no such table.
+        """
 
     def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
         """The rows of a query, some at a time."""

@@ -47,34 +47,25 @@ class DuckDBFile:
                 raise unreadable(self.name, "its path is not UTF-8, which DuckDB needs") from None
 
     def close(self) -> None:
-        """Close the file."""
         self._connection.close()
 
     def types(self, table: str) -> dict[str, str]:
-        """The type of each column of a table, by its name.
-
-        Raises:
-            OutputError: there is no such table.
-        """
         with self._errors():
             rows = self._connection.execute(f"DESCRIBE {quoted(table)}").fetchall()
         return {row[0]: row[1] for row in rows}
 
     def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
-        """The rows of a query, some at a time."""
         with self._errors():
             result = self._connection.execute(sql)
             while batch := result.fetchmany(BATCH_ROWS):
                 yield batch
 
     def time_as_text(self, column: TimeColumn) -> str:
-        """An expression for a time as text, in UTC if it is stored with a time zone."""
         if column.has_zone:
             return f"CAST(make_timestamp(epoch_us({quoted(column.name)})) AS VARCHAR)"
         return f"CAST({quoted(column.name)} AS VARCHAR)"
 
     def condition(self, column: TimeColumn, within: Range) -> str:
-        """A condition that is true for the rows of a range, perhaps for others."""
         if not column.is_time or column.has_zone:
             return "true"
         wide = within.widened(column.unit_nanoseconds)

@@ -62,15 +62,9 @@ class PostgresDatabase:
             )
 
     def close(self) -> None:
-        """End the connection."""
         self._connection.close()
 
     def types(self, table: str) -> dict[str, str]:
-        """The type of each column of a table, by its name.
-
-        Raises:
-            OutputError: there is no such table.
-        """
         with self._errors():
             rows = self._connection.execute(_TYPES_SQL, [quoted(table)]).fetchall()
         if not rows:
@@ -78,20 +72,17 @@ class PostgresDatabase:
         return dict(rows)
 
     def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
-        """The rows of a query, some at a time."""
         with self._errors(), self._connection.cursor("audit_events_rows") as cursor:
             cursor.execute(sql.encode())
             while batch := cursor.fetchmany(BATCH_ROWS):
                 yield batch
 
     def time_as_text(self, column: TimeColumn) -> str:
-        """An expression for a time as text, in UTC if it is stored with a time zone."""
         if not column.is_time:
             return f"CAST({quoted(column.name)} AS VARCHAR)"
         return f"to_char({quoted(column.name)}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
 
     def condition(self, column: TimeColumn, within: Range) -> str:
-        """A condition that is true for the rows of a range, perhaps for others."""
         if not column.is_time:
             return "true"
         wide, time = within.widened(column.unit_nanoseconds), quoted(column.name)
