@@ -11,21 +11,15 @@ from pathlib import Path
 import click
 
 from tap_audit_events.cli.options import Common, common_options
-from tap_audit_events.cli.process import (
-    exit_code_of,
-    log_to_stderr,
-    stop_at_signals,
-    write_stderr,
-)
+from tap_audit_events.cli.process import exit_code_of, log_to_stderr, stop_at_signals
 from tap_audit_events.config.process import check_log_levels, guard_output
 from tap_audit_events.config.schema import PACKAGE
-from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.extraction.shutdown import Stop
 
-_EPILOG = f"""Settings come from environment variables, such as TAP_AUDIT_EVENTS_BASE_URL,
-TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN, and from the files of --config,
-as those of {PACKAGE}. Every error is one line on stderr that begins with a code, except a wrong
-command line (exit code 2)."""
+_EPILOG = f"""The settings are those of {PACKAGE}. They come from environment variables, such as
+TAP_AUDIT_EVENTS_BASE_URL, TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN, and
+from the files of --config. Every error is one line on stderr that begins with a code, except a
+wrong command line (exit code 2)."""
 
 format_option = click.option(
     "--format",
@@ -40,15 +34,11 @@ format_option = click.option(
 def main() -> int:
     """Run the command; the exit code."""
     guard_output(sys.argv[1:])
+    stop = Stop()
     try:
         check_log_levels(os.environ)
-    except SettingsError as error:
-        write_stderr(str(error))
-        return error.exit_code
-    log_to_stderr(os.environ)
-    stop = Stop()
-    stop_at_signals(stop)
-    try:
+        log_to_stderr(os.environ)
+        stop_at_signals(stop)
         audit_events(prog_name="audit-events", obj=stop)
     except SystemExit:
         raise
@@ -100,7 +90,7 @@ def export(to: str, state: str | None, common: Common) -> None:
 
     audit-events count --by actor --start 2026-01-01T00:00:00Z --format csv > actors.csv
 
-Every event in the range is read. Days are days in UTC. If there are more than 200,000 different
+Every event in the range is read. Days are UTC days. If there are more than 200,000 different
 actions or actors, or 64 MB of their names, the last line counts the events of all others."""
 )
 @click.option(
@@ -231,6 +221,6 @@ is covered for each of them. Needs the extra [report], and [postgres] for Postgr
 @click.option("--schema", metavar="NAME", help="The schema of both tables.")
 def report(source: str, year: int, to: str, schema: str | None) -> None:
     """Draw a calendar of what was loaded and covered."""
-    from tap_audit_events.cli.report import run_report, utc_now
+    from tap_audit_events.cli.report import run_report
 
-    run_report(source, year, to, schema, utc_now())
+    run_report(source, year, to, schema)

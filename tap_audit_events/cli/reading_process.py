@@ -221,6 +221,4 @@ def _sent(read: Read, state: Mapping[str, Any], parent: _Parent) -> _End:
     except Exception as unexpected:  # noqa: BLE001 - becomes a line and an exit code
         traceback.print_exception(unexpected)
         error = defect(unexpected)
-    if newest_page is None:
-        return _End(state=None, error=error)
-    return _End(newest_page.state, error)
+    return _End(None if newest_page is None else newest_page.state, error)

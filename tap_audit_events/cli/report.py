@@ -22,7 +22,7 @@ from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 
 
-def run_report(source: str, year: int, to: str, schema: str | None, now: datetime) -> None:
+def run_report(source: str, year: int, to: str, schema: str | None) -> None:
     """Draw the calendar of a year.
 
     Args:
@@ -30,7 +30,6 @@ def run_report(source: str, year: int, to: str, schema: str | None, now: datetim
         year: the year.
         to: the picture, whose suffix says the format.
         schema: the schema of the tables, None for the usual one.
-        now: the time, after which nothing is missing yet.
 
     Raises:
         OutputError: the tables cannot be read, or the picture cannot be written.
@@ -42,7 +41,7 @@ def run_report(source: str, year: int, to: str, schema: str | None, now: datetim
     if draw is None:
         raise unusable(f"--to {sanitize(to)} has no known format: end it with .svg or .html")
     with open_database(source, "--from") as database:
-        calendar = read_calendar(database, year, schema, now)
+        calendar = read_calendar(database, year, schema, datetime.now(UTC))
     file = WholeFile(Path(to))
     try:
         file.write([draw(calendar).encode()])
@@ -60,7 +59,7 @@ def summary(calendar: Calendar) -> str:
 
 
 def read_calendar(database: Database, year: int, schema: str | None, now: datetime) -> Calendar:
-    """The calendar of a year, from the tables of both streams.
+    """The calendar of a year, from the tables of both streams. After now, nothing is missing yet.
 
     Raises:
         OutputError: they cannot be read.
@@ -111,8 +110,3 @@ def _date(text: str | None) -> date | None:
         return date.fromisoformat(text or "")
     except ValueError:
         return None
-
-
-def utc_now() -> datetime:
-    """The time."""
-    return datetime.now(UTC)
