@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import uuid
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,7 @@ from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.state import to_bookmark
 
 PROJECT = Path(__file__).resolve().parent.parent
-README = PROJECT / "README.md"
 PICTURE = PROJECT / "docs" / "pictures" / "demo.svg"
-DELIVERY = PROJECT / "docs" / "delivery.md"
-ERRORS = PROJECT / "docs" / "errors.md"
-PYTHON = PROJECT / "docs" / "python.md"
-SCALE = PROJECT / "docs" / "scale.md"
-EXPORT = PROJECT / "docs" / "export.md"
 
 
 def part(text: str, name: str) -> str:
@@ -141,16 +136,6 @@ def state_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def python_api() -> str:
-    """The reference of the Python API."""
-    return python_reference.reference()
-
-
-def sizing() -> str:
-    """What some numbers of organizations need."""
-    return scale.table()
-
-
 COLUMN_TYPES = {"timestamp[us, tz=UTC]": "timestamp", "string": "string"}
 OTHER_COLUMNS = {
     "organization_id": "UUID of the organization from which the event was read.",
@@ -177,27 +162,41 @@ def columns_table() -> str:
     return "\n".join(rows) + "\n"
 
 
+PARTS: dict[str, dict[str, Callable[[], str]]] = {
+    "README.md": {"record": record, "settings": settings_table},
+    "docs/delivery.md": {"state": state_table},
+    "docs/errors.md": {"line": error_line, "errors": error_sections},
+    "docs/export.md": {"columns": columns_table},
+    "docs/python.md": {"reference": python_reference.reference},
+    "docs/scale.md": {"sizing": scale.table},
+}
+"""The parts of each page, and what generates them; the demo's output comes from a run of it."""
+
+
 def demo_output(printed: str) -> str:
     """The output of the demo."""
     return "```text\n" + "\n".join(map(str.rstrip, printed.strip("\n").split("\n"))) + "\n```\n"
 
 
+def update(page: str, parts: Mapping[str, str]) -> None:
+    """Replace the content of generated parts of a page."""
+    path = PROJECT / page
+    text = path.read_text()
+    for name, content in parts.items():
+        text = with_part(text, name, content)
+    path.write_text(text)
+
+
 def main() -> None:
     """Regenerate every part; the demo runs once."""
     plugin_definition.write()
+    for page, parts in PARTS.items():
+        update(page, {name: content() for name, content in parts.items()})
     command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
     demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
-    text = with_part(README.read_text(), "demo", demo_output(demo.stdout))
+    update("README.md", {"demo": demo_output(demo.stdout)})
     drawn = PROJECT / "demo" / "output" / "events.svg"
     PICTURE.write_text(drawn.read_text(encoding="utf-8"), encoding="utf-8")
-    text = with_part(text, "record", record())
-    README.write_text(with_part(text, "settings", settings_table()))
-    text = with_part(ERRORS.read_text(), "line", error_line())
-    ERRORS.write_text(with_part(text, "errors", error_sections()))
-    EXPORT.write_text(with_part(EXPORT.read_text(), "columns", columns_table()))
-    DELIVERY.write_text(with_part(DELIVERY.read_text(), "state", state_table()))
-    PYTHON.write_text(with_part(PYTHON.read_text(), "reference", python_api()))
-    SCALE.write_text(with_part(SCALE.read_text(), "sizing", sizing()))
 
 
 if __name__ == "__main__":
