@@ -45,9 +45,9 @@ class Job:
     folder: Path
     state: Path | None = None
 
-    def config(self, **more: object) -> str:
-        """The path of a file with the settings and `more`."""
-        return self.file("config.json", self.settings | more)
+    def config(self) -> str:
+        """The path of a file with the settings."""
+        return self.file("config.json", self.settings)
 
     def file(self, name: str, content: object) -> str:
         path = self.folder / name
@@ -139,9 +139,7 @@ def _dlt(*options: str) -> Command:
 
 
 def _dlt_into_duckdb(job: Job) -> list[str]:
-    files = _words("--config", job.config(), "--folder", job.folder / "dlt")
-    load = _words("--load", job.folder / FILES["dlt-duckdb"])
-    return _words(DLT / "python", "-P", HERE / "dlt_source.py", *files, *load)
+    return _dlt("--load", str(job.folder / FILES["dlt-duckdb"]))(job)
 
 
 def _export(output: str) -> Command:

@@ -1,8 +1,8 @@
 """The same stream read by dlt's `rest_api` source: the extract step, up to its files on disk.
 
 It runs in an environment of its own. With `--load`, the whole pipeline runs, into a DuckDB file.
-With `--slices`, eight workers read the range day by day, with
-the parallel dependent resource that dlt's documentation shows; dlt then keeps no bookmark.
+With `--slices`, eight workers read the range day by day, with the parallel dependent resource that
+dlt's documentation shows; dlt then keeps no bookmark.
 """
 
 import argparse
@@ -70,8 +70,8 @@ def _days(config: Mapping[str, Any]) -> Iterator[dict[str, str]]:
         start += DAY
 
 
-def run(config: Mapping[str, Any], resources: list[Any], folder: Path, load: Path | None) -> Path:
-    """Run the extract step or the whole pipeline; return the folder of its files."""
+def run(config: Mapping[str, Any], resources: list[Any], folder: Path, load: Path | None) -> None:
+    """Run the extract step, or the whole pipeline if there is a file to load into."""
     import dlt  # noqa: PLC0415 - it reads its settings on import
     from dlt.sources.rest_api import rest_api_source  # noqa: PLC0415
 
@@ -101,7 +101,6 @@ def run(config: Mapping[str, Any], resources: list[Any], folder: Path, load: Pat
             dataset_name="main",
         )
         pipeline.run(source)
-    return Path(pipeline.working_dir)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Generates the tables and charts of `docs/performance.md` from `results.json`."""
 
 import argparse
-import importlib.util
+import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,18 +19,13 @@ PAGE: Final = DOCS / "performance.md"
 CHARTS: Final = DOCS / "charts"
 
 
-def generator(path: Path = DOCS / "generate.py") -> ModuleType:
+def generator() -> ModuleType:
     """`docs/generate.py`, which replaces the generated parts of a page; `docs` is not a package."""
-    spec = importlib.util.spec_from_file_location("generate", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(str(path))
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.parent))  # it imports what lies next to it
+    sys.path.insert(0, str(DOCS))  # it imports what lies next to it
     try:
-        spec.loader.exec_module(module)
+        return importlib.import_module("generate")
     finally:
         sys.path.pop(0)
-    return module
 
 
 def page(text: str, results: Results) -> str:

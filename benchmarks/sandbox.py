@@ -10,16 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
+from benchmarks.candidates import PROJECT
 from benchmarks.results import Content
 from benchmarks.shapes import DAYS, OFFICE_HOURS, SEED, TEMPLATES, events
-
-PROJECT: Final = Path(__file__).resolve().parent.parent
 
 
 @dataclass(frozen=True)

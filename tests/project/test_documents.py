@@ -6,10 +6,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from benchmarks.report import generator
 from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.sandbox import Fault, Service, generate, serve
 from tests.conftest import Sync
@@ -29,16 +29,6 @@ ELSEWHERE = (
 )  # run by make, CI and test_meltano.py
 
 
-def generate_module() -> ModuleType:
-    """`docs/generate.py`, which is not in a package."""
-    sys.path.insert(0, str(PROJECT / "docs"))
-    try:
-        import generate as generator  # noqa: PLC0415
-    finally:
-        sys.path.pop(0)
-    return generator
-
-
 def commands() -> list[str]:
     """Every command that the README shows in a console."""
     consoles = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
@@ -56,11 +46,11 @@ def shape(printed: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("page", "name"),
-    [(page, name) for page, parts in generate_module().PARTS.items() for name in parts],
+    [(page, name) for page, parts in generator().PARTS.items() for name in parts],
 )
 def test_the_generated_parts_are_up_to_date(page: str, name: str) -> None:
     """`make docs` was run after the last change to what they show."""
-    module = generate_module()
+    module = generator()
     assert module.part((PROJECT / page).read_text(), name) == module.PARTS[page][name]()
 
 
@@ -96,7 +86,7 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
     demo = subprocess.run(
         [sys.executable, PROJECT / "demo" / "demo.py"], capture_output=True, text=True, check=True
     )
-    module = generate_module()
+    module = generator()
     assert shape(module.demo_output(demo.stdout)) == shape(module.part(README, "demo"))
     picture = (PROJECT / "demo" / "output" / "events.svg").read_text(encoding="utf-8")
     bars = re.findall(r"<title>\d{4}-\d\d-\d\d: ([\d,]+) ", picture)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from benchmarks.report import generator
 from tests.integrations.pipeline import PROJECT
-from tests.project.test_documents import generate_module
 
 FOLDER = PROJECT / "plugins" / "extractors"
 EXTRACTOR: dict[str, Any] = yaml.safe_load((FOLDER / "tap-audit-events.yml").read_text())
@@ -122,7 +122,7 @@ def test_the_page_names_the_version_of_meltano_that_is_tested() -> None:
 @pytest.mark.parametrize("form", ["definition", "lock"])
 def test_the_definition_is_up_to_date(form: str) -> None:
     """`make docs` was run after the last change to what it says."""
-    module = generate_module().plugin_definition
+    module = generator().plugin_definition
     path = {"definition": module.DEFINITION, "lock": module.LOCK}[form]
 
     assert path.read_text() == getattr(module, f"as_{form}")()
