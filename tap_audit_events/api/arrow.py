@@ -105,7 +105,7 @@ def record_batch(
     """The record batch of some events of an organization.
 
     Args:
-        texts: the events' JSON texts, as of `Page.texts`.
+        texts: the events' JSON texts, as in `Page.texts`.
         instants: their times.
         organization_id: from which organization they were read.
 

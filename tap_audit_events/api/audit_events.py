@@ -156,9 +156,9 @@ class AuditEvents:
         to its end or no longer referenced; ``RecordBatchReader.close`` does not end it.
 
         Args:
-            start: as of `pages`.
-            end: as of `pages`.
-            state: as of `pages`.
+            start: as in `pages`.
+            end: as in `pages`.
+            state: as in `pages`.
 
         Raises:
             SettingsError: as `pages`; or ``pyarrow`` is not installed.
@@ -194,7 +194,7 @@ def checked_settings(config: Mapping[str, Any], *, environment: str = "") -> Set
 
     Args:
         config: the settings by name.
-        environment: as of `read_settings`.
+        environment: as in `read_settings`.
 
     Raises:
         SettingsError: one line for each setting to fix.

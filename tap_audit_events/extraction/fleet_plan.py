@@ -125,7 +125,7 @@ class FleetPlan(Generic[_Member]):
         """The next request to send, None if none should be sent now.
 
         Args:
-            most_in_flight: as of `Plan.next_request`, for all organizations together.
+            most_in_flight: as in `Plan.next_request`, for all organizations together.
         """
         in_flight = sum(member.plan.in_flight for member in self._open)
         ready = 0

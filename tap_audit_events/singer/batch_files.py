@@ -58,7 +58,7 @@ class BatchFiles:
 
     @property
     def state_is_due(self) -> bool:
-        """Whether a file may have no room for the next page; without a file, as of the writer."""
+        """Whether a file may have no room for the next page; without a file, as in the writer."""
         if not self._open:
             return self._writer.state_is_due
         return any(file.is_almost_full(self._page_size) for file in self._open.values())

@@ -102,8 +102,8 @@ def check_organizations(columns: Columns, types: Mapping[str, str], place: str) 
 
     Args:
         columns: those of the table.
-        types: as of `find_columns`.
-        place: as of `find_columns`.
+        types: as in `find_columns`.
+        place: as in `find_columns`.
 
     Raises:
         OutputError: it does.

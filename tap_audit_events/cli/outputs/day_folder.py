@@ -54,7 +54,7 @@ class NewFolder:
             files.remove_staging()
             if self._path.exists():
                 shutil.copymode(self._path, self._new_path)
-            os.rename(self._new_path, self._path)  # noqa: PTH104 - as of the system; also onto an empty folder
+            os.rename(self._new_path, self._path)  # noqa: PTH104 - the system's call; also onto an empty folder
             sync_folder(self._path.parent)
         self._files = None
 
