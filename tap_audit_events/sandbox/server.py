@@ -35,9 +35,9 @@ class Connection:
 
     def reset(self) -> None:
         """Close the connection with RST instead of FIN."""
-        taken = self.transport.get_extra_info("socket")
+        raw_socket = self.transport.get_extra_info("socket")
         # With a linger time of zero, closing sends RST.
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        raw_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.transport.abort()
 
 
@@ -144,8 +144,8 @@ def _protocol(server: SandboxServer) -> type[asyncio.Protocol]:
             self._peer: _Peer = transport.get_extra_info("peername")[:2]
             server.connections[self._peer] = Connection(transport)
             # Else the body of a small response may wait for the acknowledgement of its headers.
-            taken = transport.get_extra_info("socket")
-            taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            raw_socket = transport.get_extra_info("socket")
+            raw_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             super().connection_made(transport)
 
         def connection_lost(self, exc: Exception | None) -> None:
