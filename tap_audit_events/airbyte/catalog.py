@@ -102,7 +102,7 @@ def _check_primary_key(given: Any, shape: RecordShape) -> None:
     if given in stale:
         raise malformed(
             "catalog",
-            f"was made for another setting of organizations: the primary key of {STREAM} is"
+            f"was written for another setting of organizations: the primary key of {STREAM} is"
             f" {' and '.join(keys_of(shape))} now; {_REFRESH}",
         )
 

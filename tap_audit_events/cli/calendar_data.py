@@ -37,16 +37,16 @@ class Calendar:
         return [((low - start) / DAY, (high - start) / DAY) for low, high in found]
 
 
-def find_gaps(covered: Mapping[str, Iterable[Span]], asked: Span) -> tuple[Span, ...]:
+def find_gaps(covered: Mapping[str, Iterable[Span]], within: Span) -> tuple[Span, ...]:
     """The time in a span that is not covered for each organization.
 
     Args:
         covered: what is covered of each organization; without any, all time is missing.
-        asked: the span.
+        within: the span.
     """
     if not covered:
-        return (asked,) if asked[0] < asked[1] else ()
-    gaps = [gap for spans in covered.values() for gap in _gaps_of_one(spans, asked)]
+        return (within,) if within[0] < within[1] else ()
+    gaps = [gap for spans in covered.values() for gap in _gaps_of_one(spans, within)]
     return tuple(_merged(gaps))
 
 
@@ -61,17 +61,17 @@ def in_utc(moment: datetime) -> datetime:
     return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
 
 
-def _gaps_of_one(spans: Iterable[Span], asked: Span) -> list[Span]:
-    gaps, reached = [], asked[0]
-    for start, end in sorted(_overlaps(spans, asked)):
+def _gaps_of_one(spans: Iterable[Span], within: Span) -> list[Span]:
+    gaps, reached = [], within[0]
+    for start, end in sorted(_overlaps(spans, within)):
         if start > reached:
             gaps.append((reached, start))
         reached = max(reached, end)
-    return [*gaps, (reached, asked[1])] if reached < asked[1] else gaps
+    return [*gaps, (reached, within[1])] if reached < within[1] else gaps
 
 
-def _overlaps(spans: Iterable[Span], asked: Span) -> list[Span]:
-    cut = ((max(start, asked[0]), min(end, asked[1])) for start, end in spans)
+def _overlaps(spans: Iterable[Span], within: Span) -> list[Span]:
+    cut = ((max(start, within[0]), min(end, within[1])) for start, end in spans)
     return [(start, end) for start, end in cut if start < end]
 
 

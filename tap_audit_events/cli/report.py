@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, in_utc, year_span
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
@@ -65,15 +64,15 @@ def read_calendar(database: Database, year: int, schema: str | None, now: dateti
         OutputError: they cannot be read.
     """
     prefix = f"{schema}." if schema else ""
-    asked = year_span(year, now)
+    year_until_now = year_span(year, now)
     covered: dict[str, list[Span]] = {}
-    for organization, *span in _coverage(database, f"{prefix}{COVERAGE_STREAM}"):
-        covered.setdefault(organization, []).append((span[0], span[1]))
+    for organization, span in _coverage(database, f"{prefix}{COVERAGE_STREAM}"):
+        covered.setdefault(organization, []).append(span)
     return Calendar(
         year=year,
         events=_events(database, f"{prefix}{STREAM}", year),
-        gaps=find_gaps(covered, asked),
-        until=asked[1],
+        gaps=find_gaps(covered, year_until_now),
+        until=year_until_now[1],
         organizations=len(covered),
     )
 
@@ -87,7 +86,7 @@ def _events(database: Database, table: str, year: int) -> dict[date, int]:
     return {each: count for each, count in found if each is not None and each.year == year}
 
 
-def _coverage(database: Database, table: str) -> Iterator[tuple[Any, ...]]:
+def _coverage(database: Database, table: str) -> Iterator[tuple[str, Span]]:
     types = database.types(table)
     times = [
         database.time_as_text(TimeColumn(name, types.get(name, "").lower()))
@@ -98,7 +97,7 @@ def _coverage(database: Database, table: str) -> Iterator[tuple[Any, ...]]:
         for organization, *texts in batch:
             start, end = instants_of(texts)
             if start is not None and end is not None:
-                yield str(organization), _moment(start), _moment(end)
+                yield str(organization), (_moment(start), _moment(end))
 
 
 def _moment(instant: Instant) -> datetime:

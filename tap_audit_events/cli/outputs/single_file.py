@@ -31,7 +31,7 @@ class Writer(Protocol):
 
 
 NewWriter: TypeAlias = Callable[[Path, Path | None], Writer]
-"""Makes the writer of a new file, which begins with what is in an old one, if that is given."""
+"""Creates the writer of a new file, which begins with what is in an old one, if that is given."""
 
 
 class SingleFile:
