@@ -54,14 +54,9 @@ class AuditEventsError(Exception):
         return Exception.__new__, (type(self), self.code), self.__dict__
 
     @property
-    def context(self) -> str:
-        """What is known beyond the catalogue."""
-        return self._context
-
-    @property
     def summary(self) -> str:
         """The code, what happened and the context, without the next step."""
-        return f"{self.code}: {CATALOGUE[self.code].summary}{self.context}"
+        return f"{self.code}: {CATALOGUE[self.code].summary}{self._context}"
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -166,11 +161,11 @@ class ServiceError(AuditEventsError):
         self.window = ""
 
     @property
-    def context(self) -> str:
-        """What the service said, and the window."""
+    def summary(self) -> str:
+        """The code, what happened, what the service said, and the window."""
         details = f" ({self.details})" if self.details else ""
         window = f", in the window {self.window}" if self.window else ""
-        return f"{details}{window}"
+        return f"{super().summary}{details}{window}"
 
 
 class RetryableError(ServiceError):
