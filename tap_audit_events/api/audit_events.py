@@ -92,10 +92,10 @@ class AuditEvents:
             settings: what to read, and how.
             new_runtime: creates what surrounds a run, for a program that stops runs at a signal.
         """
-        made = cls.__new__(cls)
-        made._settings = settings  # noqa: SLF001 - its own
-        made._new_runtime = new_runtime  # noqa: SLF001 - its own
-        return made
+        created = cls.__new__(cls)
+        created._settings = settings  # noqa: SLF001 - its own
+        created._new_runtime = new_runtime  # noqa: SLF001 - its own
+        return created
 
     def __repr__(self) -> str:
         settings = self._settings
@@ -246,7 +246,7 @@ def _pages(
 def _state_maker(
     settings: Settings, states: RunStates, changed: Mapping[str, Watermark | dict[str, Any]]
 ) -> Callable[[], dict[str, Any]]:
-    """A function that makes the state as it is now, whenever it is called."""
+    """A function that creates the state as it is now, whenever it is called."""
     return lambda: states.with_changed(
         {
             name: each if isinstance(each, dict) else _state_of(settings, name, each)
