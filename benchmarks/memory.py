@@ -11,7 +11,7 @@ _PEAK: Final = "VmHWM:"
 
 
 class PeakMemory:
-    """Watches a process tree while its ``with`` block runs; only where there is ``/proc``.
+    """Watches a process tree while its ``with`` block runs; only if there is ``/proc``.
 
     Args:
         process_id: the process at its root.

@@ -39,7 +39,7 @@ DLT_LOAD: Final = "dlt-duckdb"
 ORGANIZATIONS: Final = 200
 
 SMALL_PAGE: Final = 100
-"""Events per page where only the number of requests counts."""
+"""Events per page if only the number of requests counts."""
 
 
 def scenarios(scale: float = 1.0) -> list[Scenario]:
@@ -100,7 +100,7 @@ def _far(content: Callable[..., Content]) -> list[Scenario]:
 
 
 def _small_pages(content: Callable[..., Content]) -> list[Scenario]:
-    """Many pages of few events, where only the number of requests counts."""
+    """Many pages of few events: only the number of requests counts."""
     shapes = ("one burst", "bursts of seconds", "ended a year ago", "ties")
     contents = {shape: content(20_000, MID_SECONDS, shape=shape) for shape in shapes}
     contents["3 pages"] = Content(300, MID_SECONDS)
