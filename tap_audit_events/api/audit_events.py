@@ -83,9 +83,7 @@ class AuditEvents:
         self._new_runtime: Callable[[], Runtime] = Runtime
 
     @classmethod
-    def of_settings(
-        cls, settings: Settings, new_runtime: Callable[[], Runtime] = Runtime
-    ) -> AuditEvents:
+    def of_settings(cls, settings: Settings, new_runtime: Callable[[], Runtime]) -> AuditEvents:
         """An object for settings that were read and checked before.
 
         Args:

@@ -34,7 +34,7 @@ def generated_rows(
     days: float,
     seed: int | str,
     until: datetime,
-    organization_id: str = ORGANIZATION_ID,
+    organization_id: str,
 ) -> Rows:
     """`count` events of the days before `until`, in order; `until` needs a time zone.
 

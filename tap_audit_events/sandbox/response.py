@@ -42,7 +42,7 @@ class RefusedError(Exception):
     it to a correct client.
     """
 
-    def __init__(self, response: Response, message: str, violation: bool = False) -> None:
+    def __init__(self, response: Response, message: str, violation: bool) -> None:
         """Keep the response that is sent to the client."""
         super().__init__(message)
         self.response = response
@@ -67,7 +67,7 @@ def error_response(
     message: str,
     variables: Mapping[str, Any] | None = None,
     *,
-    headers: tuple[tuple[str, str], ...] = (),
+    headers: tuple[tuple[str, str], ...],
 ) -> Response:
     """An error in the shape of interface.md 7."""
     body = {"errCode": code, "msg": message, "vars": variables}

@@ -75,7 +75,7 @@ class SandboxServer:
         connections: The open connections by the client's host and port.
     """
 
-    def __init__(self, service: Service | SeveralServices, port: int = 0) -> None:
+    def __init__(self, service: Service | SeveralServices, port: int) -> None:
         self.service = service
         self.connections: dict[_Peer, Connection] = {}
         self._socket = socket.create_server((HOST, port), backlog=128)
