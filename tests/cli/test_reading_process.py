@@ -63,10 +63,22 @@ def wait_until_pending(process_id: int, number: signal.Signals) -> None:
         time.sleep(0.01)
 
 
+def wait_until_stopped(process_id: int) -> None:
+    """Until then, the system may deliver signals of a lower number first."""
+    deadline = time.monotonic() + 20
+    while _status(process_id, "State") != "T":
+        assert time.monotonic() < deadline, "it is not stopped"
+        time.sleep(0.01)
+
+
 def _pending(process_id: int) -> int:
     """The signals that wait for a process, as bits."""
+    return int(_status(process_id, "ShdPnd"), 16)
+
+
+def _status(process_id: int, name: str) -> str:
     lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("ShdPnd:")).split()[1], 16)
+    return next(line for line in lines if line.startswith(f"{name}:")).split()[1]
 
 
 def wait_for_end(process_id: int) -> None:
@@ -139,6 +151,7 @@ def test_a_signal_that_reaches_both_counts_once(service: Service, command: Comma
     with command.started("export", "--to", "a.jsonl", "--state", "s.json", **SMALL_PAGES) as run:
         fork = fork_of(run)
         os.kill(fork, signal.SIGSTOP)  # so that both signals wait for it at the same time
+        wait_until_stopped(fork)
         os.kill(fork, signal.SIGINT)
         run.send_signal(signal.SIGTERM)
         wait_until_pending(fork, signal.SIGTERM)
