@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -183,21 +184,11 @@ listed, up to 20 of each kind on the terminal; --list writes all of them."""
 )
 @format_option
 @common_options
-def verify(
-    *,
-    against: str,
-    table: str | None,
-    repair: str | None,
-    repair_format: str,
-    list_file: str | None,
-    format_: str,
-    common: Common,
-) -> None:
+def verify(common: Common, **options: Any) -> None:
     """Compare what was loaded with what the service shows."""
-    from tap_audit_events.cli.verify import Wanted, run_verify
+    from tap_audit_events.cli.verify import VerifyOptions, run_verify
 
-    wanted = Wanted(against, table, repair, repair_format, list_file, format_)
-    run_verify(wanted, common)
+    run_verify(VerifyOptions(**options), common)
 
 
 @audit_events.command(

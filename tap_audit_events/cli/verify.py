@@ -47,8 +47,8 @@ _decode_id = msgspec.json.Decoder(_Identified).decode
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What `verify` is asked for.
+class VerifyOptions:
+    """The options that only `verify` has.
 
     Attributes:
         against: the place that was loaded.
@@ -56,7 +56,7 @@ class Wanted:
         repair: the file for missing events, None for none.
         repair_format: its format.
         list_file: the file for all events that differ, None for none.
-        format: how to print the counts.
+        format_: how to print the counts.
     """
 
     against: str
@@ -64,10 +64,10 @@ class Wanted:
     repair: str | None
     repair_format: str
     list_file: str | None
-    format: str
+    format_: str
 
 
-def run_verify(wanted: Wanted, common: Common) -> None:
+def run_verify(options: VerifyOptions, common: Common) -> None:
     """Compare, and print the counts of each day and the events that differ.
 
     Raises:
@@ -75,7 +75,7 @@ def run_verify(wanted: Wanted, common: Common) -> None:
             be read.
         AuditEventsError: not all events could be read; nothing is printed then.
     """
-    _check_files(wanted)
+    _check_files(options)
     settings = common.settings()
     now = whole_second(instant_of(datetime.now(UTC)))
     end = min(settings.end_date or now, now)
@@ -83,7 +83,7 @@ def run_verify(wanted: Wanted, common: Common) -> None:
     if within.start > within.end:
         raise SettingsError(["--start is in the future: there is nothing to compare yet"])
     with ExitStack() as stack:
-        loaded = stack.enter_context(open_loaded(wanted.against, wanted.table))
+        loaded = stack.enter_context(open_loaded(options.against, options.table))
         if settings.is_fleet and not loaded.has_organizations:
             raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
                              " several organizations")  # fmt: skip
@@ -96,10 +96,10 @@ def run_verify(wanted: Wanted, common: Common) -> None:
         with output_errors(folder):
             comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
         stack.callback(comparison.close)
-        lists = stack.enter_context(closing(DifferenceLists(_path(wanted.list_file))))
+        lists = stack.enter_context(closing(DifferenceLists(_path(options.list_file))))
         repair = None
-        if wanted.repair is not None:
-            repair = Repair(Path(wanted.repair), wanted.repair_format, settings)
+        if options.repair is not None:
+            repair = Repair(Path(options.repair), options.repair_format, settings)
             stack.callback(repair.close)
         verification = Verification(settings, common, comparison, lists, repair)
         verification.read_loaded(loaded, within)
@@ -108,18 +108,18 @@ def run_verify(wanted: Wanted, common: Common) -> None:
         if repair is not None:
             repair.commit()
     with suppress(ReaderGoneError):  # what differs is an error, whether or not anybody reads it
-        _print(wanted.format, comparison.days, lists)
+        _print(options.format_, comparison.days, lists)
     _judge(lists)
 
 
-def _check_files(wanted: Wanted) -> None:
+def _check_files(options: VerifyOptions) -> None:
     """Check that no file is to be written in place of another one, or of a loaded one.
 
     Raises:
         SettingsError: one would be.
     """
-    loaded = Path(wanted.against)
-    named = {"--repair": _path(wanted.repair), "--list": _path(wanted.list_file)}
+    loaded = Path(options.against)
+    named = {"--repair": _path(options.repair), "--list": _path(options.list_file)}
     written = {option: path for option, path in named.items() if path is not None}
     check_files_differ({"--against": loaded} | written)
     for option, path in written.items():
