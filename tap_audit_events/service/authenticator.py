@@ -15,9 +15,10 @@ from tap_audit_events.errors.redaction import register_secret
 
 
 class AccessTokenAuthenticator(AuthBase):
-    """Adds the access token to requests for the configured service.
+    """Adds the access token to requests for the configured service, and masks it from now on.
 
-    It is safe to use from several threads.
+    It is safe to use from several threads. The settings that hold the token may have come from
+    another process, which masked it there.
 
     Args:
         token: the personal access token, without ``Bearer``.
@@ -29,6 +30,7 @@ class AccessTokenAuthenticator(AuthBase):
     def __init__(
         self, *, token: str, base_url: str, token_file: str | None, logger: Logger
     ) -> None:
+        register_secret(token)
         self._header = f"Bearer {token}"
         self._origin = _origin(base_url)
         self._token_file = token_file

@@ -13,7 +13,6 @@ from requests import PreparedRequest, Request, Response
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.config.token_file import read_token_file
 from tap_audit_events.errors.exceptions import RetryableError
-from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
@@ -162,7 +161,6 @@ def new_authenticator(settings: Settings, logger: Logger) -> AccessTokenAuthenti
     if settings.access_token_file is not None:
         with suppress(ValueError):  # if the service refuses the older token, it is logged
             token = read_token_file(settings.access_token_file)
-            register_secret(token)
     return AccessTokenAuthenticator(
         token=token,
         base_url=settings.base_url,

@@ -102,6 +102,12 @@ def test_a_request_without_a_url_is_refused(by_file: AccessTokenAuthenticator) -
         by_file(PreparedRequest())
 
 
+@pytest.mark.usefixtures("by_file")
+def test_the_token_is_secret_before_it_is_sent() -> None:
+    """Also in a process that did not read the settings, but received them from another one."""
+    assert contains_secret("is acme_pat_first")
+
+
 @pytest.mark.parametrize("token", ["acme_pat_second", "acme_pat_first2", "other-token"])
 def test_a_rotated_token_is_secret_as_soon_as_it_is_read(
     token: str, token_file: Path, by_file: AccessTokenAuthenticator, logger: LoggedLines
