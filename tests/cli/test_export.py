@@ -70,6 +70,16 @@ def test_an_export_with_state_adds_what_is_new(to: str, service: Service, comman
     assert command.left_over == []
 
 
+def test_the_state_file_may_be_in_the_folder(service: Service, command: Command) -> None:
+    """An empty folder is not refused because of the lock of the state file in it."""
+    (command.folder / "events").mkdir()
+    for start in (0, 50):
+        service.add(history(50, start=start))
+        command("export", "--to", "events/", "--state", "events/s.json").raise_for_exit_code()
+
+    assert contents(command, "events/") == expected(history(100))
+
+
 @pytest.mark.parametrize("to", [to for to in FORMATS if not to.endswith("/")])
 def test_an_export_without_state_replaces_the_output(
     to: str, service: Service, command: Command

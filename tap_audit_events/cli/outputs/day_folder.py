@@ -114,7 +114,9 @@ class GrowingFolder:
             self._files.close()
 
     def _check_contents(self) -> None:
-        if not self._state_file.exists and self._path.exists() and _contents(self._path):
+        if self._state_file.exists or not self._path.exists():
+            return
+        if any(not name.startswith(".") for name in _contents(self._path)):  # a lock is hidden
             raise without_state(self._state_file, self._path)
 
     @property
