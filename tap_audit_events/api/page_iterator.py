@@ -31,7 +31,8 @@ class PageIterator(Iterator[EventPage]):
     def close(self) -> None:
         """End the run, its connections and its threads; any thread may call it.
 
-        If another thread waits for a page, `StoppedError` is raised there.
+        If another thread waits for a page, `StoppedError` is raised there. If it asks for one
+        later, there is none, as at the end of the range.
         """
         self._is_closed = True
         try:
