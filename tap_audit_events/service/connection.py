@@ -71,6 +71,7 @@ class _Response(HTTPResponse):
     def __init__(
         self, sock: socket.socket, *args: Any, open_sockets: OpenSockets, **options: Any
     ) -> None:
+        self.fp = None  # type: ignore[assignment]  # Python closes it also if the next line raises
         open_sockets.add(sock)
         super().__init__(sock, *args, **options)
         reader = _DeadlineReader(self.fp.detach(), sock)
