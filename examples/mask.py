@@ -14,6 +14,7 @@ import hmac
 import json
 import os
 import re
+import signal
 import sys
 from typing import Any
 
@@ -27,6 +28,7 @@ def main() -> None:
     key = os.environ.get("AUDIT_EVENTS_MASK_KEY", "").encode()
     if len(key) < MIN_KEY:
         sys.exit(f"mask.py: AUDIT_EVENTS_MASK_KEY needs at least {MIN_KEY} bytes")
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # if the target ends, end without a traceback
     for line in sys.stdin.buffer:
         message = json.loads(line, parse_int=as_written, parse_float=as_written)
         if message["type"] == "BATCH" or "raw_event" in message.get("record", {}):

@@ -227,6 +227,15 @@ def test_what_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_path: Path
     assert done.stderr.startswith("mask.py: ")
 
 
+def test_the_filter_ends_with_the_target(tmp_path: Path) -> None:
+    """The exit code says so, and no traceback hides the target's own error."""
+    command = f'set -o pipefail; yes \'{{"type":"STATE"}}\' | python3 {MASK} | head -n 1'
+    done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
+
+    assert done.returncode > 0
+    assert (done.stdout, done.stderr) == ('{"type":"STATE"}\n', "")
+
+
 def test_what_has_no_address_passes(tmp_path: Path) -> None:
     """Groups that are absent or null, and addresses that are."""
     record = '{"type": "RECORD", "record": {"actor": null, "entity": {"email": null}}}'
