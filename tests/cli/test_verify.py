@@ -154,6 +154,7 @@ def test_several_organizations_are_compared_by_organization_and_id() -> None:
 
     assert [(position, each.organization_id) for position, each in found] == [(1, "b")]
     assert [(each.organization_id, each.id) for each in comparison.too_many()] == [("b", "2")]
+    comparison.close()
 
 
 def test_a_row_is_one_event_only() -> None:
@@ -167,6 +168,7 @@ def test_a_row_is_one_event_only() -> None:
 
     assert [(position, each.kind) for position, each in found] == [(1, "missing")]
     assert list(comparison.too_many()) == []
+    comparison.close()
 
 
 def test_every_option_of_the_page_exists(command: Command) -> None:
