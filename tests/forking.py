@@ -6,6 +6,7 @@ first line: starting the interpreter, which reads variables such as ``PYTHONUNBU
 imports. A test of these starts an interpreter.
 """
 
+import io
 import json
 import os
 import runpy
@@ -39,6 +40,7 @@ IMPORTED = {
 }
 """The modules that can be run, and what each has imported when it begins."""
 NUMBER_BYTES = 8
+MAX_SILENT_SECONDS = 60
 
 
 class ForkedTap:
@@ -96,8 +98,8 @@ class PipedTap(ForkedTap):
         module: str = TAP,
     ) -> None:
         (stdout, to_stdout), (stderr, to_stderr) = os.pipe(), os.pipe()
-        self.stdout: IO[bytes] = os.fdopen(stdout, "rb")
-        self.stderr: IO[bytes] = os.fdopen(stderr, "rb")
+        self.stdout: IO[bytes] = io.BufferedReader(_Pipe(stdout))
+        self.stderr: IO[bytes] = io.BufferedReader(_Pipe(stderr))
         streams = to_stdout, to_stderr
         super().__init__(
             arguments, environment=environment, folder=folder, streams=streams, module=module
@@ -110,6 +112,15 @@ class PipedTap(ForkedTap):
         self.kill()
         self.stdout.close()
         self.stderr.close()
+
+
+class _Pipe(io.FileIO):
+    """Refuses to wait long for the next bytes, so that a test ends if no more come."""
+
+    def readinto(self, buffer: Any) -> int | None:
+        if not select.select([self], [], [], MAX_SILENT_SECONDS)[0]:
+            raise TimeoutError(f"nothing was written for {MAX_SILENT_SECONDS} s")
+        return super().readinto(buffer)
 
 
 class Helper:
