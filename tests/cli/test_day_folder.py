@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.outputs.day_files import DayFiles
 from tap_audit_events.cli.outputs.day_folder import GrowingFolder
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
+from tests.builders import an_event
 from tests.cli.exported import Event, expected, exported, history
 
 LOGGER = logging.getLogger(__name__)
@@ -73,3 +75,14 @@ def test_a_first_run_does_not_add_to_what_another_one_wrote_meanwhile(tmp_path: 
     assert expected(exported(tmp_path / "events")) == expected(OLD)
     assert list((tmp_path / "events").glob(".*")) == []
     assert not (tmp_path / "a.json").exists()
+
+
+def test_a_day_that_goes_on_gets_one_file(tmp_path: Path) -> None:
+    """Although late events of more days than may be open come in between."""
+    files = DayFiles(tmp_path)
+    days = [9, 1, 2, 3, 9, 4, 9, 5, 9]
+    files.write(page_of([an_event(id=f"{n}", at=f"2024-05-{n:02}T00:00:00Z") for n in days]))
+
+    finals = [final for _, final in files.finish()]
+
+    assert sum(final.parent.name == "day=2024-05-09" for final in finals) == 1

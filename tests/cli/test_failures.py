@@ -364,6 +364,25 @@ def test_a_log_of_a_table_that_is_gone_does_not_damage_the_new_one(
     assert exported(path) == expected(EVENTS)
 
 
+def test_a_table_that_only_a_log_holds_stays(service: Service, command: Command) -> None:
+    """A program that was killed leaves a log next to the file; the file alone would not have it."""
+    service.add(EVENTS)
+    path = command.folder / "a.duckdb"
+    code = (
+        "import duckdb, os, sys\n"
+        "connection = duckdb.connect(sys.argv[1])\n"
+        "connection.execute('CREATE TABLE mine AS SELECT 42')\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    assert (command.folder / "a.duckdb.wal").exists()
+
+    command("export", "--to", "a.duckdb", "--state", "s.json").raise_for_exit_code()
+
+    with duckdb.connect(str(path)) as connection:
+        assert connection.execute("FROM mine").fetchall() == [(42,)]
+
+
 def test_a_table_that_another_process_makes_meanwhile_stays(
     service: Service, command: Command
 ) -> None:

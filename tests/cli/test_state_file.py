@@ -76,10 +76,11 @@ def test_an_output_whose_state_file_is_gone_is_refused(to: str, begun: Command) 
 def test_a_table_knows_its_state_without_the_file(begun: Command) -> None:
     remove(begun.folder / state_of("events.duckdb"))
 
-    begun("export", "--to", "events.duckdb", "--state", "new.json").raise_for_exit_code()
+    for _ in range(2):  # the second time, nothing is new
+        begun("export", "--to", "events.duckdb", "--state", "new.json").raise_for_exit_code()
 
-    assert exported(begun.folder / "events.duckdb") == expected(EVENTS)
-    assert (begun.folder / "new.json").exists()
+        assert exported(begun.folder / "events.duckdb") == expected(EVENTS)
+        remove(begun.folder / "new.json")
 
 
 def test_a_table_without_a_state_is_refused(begun: Command) -> None:

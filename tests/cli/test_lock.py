@@ -1,0 +1,25 @@
+"""The lock of an output: one run holds it at a time."""
+
+import fcntl
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.cli.outputs.lock import locked
+from tap_audit_events.errors.exceptions import SettingsError
+
+
+def test_a_lock_that_its_holder_removed_meanwhile_is_not_held(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A third run would create a new file, and lock that."""
+    path, flock = tmp_path / "a.jsonl", fcntl.flock
+
+    def removed_first(descriptor: int, operation: int) -> None:
+        monkeypatch.undo()
+        (tmp_path / ".a.jsonl.lock").unlink()
+        flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", removed_first)
+    with locked(path), pytest.raises(SettingsError, match="AE-BUSY"), locked(path):
+        pass
