@@ -57,6 +57,41 @@ def test_times_are_compared_at_the_precision_of_the_table(
     assert counts(done)["2024-05-06"]["other_time"] == 1
 
 
+def test_a_row_next_to_the_range_is_not_too_many(service: Service, command: Command) -> None:
+    """Such rows are read, as the table may have rounded a time of the range."""
+    service.add(AT_BOUNDS)
+    with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
+        rows = [(event["id"], event["occurredAt"][:26]) for event in AT_BOUNDS]
+        rows.append(("removed at the service", "2024-05-05 23:59:59.5"))
+        connection.executemany("INSERT INTO audit_events VALUES (?, ?)", rows)
+
+    assert counts(verify(command, "a.duckdb", *OF_THE_DAY))["2024-05-06"]["loaded"] == 2
+
+
+def test_a_row_without_a_time_is_found(service: Service, command: Command) -> None:
+    """A repair must not load its event again."""
+    service.add(AT_BOUNDS)
+    with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
+        connection.execute("INSERT INTO audit_events VALUES ('first', NULL)")
+
+    found = counts(verify(command, "a.duckdb", *OF_THE_DAY, exit_code=1))["2024-05-06"]
+    assert (found["missing"], found["other_time"]) == (1, 1)
+
+
+def test_the_time_zone_of_the_machine_does_not_matter(service: Service, command: Command) -> None:
+    """DuckDB takes it for its own."""
+    service.add(AT_BOUNDS)
+    with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMPTZ)")
+        rows = [(event["id"], event["occurredAt"]) for event in AT_BOUNDS]
+        connection.executemany("INSERT INTO audit_events VALUES (?, ?)", rows)
+    arguments = ("verify", "--against", "a.duckdb", *OF_THE_DAY)
+
+    command(*arguments, TZ="Asia/Tokyo").raise_for_exit_code()
+
+
 @pytest.mark.parametrize(
     "kind", ["TIMESTAMPTZ", "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_MS", "TIMESTAMP_S", "VARCHAR"]
 )
@@ -87,7 +122,7 @@ def test_a_parquet_file_of_others_is_understood(service: Service, command: Comma
     verify(command, "a.parquet")
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "+02:00", "UTC"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "+02:00", "UTC", "Nowhere"])
 @pytest.mark.parametrize("unit", [pytest.param("s", marks=pytest.mark.long), "ns"])
 def test_a_parquet_file_may_have_times_in_any_zone(
     zone: str, unit: str, service: Service, command: Command
