@@ -324,11 +324,24 @@ def test_an_event_that_its_window_does_not_show_is_an_error(completes_window: bo
     first = a_page([("a", at(33)), ("b", at(36))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
     second = a_page([("c", at(35)), ("d", at(37))])
-    read = ReadPage(Window(at(34), at(500)), second, True, completes_window)
-    with pytest.raises(ContractError, match=r"AE-WINDOW.*1 in all, for example 'b'"):
+    window = Window(at(34), at(500))
+    read = ReadPage(window, second, True, completes_window)
+    with pytest.raises(ContractError, match=r"AE-WINDOW.*1 in all, for example 'b'") as raised:
         delivery.start(read)
+    assert raised.value.window == str(window)
     delivery.commit()
     assert delivery.watermark.bookmark == at(33)
+
+
+def test_an_event_of_a_later_window_is_not_missing_from_the_one_before_it() -> None:
+    """A service that ignores ``endTime`` may show it long before its window is read."""
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("d", at(60))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    second = Window(at(34), at(500), until=at(50))
+    assert delivered(delivery, a_page([("b", at(40))]), second, completes_window=True) == ["b"]
+    third = a_page([("c", at(55)), ("d", at(60))])
+    assert delivered(delivery, third, Window(at(50), at(500)), completes_window=True) == ["c", "d"]
 
 
 def test_only_so_many_events_of_later_windows_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import window_reader
+from tap_audit_events.extraction.pagination import MAX_EMPTY_PAGES
 from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK
 from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
 from tests.extraction.scheduling import instant
@@ -315,3 +316,15 @@ def check_tiles(windows: list[Window], whole: Window) -> None:
     assert {window.end for window in windows} == {whole.end}
     for window, following in pairwise(windows):
         assert window.until == following.start
+
+
+def test_events_that_were_not_requested_are_no_progress() -> None:
+    """A service that ignores the range and invents events would be read without end."""
+
+    def respond(request: Request) -> Page:
+        number = int(request.cursor or 0) + 1
+        return a_page([(f"{number}", instant(END + 2 + number))], f"{number}")
+
+    reader = WindowReader(WHOLE)
+    read(reader, respond, MAX_EMPTY_PAGES + 1)
+    assert "AE-EMPTY-PAGES" in str(reader.error)
