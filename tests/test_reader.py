@@ -1,5 +1,6 @@
 """The core without any face: pages of events in order, each event once, without Singer."""
 
+import json
 import logging
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events.config.settings import read_settings
+from tap_audit_events.errors.exceptions import ContractError, service_error
 from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.instants import text_of
 from tap_audit_events.extraction.delivery import Delivery
@@ -123,6 +125,24 @@ def test_what_was_not_written_is_not_delivered(service: Service, settings: dict[
     assert reader.delivery.delivered == 10
     again = a_reader(settings, reader.delivery.watermark, concurrency=1)
     assert ids_of(again) == [event["id"] for event in events(10, 30)]
+
+
+def test_what_is_missing_of_the_last_page_is_delivered_by_the_next_run(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """Also if later events were written before the one that could not be."""
+    older, newer = an_event(id="older", at="2024-05-06T01:00:00Z"), an_event(id="newer")
+    service.add([older, newer])
+    page = json.dumps({"auditEvents": [newer, older]}).encode()
+    service.add_faults([Fault(kind="body", text=page, when="1")])
+    reader = a_reader(settings, Watermark())
+    pages = reader.pages()
+    records = next(pages).records()
+    assert (next(records)["id"], next(records)["id"]) == ("newer", "older")
+    reader.run.error = service_error("AE-EVENT")
+    with pytest.raises(ContractError):
+        next(pages)
+    assert ids_of(a_reader(settings, reader.delivery.watermark)) == ["older"]
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])

@@ -327,6 +327,20 @@ def test_a_second_run_at_the_same_time_is_refused(
     assert found(command, to) == ids(OLD)
 
 
+def test_another_export_may_add_to_the_same_folder_meanwhile(
+    service: Service, command: Command
+) -> None:
+    """It has a state file of its own."""
+    service.add(OLD)
+    service.add_faults([Fault.parse("status:code=429,retry-after=60@1")])
+    with command.started("export", "--to", "a/", "--state", "s.json") as first:
+        assert b"Retry 1 of 8" in first.stderr.readline()
+
+        command("export", "--to", "a/", "--state", "other.json").raise_for_exit_code()
+
+    assert found(command, "a/") == ids(OLD)
+
+
 def test_nobody_reads_a_file_in_the_making(service: Service, command: Command) -> None:
     """The names that readers look for exist only when they are complete."""
     service.add(OLD)

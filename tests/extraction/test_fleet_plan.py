@@ -185,6 +185,17 @@ def test_a_held_group_does_not_keep_others_waiting() -> None:
     assert len(limited.opened) == opened
 
 
+def test_organizations_that_are_held_do_not_keep_others_from_being_opened() -> None:
+    """However many of them are open already."""
+    limited, other = [Group(name, [1], 2) for name in "ab"], Group("c", [1], 2)
+    plan = a_plan(*limited, other)
+    news_of(plan)
+    for group in limited:
+        group.is_held = True
+    news_of(plan)
+    assert [request.member.name for request in requests_of(plan)] == ["c0"]
+
+
 def test_if_all_are_held_one_request_waits() -> None:
     """Otherwise nobody would notice that the wait is over."""
     group = Group("a", [1] * 5, 4)
