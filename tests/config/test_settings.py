@@ -125,6 +125,15 @@ FIRST_OF_EACH = {name: (name, value, problem) for name, value, problem in revers
 TOKENS = [each for each in BAD if each[0] == "access_token"]
 
 
+def test_an_organization_is_not_in_the_list_twice() -> None:
+    """Also not in capitals: its events would be delivered twice."""
+    items = [{"organization_id": each} for each in (ORGANIZATION_ID, ORGANIZATION_ID.upper())]
+    with pytest.raises(SettingsError) as raised:
+        read_settings(GOOD | {"organization_id": None, "organizations": items})
+    (line,) = raised.value.lines
+    assert line.endswith(f"[1].organization_id {ORGANIZATION_ID} is in the list twice")
+
+
 @pytest.mark.parametrize(("name", "value", "problem"), [*FIRST_OF_EACH.values(), *TOKENS[1:]])
 def test_a_bad_setting_ends_the_command_with_one_line(
     name: str, value: object, problem: str

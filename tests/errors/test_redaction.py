@@ -19,6 +19,7 @@ import pytest
 
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.catalogue import CATALOGUE
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redaction import MASK
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
@@ -279,6 +280,15 @@ def test_a_setting_that_would_send_the_token_is_refused(name: str, value: object
     """The token is sent in the Authorization header only, so not in a URL or another header."""
     line = only_error(run(GOOD | {name: value}))
     assert line == f"AE-SETTINGS: {name} contains the access token: remove it from there"
+
+
+@pytest.mark.parametrize("changed", [str, str.lower, str.upper])
+def test_a_token_with_capitals_is_refused_in_any_case(changed: Callable[[str], str]) -> None:
+    """A client may change the case of a URL's host."""
+    token = "acme_pat_SeCrEt-name"
+    with pytest.raises(SettingsError) as raised:
+        read_settings(GOOD | {"access_token": token, "user_agent": changed(token)})
+    assert "user_agent contains the access token: remove it from there" in raised.value.lines[0]
 
 
 def test_a_name_that_only_looks_like_a_token_stays_in_state_and_schema(

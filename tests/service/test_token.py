@@ -1,6 +1,7 @@
 """The access token by file: read at start, and again where the service refuses it."""
 
 import json
+import logging
 import os
 import stat
 from collections.abc import Callable
@@ -9,11 +10,13 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import requests
 
 from tap_audit_events.config.settings import read_settings, token_warnings
 from tap_audit_events.config.token_file import MAX_TOKEN_FILE_BYTES, others_may_read
+from tap_audit_events.errors.redaction import redact
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.service.client import MAX_NEW_TOKENS
+from tap_audit_events.service.client import MAX_NEW_TOKENS, new_authenticator
 from tests.builders import an_event
 from tests.config.test_settings import GOOD, TOKEN
 from tests.conftest import Sync
@@ -194,6 +197,25 @@ def test_a_run_goes_on_with_a_rotated_token(
     assert 2 <= len(refused) <= 2 * concurrency
     assert done.log.count("access_token_file holds a new token") == 2
     assert "rotated" not in done.log + json.dumps(done.states)
+
+
+def test_a_token_that_is_replaced_before_the_first_request_is_masked(token_file: Path) -> None:
+    """It is sent in place of the one that the settings had."""
+    settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
+    token_file.write_text("acme_pat_replaced-before")
+    authenticator = new_authenticator(settings, logging.getLogger(__name__))
+    request = authenticator(requests.Request("GET", settings.base_url).prepare())
+    assert request.headers["Authorization"] == "Bearer acme_pat_replaced-before"
+    assert "replaced" not in redact("acme_pat_replaced-before")
+
+
+def test_the_token_of_the_settings_is_sent_if_its_file_has_gone(token_file: Path) -> None:
+    """The service may accept it for the whole run."""
+    settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
+    token_file.unlink()
+    authenticator = new_authenticator(settings, logging.getLogger(__name__))
+    request = authenticator(requests.Request("GET", settings.base_url).prepare())
+    assert request.headers["Authorization"] == f"Bearer {settings.access_token}"
 
 
 @pytest.mark.parametrize("token", ["acme_pat_rotated-first", "another-kind/of+token=="])
