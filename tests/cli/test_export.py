@@ -6,8 +6,11 @@ from operator import itemgetter
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
+from tap_audit_events.cli.outputs import parquet_file
+from tap_audit_events.cli.outputs.parquet_file import ParquetWriter
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import (
@@ -19,6 +22,7 @@ from tests.cli.exported import (
     history,
     without_nulls,
 )
+from tests.cli.test_day_folder import page_of
 
 
 def contents(command: Command, to: str) -> list[dict[str, object]]:
@@ -213,13 +217,23 @@ def test_a_link_is_followed_and_permissions_stay(service: Service, command: Comm
 
 def test_small_row_groups_grow_together(service: Service, command: Command) -> None:
     """A file that grew in many runs is as good to read as one that was written at once."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only here
-
     for start in range(0, 30, 10):
         service.add(history(10, start))
         command("export", "--to", "a.parquet", "--state", "s").raise_for_exit_code()
 
     assert pq.ParquetFile(command.folder / "a.parquet").num_row_groups == 1
+
+
+def test_large_events_leave_memory_before_a_row_group_has_many(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(parquet_file, "MAX_BYTES", 10_000)
+    writer = ParquetWriter(tmp_path / "a.parquet")
+    for event in history(4):
+        writer.write(page_of([event | {"context": {"large": "x" * 8_000}}]))
+    writer.finish()
+    with pq.ParquetFile(tmp_path / "a.parquet") as file:
+        assert file.metadata.num_row_groups == 2
 
 
 def test_quiet_says_nothing(service: Service, command: Command) -> None:
