@@ -241,25 +241,26 @@ def test_the_repair_has_the_schema_and_the_records_of_the_tap(
 
 
 def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None:
-    """Each with its own events of the same ids; rows of other organizations are left out."""
-    fleet = Fleet([a_service(number, 10) for number in range(3)])
+    """Each with its own events of the same ids; rows of others are left out. UUIDs have no case."""
+    fleet = Fleet([a_service(number, 10) for number in range(10, 13)])
     with fleet.served():
         settings = {
             "base_url": fleet.base_url,
             "access_token": SHARED,
-            "organizations": json.dumps([{"organization_id": an_id(n)} for n in (0, 1)]),
+            "organizations": json.dumps([{"organization_id": an_id(n)} for n in (10, 11)]),
         }
         command = Command(tmp_path, settings)
         command("export", "--to", "a.duckdb").raise_for_exit_code()
         verify(command, "a.duckdb")
         with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
             connection.execute(
-                f"DELETE FROM audit_events WHERE id = 'e0003' AND organization_id = '{an_id(1)}'"  # noqa: S608
+                f"DELETE FROM audit_events WHERE id = 'e0003' AND organization_id = '{an_id(11)}'"  # noqa: S608
             )
             connection.execute(
-                f"INSERT INTO audit_events BY NAME SELECT '{an_id(2)}' AS organization_id,"
+                f"INSERT INTO audit_events BY NAME SELECT '{an_id(12)}' AS organization_id,"
                 " 'x' AS id, now() AS occurred_at, '2024-05-06T08:00:00Z' AS occurred_at_text"
             )
+            connection.execute("UPDATE audit_events SET organization_id = upper(organization_id)")
             connection.execute(
                 "CREATE TABLE alone AS SELECT id, occurred_at_text FROM audit_events"
             )
@@ -269,11 +270,11 @@ def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None
 
     listed = list(csv.DictReader((tmp_path / "l").read_text().splitlines()))
     assert [(each["kind"], each["organization_id"], each["id"]) for each in listed] == [
-        ("missing", an_id(1), "e0003")
+        ("missing", an_id(11), "e0003")
     ]
     schema, record = map(json.loads, (tmp_path / "r").read_text().splitlines())
     assert schema["key_properties"] == ["organization_id", "id"]
-    assert (record["record"]["organization_id"], record["record"]["id"]) == (an_id(1), "e0003")
+    assert (record["record"]["organization_id"], record["record"]["id"]) == (an_id(11), "e0003")
     assert "it has no column organization_id" in alone.error
 
 
