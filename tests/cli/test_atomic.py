@@ -80,7 +80,8 @@ def test_a_run_with_state_that_is_killed_at_any_step_loses_and_repeats_nothing(
     assert seen == set() or len(seen) == 2
 
 
-@pytest.mark.parametrize("to", EACH_FORMAT)
+@pytest.mark.long
+@pytest.mark.parametrize("to", FORMATS)
 def test_a_first_run_that_is_killed_at_any_step_can_be_repeated(
     to: str, service: Service, command: Command
 ) -> None:
@@ -176,6 +177,7 @@ def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
     assert refused > 0
 
 
+@pytest.mark.long
 def test_a_kill_after_the_old_file_was_moved_away_loses_and_repeats_nothing(
     service: Service, command: Command
 ) -> None:

@@ -151,7 +151,7 @@ def test_a_file_that_cannot_take_its_place_since_it_is_gone_is_an_error(tmp_path
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
-@pytest.mark.parametrize("function", ["fsync", "replace"])
+@pytest.mark.parametrize("function", ["fsync", pytest.param("replace", marks=pytest.mark.long)])
 def test_an_export_after_one_that_a_failing_disk_ended_loses_and_repeats_nothing(
     function: str, to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ def test_a_text_with_a_token_costs_few(compiled: object) -> None:
     assert compiled() < 60  # type: ignore[operator]
 
 
+@pytest.mark.long
 def test_each_of_them_is_masked_in_every_form() -> None:
     """Whichever it is."""
     register_secret(*TOKENS)
