@@ -23,7 +23,7 @@ hypothesis.settings.register_profile("tests", deadline=None, max_examples=12)
 if hypothesis.settings.get_current_profile_name() == "default":
     hypothesis.settings.load_profile("tests")
 
-# The tests' servers are on this machine, and no proxy of whoever runs the tests leads there.
+# The tests' servers are on this machine: a proxy in the environment must not be used for them.
 os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1"
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from tap_audit_events.errors.exceptions import sanitize, service_error
 from tap_audit_events.events.exact_json import JsonText, read_record
-from tap_audit_events.events.instants import EARLIEST, Instant, seconds_between
+from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, seconds_between
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.window import Window
@@ -51,7 +51,7 @@ class Delivery:
         self.latest_seconds = 0.0
         self._bookmark_before = watermark.bookmark
         self._read: ReadPage | None = None
-        self._range_start: Instant | None = None
+        self._range_start = LATEST
         self._page = _NO_PAGE
         self._positions: Sequence[int] = ()
         self._owed: dict[str, Instant] = {}
@@ -65,8 +65,7 @@ class Delivery:
         """
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
-        if self._range_start is None:
-            self._range_start = read.window.start or EARLIEST
+        self._range_start = min(self._range_start, read.window.start or EARLIEST)
         if self._owed:
             self._check_owed(read)
         self._read, self._page = read, read.page
@@ -142,14 +141,13 @@ class Delivery:
         """Whether an event that was not delivered is delivered with a window.
 
         Where two windows meet, both show an event; the next one may be read before it appears. An
-        event of an earlier window was not shown there; if ids of its time were dropped, it may have
-        been.
+        event of an earlier window was not shown there, unless its id may have been dropped.
         """
         if window.start is None or instant >= window.start:
             return window.holds(instant) or instant == window.until
         dropped_until = self.watermark.dropped_until
         is_new = dropped_until is None or instant > dropped_until
-        return is_new and instant >= (self._range_start or EARLIEST)
+        return is_new and instant >= self._range_start
 
     def _note_owed(self, positions: Sequence[int], window: Window) -> None:
         """Note the events that belong to later windows: those must show them again."""

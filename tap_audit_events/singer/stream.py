@@ -70,10 +70,7 @@ class AuditEventsStream(ExactStream):
             StoppedError: a signal asked the run to stop.
         """
         settings = self._read_settings()
-        hidden = [".".join(path) for path in self.left_out]
-        has_maps = bool(self.config.get("stream_maps"))
-        for warning in raw_event_warnings(self._shape, hidden, has_maps=has_maps):
-            self.logger.warning("%s", warning)
+        self._warn_of_raw_event()
         self._bookmarks = Bookmarks(
             self.stream_state,
             [each.organization_id for each in settings.each()],
@@ -110,6 +107,12 @@ class AuditEventsStream(ExactStream):
         self._keep_bookmarks()
         report.done(records=self.records_written, left_out=self.events_left_out)
         reader.check_errors()
+
+    def _warn_of_raw_event(self) -> None:
+        hidden = [".".join(path) for path in self.left_out]
+        has_maps = bool(self.config.get("stream_maps"))
+        for warning in raw_event_warnings(self._shape, hidden, has_maps=has_maps):
+            self.logger.warning("%s", warning)
 
     @staticmethod
     def _is_worth_a_state(run: OrganizationRun) -> bool:

@@ -342,18 +342,23 @@ def test_a_table_that_another_process_uses_is_named(service: Service, command: C
     command("export", "--to", "a.duckdb").raise_for_exit_code()
 
 
+def leave_a_log(path: Path, statement: str) -> None:
+    """Execute a statement in a program that is killed: only the log next to the file has it."""
+    code = (
+        "import duckdb, os, sys\n"
+        "connection = duckdb.connect(sys.argv[1])\n"
+        "connection.execute(sys.argv[2])\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path), statement], check=True)
+
+
 def test_a_log_of_a_table_that_is_gone_does_not_damage_the_new_one(
     service: Service, command: Command
 ) -> None:
     """DuckDB would read it the next time."""
     path = command.folder / "a.duckdb"
-    code = (
-        "import duckdb, os, sys\n"
-        "connection = duckdb.connect(sys.argv[1])\n"
-        "connection.execute('CREATE TABLE audit_events_state (state VARCHAR)')\n"
-        "os._exit(0)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    leave_a_log(path, "CREATE TABLE audit_events_state (state VARCHAR)")
     path.unlink()
     assert [each.name for each in command.folder.iterdir()] == ["a.duckdb.wal"]
     service.add(EVENTS)
@@ -368,13 +373,7 @@ def test_a_table_that_only_a_log_holds_stays(service: Service, command: Command)
     """A program that was killed leaves a log next to the file; the file alone would not have it."""
     service.add(EVENTS)
     path = command.folder / "a.duckdb"
-    code = (
-        "import duckdb, os, sys\n"
-        "connection = duckdb.connect(sys.argv[1])\n"
-        "connection.execute('CREATE TABLE mine AS SELECT 42')\n"
-        "os._exit(0)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    leave_a_log(path, "CREATE TABLE mine AS SELECT 42")
     assert (command.folder / "a.duckdb.wal").exists()
 
     command("export", "--to", "a.duckdb", "--state", "s.json").raise_for_exit_code()

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +57,23 @@ def export_to(path: Path) -> None:
 
 
 def wait_until_pending(process_id: int, number: signal.Signals) -> None:
-    deadline = time.monotonic() + 20
-    while not _pending(process_id) & 1 << number - 1:
-        assert time.monotonic() < deadline, "it is not passed on"
-        time.sleep(0.01)
+    wait_until(lambda: _pending(process_id) & 1 << number - 1, "it is not passed on")
 
 
 def wait_until_stopped(process_id: int) -> None:
     """Until then, the system may deliver signals of a lower number first."""
+    wait_until(lambda: _status(process_id, "State") == "T", "it is not stopped")
+
+
+def wait_for_end(process_id: int) -> None:
+    wait_until(lambda: not Path(f"/proc/{process_id}").exists(), "it does not end")
+
+
+def wait_until(condition: Callable[[], object], problem: str) -> None:
+    """Wait for what the system does to a process; nothing reports it."""
     deadline = time.monotonic() + 20
-    while _status(process_id, "State") != "T":
-        assert time.monotonic() < deadline, "it is not stopped"
+    while not condition():
+        assert time.monotonic() < deadline, problem
         time.sleep(0.01)
 
 
@@ -79,13 +85,6 @@ def _pending(process_id: int) -> int:
 def _status(process_id: int, name: str) -> str:
     lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
     return next(line for line in lines if line.startswith(f"{name}:")).split()[1]
-
-
-def wait_for_end(process_id: int) -> None:
-    deadline = time.monotonic() + 20
-    while Path(f"/proc/{process_id}").exists():
-        assert time.monotonic() < deadline, "it does not end"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize("state", [[], ["--state", "s.json"]])
