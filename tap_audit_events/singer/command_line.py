@@ -67,7 +67,11 @@ class OneLineErrors(SingerCommand):
         logging.captureWarnings(capture=True)
         sys.excepthook = self.excepthook
         with _stopped_by_ctrl_c():
-            return click.Command.invoke(self, ctx)
+            try:
+                return click.Command.invoke(self, ctx)
+            finally:
+                if sys.stdout is not None:
+                    sys.stdout.flush()  # of --about; an error at exit would have no code
 
     def excepthook(
         self,

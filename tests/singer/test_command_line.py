@@ -245,7 +245,8 @@ def test_a_full_disk_is_one_line(option: str, settings: dict[str, Any], tmp_path
     """Also for what is not a message."""
     limited = ["bash", "-c", f'ulimit -f 0 && exec "$@" > {shlex.quote(str(tmp_path / "x"))}', "-"]
     quiet = {"PYTHONWARNINGS": "ignore"}  # libraries warn about the limit
-    error = only_error(run(settings, option, under=limited, environment=quiet))
+    buffered = {"PYTHONUNBUFFERED": ""}
+    error = only_error(run(settings, option, under=limited, environment=quiet | buffered))
     assert error.startswith("AE-OUTPUT: The tap cannot write to stdout: File too large. ")
 
 
