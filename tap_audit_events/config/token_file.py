@@ -42,6 +42,11 @@ def _unreadable(path: str, reason: str | None) -> str:
     """
     if Path(path).is_absolute():
         return f"{sanitize(path)} cannot be read: {reason}"
+    if path.startswith("~"):
+        return (
+            f"names a file that cannot be read: {reason}; ~ is not expanded: write the path of the"
+            " home folder"
+        )
     return (
         f"names a file that cannot be read: {reason}; a relative path starts at the folder in which"
         " the command was started"

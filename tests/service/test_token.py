@@ -121,6 +121,7 @@ def test_a_file_without_a_token_is_one_line(
     ("path", "problem"),
     [
         ("/nowhere/at/all", "'/nowhere/at/all' cannot be read: No such file or directory"),
+        ("~/token", "names a file that cannot be read: No such file or directory; ~ is not"),
         ("/", "'/' is not a regular file"),
         ("/dev/zero", "'/dev/zero' is not a regular file"),
         ("/x\nERROR | y\x00", r"'/x\nERROR | y\x00' is not a path: it contains a NUL character"),
