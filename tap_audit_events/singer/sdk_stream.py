@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
 from functools import cached_property
-from math import inf
 from typing import Any
 
 from singer_sdk import Stream, Tap
@@ -21,7 +20,6 @@ from singer_sdk.exceptions import (
 )
 from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import CustomStreamMap, SameRecordTransform, StreamMap
-from singer_sdk.metrics import Counter
 from singer_sdk.singerlib import Catalog, RecordMessage, StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
 
@@ -101,11 +99,6 @@ class ExactStream(Stream):
         """Write a record of the SDK lane."""
         self._tap.write_message(message)
 
-    def get_record_counter(self, **options: Any) -> Counter:
-        """One METRIC line at the end: the SDK's would count from zero again each minute."""
-        counter = super().get_record_counter(**{"log_interval": inf, **options})
-        return _WrittenCounter(lambda: self.records_written, counter)
-
     @property
     def emit_activate_version_messages(self) -> bool:
         """Never: a target would delete the events that the service no longer shows."""
@@ -180,19 +173,6 @@ class ExactStream(Stream):
 
 def _catalog_error(problem: str) -> SettingsError:
     return SettingsError([f"The catalog's {problem}"], "AE-CATALOG")
-
-
-class _WrittenCounter(Counter):
-    """Counts the records that were written. The SDK would count events, also filtered ones."""
-
-    def __init__(self, written: Callable[[], int], counter: Counter) -> None:
-        super().__init__(counter.metric, counter.tags, counter.log_interval)
-        self._written = written
-
-    def exit(self) -> None:
-        """Write the METRIC line."""
-        self.value = self._written()
-        super().exit()
 
 
 def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | None:

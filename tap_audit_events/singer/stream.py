@@ -214,15 +214,23 @@ class AuditEventsStream(ExactStream):
         lane one by one, through stream maps and flattening.
         """
         write = self._write_verbatim if self.is_verbatim else self._write_by_sdk
-        with self.get_record_counter(), self.get_sync_timer(), closing(self._pages()) as pages:
-            for run in pages:
-                try:
-                    write(run.delivery)
-                except ServiceError as error:
-                    if not self._read_settings().is_fleet:
-                        raise
-                    run.error = error
+        counter = self.get_record_counter()
+        with counter, self.get_sync_timer(), closing(self._pages()) as pages:
+            try:
+                for run in pages:
+                    self._write_page(run, write)
+            finally:
+                counter.value = self.records_written  # one METRIC: the SDK writes one each minute
         self._write_state_message()
+
+    def _write_page(self, run: OrganizationRun, write: Callable[[Delivery], None]) -> None:
+        """Write a page; an error ends only its organization, if there are several."""
+        try:
+            write(run.delivery)
+        except ServiceError as error:
+            if not self._read_settings().is_fleet:
+                raise
+            run.error = error
 
     def _write_verbatim(self, delivery: Delivery) -> None:
         texts = delivery.record_texts()
