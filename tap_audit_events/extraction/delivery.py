@@ -19,7 +19,7 @@ MAX_OWED: Final = 10_000
 """Most events noted until their own window shows them; usually there are only a few."""
 
 _Item = TypeVar("_Item")
-_NO_PAGE = Page()
+_NO_PAGE = ReadPage(Window(None, LATEST), Page(), in_order=True, completes_window=False)
 _AS_SENT = RecordShape()
 
 
@@ -50,9 +50,8 @@ class Delivery:
         self.delivered = self.repeats = self.outside = self.late = 0
         self.latest_seconds = 0.0
         self._bookmark_before = watermark.bookmark
-        self._read: ReadPage | None = None
+        self._read = _NO_PAGE
         self._range_start = LATEST
-        self._page = _NO_PAGE
         self._positions: Sequence[int] = ()
         self._owed: dict[str, Instant] = {}
         self._written = self._committed = 0
@@ -68,14 +67,14 @@ class Delivery:
         self._range_start = min(self._range_start, read.window.start or EARLIEST)
         if self._owed:
             self._check_owed(read)
-        self._read, self._page = read, read.page
+        self._read = read
         self._written = self._committed = 0
         self._positions = self._to_deliver(read)
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The page's records; each counts as written when the next one is requested."""
         for position in self._positions:
-            yield read_record(self._shape.apply(self._page.texts[position]))
+            yield read_record(self._shape.apply(self._read.page.texts[position]))
             self._written += 1
 
     def record_texts(self) -> Sequence[JsonText]:
@@ -85,11 +84,11 @@ class Delivery:
 
     def texts(self) -> Sequence[JsonText]:
         """The JSON text of each event that is delivered."""
-        return _pick(self._page.texts, self._positions)
+        return _pick(self._read.page.texts, self._positions)
 
     def instants(self) -> Sequence[Instant]:
         """The time of each event that is delivered."""
-        return _pick(self._page.instants, self._positions)
+        return _pick(self._read.page.instants, self._positions)
 
     def all_written(self) -> None:
         """Count every event of the page as written."""
@@ -101,14 +100,12 @@ class Delivery:
         While events of a window come out of order, older ones may follow: the bookmark stays where
         it is until the window is complete.
         """
-        if self._read is None:
-            return
-        positions = self._positions[self._committed : self._written]
+        page, positions = self._read.page, self._positions[self._committed : self._written]
         self._committed = self._written
-        ids, instants = _pick(self._page.ids, positions), _pick(self._page.instants, positions)
+        ids, instants = _pick(page.ids, positions), _pick(page.instants, positions)
         self.watermark.deliver(ids, instants, moves_bookmark=self._read.in_order)
         if self.coverage is not None:
-            self.coverage.add(ids, instants, _pick(self._page.texts, positions))
+            self.coverage.add(ids, instants, _pick(page.texts, positions))
         self.delivered += len(ids)
         self._count_late(instants)
 
@@ -119,19 +116,19 @@ class Delivery:
             is_written: whether every event of the page could be written.
         """
         self.commit()
-        read, self._read, self._page, self._positions = self._read, None, _NO_PAGE, ()
-        if read is not None and read.completes_window and is_written:
+        read, self._read, self._positions = self._read, _NO_PAGE, ()
+        if read.completes_window and is_written:
             self.watermark.settle(read.window.until or read.window.end)
 
     def _to_deliver(self, read: ReadPage) -> Sequence[int]:
-        page, window = self._page, read.window
+        page, window = read.page, read.window
         fresh = self.watermark.fresh(page.ids, page.instants)
         if read.restarted_at is not None:
-            fresh = self._without_forgotten(fresh, up_to=read.restarted_at)
+            fresh = self._without_forgotten(fresh, page, up_to=read.restarted_at)
         self.repeats += len(page.ids) - len(fresh)
         if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
             return fresh
-        self._note_owed(fresh, window)
+        self._note_owed(fresh, read)
         due = [each for each in fresh if self._is_due(page.instants[each], window)]
         requested, left_out = window.rounded, set(fresh).difference(due)
         self.outside += sum(not requested.holds(page.instants[each]) for each in left_out)
@@ -149,14 +146,15 @@ class Delivery:
         is_new = dropped_until is None or instant > dropped_until
         return is_new and instant >= self._range_start
 
-    def _note_owed(self, positions: Sequence[int], window: Window) -> None:
+    def _note_owed(self, positions: Sequence[int], read: ReadPage) -> None:
         """Note the events that belong to later windows: those must show them again."""
+        page, window = read.page, read.window
         if window.until is None:
             return
         for position in positions:
-            instant = self._page.instants[position]
+            instant = page.instants[position]
             if window.until < instant <= window.end and len(self._owed) < MAX_OWED:
-                self._owed[self._page.ids[position]] = instant
+                self._owed[page.ids[position]] = instant
 
     def _check_owed(self, read: ReadPage) -> None:
         """Check that the window shows its noted events before the bookmark passes them."""
@@ -175,13 +173,15 @@ class Delivery:
             error.window = str(window)
             raise error
 
-    def _without_forgotten(self, positions: Sequence[int], *, up_to: Instant) -> Sequence[int]:
+    def _without_forgotten(
+        self, positions: Sequence[int], page: Page, *, up_to: Instant
+    ) -> Sequence[int]:
         """Leave out events up to a restart that may be repeats, as their ids were dropped.
 
         The ids of the restart's own instant are dropped only if later events were delivered, so all
         events of that instant were delivered too.
         """
-        until, instants = self.watermark.dropped_until, self._page.instants
+        until, instants = self.watermark.dropped_until, page.instants
         if until is None:
             return positions
         return [each for each in positions if instants[each] > until or instants[each] > up_to]
