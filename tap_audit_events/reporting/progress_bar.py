@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, TextIO
 
-import click
-
-_STEPS: Final = 1000
 _WIDTH: Final = 20
 _BAR_COLUMNS: Final = _WIDTH + len("[]   100%  ")
 _CLEAR_LINE: Final = "\r\x1b[K"
@@ -49,14 +46,6 @@ class ProgressBar:
         self._terminal = terminal
         self._lock = threading.Lock()  # any thread may log
         self._line = ""
-        self._bar: click._termui_impl.ProgressBar[str] = click.progressbar(
-            length=_STEPS,
-            file=terminal,
-            width=_WIDTH,
-            show_eta=False,
-            item_show_func=lambda text: text,
-            bar_template="[%(bar)s]  %(info)s",
-        )
         self._handlers = [
             handler
             for handler in logging.getLogger().handlers
@@ -69,9 +58,8 @@ class ProgressBar:
         """Show the share that is done, 0 to 1, and a text, cut to the width of the terminal."""
         with self._lock, suppress(OSError):  # a closed terminal must not end the run
             columns = os.get_terminal_size(self._terminal.fileno()).columns or 80
-            self._bar.pos = round(share * _STEPS)
-            self._bar.current_item = text[: max(0, columns - _BAR_COLUMNS - 1)]
-            self._line = self._bar.format_progress_line()
+            shown = text[: max(0, columns - _BAR_COLUMNS - 1)]
+            self._line = f"[{'#' * int(share * _WIDTH):-<{_WIDTH}}]  {int(share * 100):3}%  {shown}"
             self._replace_line(self._line)
 
     def write(self, text: str) -> None:
