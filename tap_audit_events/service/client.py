@@ -83,9 +83,8 @@ class Client:
                 if self._transport.is_closed:
                     raise ClosedError from None
                 is_limited = error.code == "AE-429"
-                try:
-                    seconds = retries.seconds_before_next(error)
-                except RetryableError:
+                seconds = retries.seconds_before_next(error)
+                if seconds is None:
                     if is_limited:  # the requests for other organizations have to wait
                         self._limiter.hold(permit, error.retry_after_seconds or 0.0)
                     raise

@@ -23,14 +23,13 @@ class Retries:
         self._backoffs = backoff.expo(max_value=MAX_BACKOFF_SECONDS)
         next(self._backoffs)  # backoff's generators yield nothing first
 
-    def seconds_before_next(self, error: RetryableError) -> float:
-        """The wait before the next retry.
+    def seconds_before_next(self, error: RetryableError) -> float | None:
+        """The wait before the next retry; None if there is none left, as the error then says.
 
         It is at least what ``Retry-After`` says; without it exponential, with full jitter.
 
         Raises:
             RefusedError: the service wants a wait of more than `MAX_RETRY_AFTER_SECONDS`.
-            RetryableError: the retries are used up.
         """
         requested = error.retry_after_seconds or 0.0
         if requested > MAX_RETRY_AFTER_SECONDS:
@@ -39,18 +38,11 @@ class Retries:
             ) from None
         if self._count >= self._most:
             noun = "retry" if self._count == 1 else "retries"
-            gave_up = f"; gave up after {self._count} {noun}" if self._count else ""
-            raise _last(error, gave_up) from None
+            error.details += f"; gave up after {self._count} {noun}" if self._count else ""
+            return None
         self._count += 1
         seconds: float = max(requested, backoff.full_jitter(next(self._backoffs)))
         self._logger.warning(
             "Retry %d of %d in %.1f s: %s", self._count, self._most, seconds, error.summary
         )
         return seconds
-
-
-def _last(error: RetryableError, gave_up: str) -> RetryableError:
-    """The error of the last attempt; a local variable of the caller would keep it in a cycle."""
-    last = RetryableError(error.code, details=f"{error.details}{gave_up}")
-    last.retry_after_seconds = error.retry_after_seconds
-    return last
