@@ -30,7 +30,7 @@ from tap_audit_events.errors.exceptions import (
     StoppedError,
 )
 from tap_audit_events.events.stream_names import STREAM
-from tap_audit_events.reporting.connection_test import ConnectionTest
+from tap_audit_events.reporting.connection_test import check_connection
 from tap_audit_events.runtime import Runtime
 
 
@@ -60,7 +60,7 @@ class Commands:
         """
         status = {"status": "SUCCEEDED"}
         try:
-            ConnectionTest(self._read_settings(config), self._runtime, self._logger).run()
+            check_connection(self._read_settings(config), self._runtime, self._logger)
         except (StoppedError, OutputError):
             raise
         except AuditEventsError as error:

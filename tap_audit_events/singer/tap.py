@@ -250,11 +250,11 @@ class TapAuditEvents(Tap):
         if value in {CliTestOptionValue.Schema.value, CliTestOptionValue.Disabled.value}:
             super().cb_test(ctx, param, value)
             return
-        from tap_audit_events.reporting.connection_test import ConnectionTest
+        from tap_audit_events.reporting.connection_test import check_connection
 
         config = ctx.params.get("config", _ConfigInput())
         tap = cls(config=config.config, parse_env_config=config.parse_env)
-        ConnectionTest(tap.settings, tap.runtime, cls.logger).run()
+        check_connection(tap.settings, tap.runtime, cls.logger)
         ctx.exit()
 
     @classmethod

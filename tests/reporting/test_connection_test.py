@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.reporting.connection_test import ConnectionTest
+from tap_audit_events.reporting.connection_test import check_connection
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.tap import TapAuditEvents
@@ -136,7 +136,7 @@ def test_a_clock_that_differs_is_told(
     runtime = Runtime(now=lambda: datetime.now(UTC) + timedelta(seconds=seconds))
     tap = TapAuditEvents(config=settings)
     with caplog.at_level(logging.INFO):
-        ConnectionTest(tap.settings, runtime, tap.logger).run()
+        check_connection(tap.settings, runtime, tap.logger)
     (record,) = [each for each in caplog.records if "clock is" in each.message]
     assert record.levelname == level
     assert re.match(
