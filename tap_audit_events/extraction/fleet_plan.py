@@ -145,16 +145,17 @@ class FleetPlan(Generic[_Member]):
         for member in filter(may_send, self._new):
             self._new.remove(member)
             self._open.append(member)
-            return self._requested(member, 1)
+            request = member.plan.next_request(1)
+            return request and MemberRequest(member, request)
         of_all = sum(map(_load, self._open))
         gets_rest = sum(member.plan.bytes_held for member in self._open) < 2 * BYTES_HELD
         for member in filter(may_send, self._open):
             load = _load(member)
             # Not 1, for which a plan cuts no window: the rest could not be read in parallel.
             most = most_in_flight - (of_all - load) if gets_rest else min(2, most_in_flight)
-            found = self._requested(member, most) if gets_rest or not load else None
-            if found is not None:
-                return found
+            request = member.plan.next_request(most) if gets_rest or not load else None
+            if request is not None:
+                return MemberRequest(member, request)
             gets_rest = False
         return None
 
@@ -227,10 +228,6 @@ class FleetPlan(Generic[_Member]):
                 self._news.append(News(member, Stage.ENDED, error=member.error))
         if member is not None or is_held:
             self._groups.append(group)
-
-    def _requested(self, member: _Member, most: int) -> MemberRequest[_Member] | None:
-        request = member.plan.next_request(most)
-        return None if request is None else MemberRequest(member, request)
 
 
 def _load(member: Member) -> int:
