@@ -24,21 +24,7 @@ NOT_FOUND = 127
 """The exit codes of a shell that cannot run a command."""
 
 
-class _Group(click.Group):
-    """A group whose commands end with one line if the system refuses something."""
-
-    def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run a command; standard output may be on a full disk, also for --help."""
-        try:
-            return super().main(*args, **kwargs)
-        except OSError as error:
-            sys.exit(f"audit-events-sandbox: {error.strerror}")
-
-
-@click.group(
-    cls=_Group,
-    epilog="Example: audit-events-sandbox run -- sh -c 'echo $TAP_AUDIT_EVENTS_BASE_URL'",
-)
+@click.group(epilog="Example: audit-events-sandbox run -- sh -c 'echo $TAP_AUDIT_EVENTS_BASE_URL'")
 def main() -> None:
     """Serve generated audit events on this machine, as the real service would.
 

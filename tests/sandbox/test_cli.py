@@ -246,15 +246,3 @@ def test_without_its_extra_it_names_the_extra(library: str) -> None:
     assert done.stderr == (
         f"Error: the sandbox needs {library}: install tap-audit-events[sandbox]\n"
     )
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /dev/full")
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
-def test_help_on_a_full_disk_ends_with_one_line(arguments: list[str]) -> None:
-    """There is no traceback."""
-    full = ["bash", "-c", 'exec "$@" > /dev/full', "bash"]
-    result = subprocess.run(
-        [*full, *COMMAND, *arguments], stderr=subprocess.PIPE, text=True, check=False
-    )
-    assert result.returncode == 1
-    assert result.stderr == "audit-events-sandbox: No space left on device\n"
