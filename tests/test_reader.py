@@ -24,6 +24,7 @@ from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.service.rate_limiter import RunRequests
 from tests.builders import an_event
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)
@@ -52,8 +53,15 @@ class OneReader:
         )
 
     @property
+    def requests(self) -> RunRequests:
+        return self._reader.requests
+
+    @property
     def delivery(self) -> Delivery:
         return self.run.delivery
+
+    def check_errors(self) -> None:
+        self._reader.check_errors()
 
     def pages(self) -> Generator[Delivery, None, None]:
         with closing(self._reader.pages()) as runs:
@@ -151,16 +159,32 @@ def test_closing_it_early_ends_every_thread(
 ) -> None:
     """Also one whose retry would wait for minutes; no request is sent afterwards."""
     service.add(events(0, 500))
-    service.add_faults([Fault(kind="status", code=503, retry_after="600", when="5-")])
+    service.add_faults([Fault(kind="status", code=503, retry_after="600", when="2-")])
     before = set(threading.enumerate())
     reader = a_reader(settings, Watermark(), concurrency=concurrency)
+    waits = threading.Event()
+    reader.requests.on_wait = waits.set
     with closing(reader.pages()) as pages:
         next(pages).all_written()
+        assert waits.wait(timeout=30)
     for thread in set(threading.enumerate()) - before:
         thread.join(timeout=30)
         assert not thread.is_alive()
     sent = len(service.requests)
-    assert sent <= 5 + concurrency
+    assert sent <= 1 + concurrency
+
+
+def test_a_defect_in_one_of_several_organizations_is_raised_at_the_end(
+    settings: dict[str, Any], service: Service
+) -> None:
+    """A run never ends as if it had read everything."""
+    service.add(events(0, 5))
+    settings["organizations"] = [{"organization_id": settings.pop("organization_id")}]
+    reader = a_reader(settings, Watermark())
+    for _ in reader.pages():
+        reader.run.error = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        reader.check_errors()
 
 
 def test_an_empty_range_has_no_pages(service: Service, settings: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from tap_audit_events.extraction import workers as workers_module
 from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import ReadPage
+from tap_audit_events.extraction.window_reader import ReadPage, Request
 from tap_audit_events.extraction.workers import Workers
 from tests.extraction.fake_service import (
     PAGE_SIZE,
@@ -174,6 +174,32 @@ def test_a_page_is_gone_before_the_next_is_taken() -> None:
             taken.append(weakref.ref(read.page))
             del read
     assert len(taken) >= 30
+
+
+def test_a_run_that_nobody_refers_to_can_be_ended_by_a_thread_that_uses_its_plan() -> None:
+    """The garbage collector closes the generator in whichever thread it runs."""
+    taken, is_closed = threading.Event(), threading.Event()
+
+    class Waiting(FakeService):
+        def respond(self, window: Window, cursor: str | None) -> Page:
+            if self.requests > 1:
+                taken.wait(WAIT_SECONDS)
+            return super().respond(window, cursor)
+
+    class Collecting(Plan):
+        def accept(self, request: Request, page: Page) -> None:
+            super().accept(request, page)
+            if taken.is_set():
+                pages.close()
+                is_closed.set()
+
+    service = Waiting(pages=20)
+    plan = Collecting(EVER, page_size=PAGE_SIZE, concurrency=1)
+    pages = workers_for(service, plan, count=1).pages(patiently())
+    next(pages)
+    taken.set()
+    assert is_closed.wait(WAIT_SECONDS)
+    assert ended(service.threads)
 
 
 def test_idle_is_called_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:

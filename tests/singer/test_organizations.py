@@ -423,6 +423,17 @@ def test_some_that_fail_do_not_end_the_others() -> None:
     assert len(done.errors) == 21
 
 
+def test_one_that_is_refused_shows_that_the_service_is_up() -> None:
+    """It comes after all failures but one; the next failure is not the last that is permitted."""
+    services = [a_service(n, 1) for n in range(MAX_FAILURES + 2)]
+    for n, each in enumerate(services[:-1]):
+        code = 403 if n == MAX_FAILURES - 1 else 503
+        each.add_faults([Fault(kind="status", code=code, when="*")])
+    with Fleet(services).served() as fleet:
+        done = fleet.run(concurrency=1, max_retries=0)
+    assert len(done.records) == 1
+
+
 def test_a_state_names_no_token() -> None:
     """Nor does any other output, whichever the token is and wherever it stands."""
     tokens = [f"acme_pat_{n}-of-its-own" for n in range(3)]

@@ -1,0 +1,42 @@
+"""Organizations of a run that have something in common."""
+
+from pathlib import Path
+
+from requests import PreparedRequest, Request, Response
+
+from tap_audit_events.config.settings import Settings, read_settings
+from tap_audit_events.organization_run import OrganizationRun, TokenGroup
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
+from tests.config.test_settings import GOOD
+from tests.service.scripted import LoggedLines
+
+
+def settings_of(token_file: Path) -> Settings:
+    return read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
+
+
+def sent(authenticator: AccessTokenAuthenticator) -> PreparedRequest:
+    """A request with the token of now."""
+    return authenticator(Request("GET", f"{GOOD['base_url']}/v1/x").prepare())
+
+
+def test_files_with_the_same_token_may_get_different_ones(tmp_path: Path) -> None:
+    """A new token is sent for the organizations whose file has it, and for no others."""
+    files = tmp_path / "one", tmp_path / "other"
+    for file in files:
+        file.write_text("acme_pat_first")
+
+    def open_run(settings: Settings, group: TokenGroup) -> OrganizationRun:
+        raise NotImplementedError
+
+    group = TokenGroup((), RateLimiter(RunRequests(1)), open_run, has_others=False)
+    one, other = (group.authenticator(settings_of(file), LoggedLines()) for file in files)
+
+    files[1].write_text("acme_pat_second")
+    refused = Response()
+    refused.request = sent(other)
+
+    assert other.has_new_token(refused)
+    assert sent(other).headers["Authorization"] == "Bearer acme_pat_second"
+    assert sent(one).headers["Authorization"] == "Bearer acme_pat_first"
