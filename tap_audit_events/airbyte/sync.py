@@ -128,7 +128,6 @@ class Sync:
     def _write_state(self) -> None:
         """Write STATE for what is written; nothing if the state that was given cannot be used."""
         for name, run in self._changed.items():
-            run.delivery.commit()
             known = {} if run.window is not None else self._states.of(name)
             self._new_states[name] = known or state_of(run.delivery.watermark, run.settings)
         self._changed.clear()
