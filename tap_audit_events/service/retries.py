@@ -24,9 +24,10 @@ class Retries:
         next(self._backoffs)  # backoff's generators yield nothing first
 
     def seconds_before_next(self, error: RetryableError) -> float | None:
-        """The wait before the next retry; None if there is none left, as the error then says.
+        """Seconds to wait before the next retry, or None if no retry is left.
 
-        It is at least what ``Retry-After`` says; without it exponential, with full jitter.
+        It is at least what ``Retry-After`` says; without it exponential, with full jitter. If no
+        retry is left, the number of retries is added to the error.
 
         Raises:
             RefusedError: the service wants a wait of more than `MAX_RETRY_AFTER_SECONDS`.

@@ -220,7 +220,7 @@ class AuditEventsStream(ExactStream):
                 for run in pages:
                     self._write_page(run, write)
             finally:
-                counter.value = self.records_written  # one METRIC: the SDK writes one each minute
+                counter.value = self.records_written  # the SDK would log it each minute
         self._write_state_message()
 
     def _write_page(self, run: OrganizationRun, write: Callable[[Delivery], None]) -> None:

@@ -119,6 +119,24 @@ def test_a_terminal_that_goes_away_ends_no_run(slow: dict[str, Any], tmp_path: P
     assert "%" in watch(slow, tmp_path, goes_at_once=True)
 
 
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (0.0, "[--------------------]    0%  5 events"),
+        (0.75, "[###############-----]   75%  5 events"),
+        (1.0, "[####################]  100%  5 events"),
+    ],
+)
+def test_a_bar_is_as_long_as_the_share_that_is_done(share: float, expected: str) -> None:
+    """With the percentage behind it."""
+    screen_side, program_side = os.openpty()
+    with os.fdopen(program_side, "w") as terminal:
+        ProgressBar(terminal).draw(share, "5 events")
+        terminal.flush()
+        assert os.read(screen_side, 1 << 16).decode().endswith(expected)
+    os.close(screen_side)
+
+
 def test_a_bar_on_a_terminal_that_is_gone_is_not_drawn() -> None:
     """Neither a step nor its end is an error."""
     screen_side, program_side = os.openpty()

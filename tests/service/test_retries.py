@@ -58,8 +58,8 @@ def test_a_wait_longer_than_a_run_should_last_ends_it(seconds: float, most: int)
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-def test_after_the_last_retry_there_is_no_other(most: int) -> None:
-    """The error says how many there were."""
+def test_after_the_last_retry_the_error_says_how_many_there_were(most: int) -> None:
+    """No wait is returned."""
     retries = Retries(most, LOGGER)
     for _ in range(most):
         retries.seconds_before_next(an_error())

@@ -57,6 +57,16 @@ def test_a_429_holds_all_requests(seconds: float, monkeypatch: pytest.MonkeyPatc
     assert client.limiter._rate.in_flight == 0
 
 
+@pytest.mark.parametrize(("status", "is_held"), [(429, True), (503, False)])
+def test_a_429_holds_requests_also_if_no_retry_is_left(status: int, is_held: bool) -> None:
+    """The requests for other organizations wait, although this one is not retried."""
+    with scripted_service(fails(status, "Retry-After: 100")) as service:
+        client = client_of(service)
+        with pytest.raises(ServiceError):
+            client.fetch()
+    assert client.limiter.is_held == is_held
+
+
 @pytest.mark.parametrize("status", [408, 500, 502, 503, 504, 599])
 @pytest.mark.parametrize("seconds", [100.0, 250.5, 900.0])
 def test_any_other_failure_holds_its_own_request(
