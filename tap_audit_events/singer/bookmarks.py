@@ -20,7 +20,8 @@ class Bookmarks:
 
     One organization has its bookmark at the top; several have it in Singer's ``partitions``. A
     bookmark that was written the other way is found too, and what belongs to organizations that are
-    not read stays as it is. `stream_state`, the stream's part of the state, is changed.
+    not read stays as it is. A partition counts more than the top, where a merge of states keeps
+    what a run for several has moved. `stream_state`, the stream's part of the state, is changed.
 
     Raises:
         SettingsError: the bookmark at the top belongs to one of several organizations, and does not
@@ -41,15 +42,8 @@ class Bookmarks:
 
     def of(self, organization_id: str) -> dict[str, Any]:
         """The bookmark of an organization, empty if it has none."""
-        partition = self._partitions.get(organization_id.lower())
-        if partition is not None and (self._is_fleet or not self._is_at_top(organization_id)):
-            return partition
-        return {} if self._is_fleet else self._state
-
-    def _is_at_top(self, organization_id: str) -> bool:
-        """Whether the bookmark at the top may be that of an organization."""
-        owner = organization_of(self._state) or organization_id
-        return has_time(self._state) and owner.lower() == organization_id.lower()
+        at_top = {} if self._is_fleet else self._state
+        return self._partitions.get(organization_id.lower(), at_top)
 
     def keep(self, organization_id: str, bookmark: dict[str, Any]) -> None:
         """Put a bookmark into the state, for the STATE that is written next."""

@@ -72,13 +72,16 @@ def test_the_bookmark_of_one_moves_into_its_partition() -> None:
     assert state.keys() == {"other", "partitions"}
 
 
-def test_a_partition_counts_more_than_the_top() -> None:
-    """If a state has both, as after a merge by hand: the next STATE has one of them."""
-    partition = {"context": {"organization_id": IDS[0]}} | a_bookmark(IDS[0], 1)
-    state = a_bookmark(IDS[0], 2) | {"partitions": [partition]}
-    bookmarks = Bookmarks(state, IDS, is_fleet=True)
-    assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
-    assert state == {"partitions": [partition]}
+@pytest.mark.parametrize("is_fleet", [True, False])
+def test_a_partition_counts_more_than_the_top(is_fleet: bool) -> None:
+    """If a state has both: a merge of states keeps what a run for several has moved."""
+    partition = {"context": {"organization_id": IDS[0]}} | a_bookmark(IDS[0], 2)
+    state = a_bookmark(IDS[0], 1) | {"partitions": [partition]}
+    bookmarks = Bookmarks(state, IDS[:1], is_fleet=is_fleet)
+    assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 2)
+    bookmarks.keep(IDS[0], a_bookmark(IDS[0], 3))
+    assert without_context(state["partitions"][0]) == a_bookmark(IDS[0], 3)
+    assert ("watermark" in state) is not is_fleet
 
 
 def test_a_chain_without_events_moves_too() -> None:
