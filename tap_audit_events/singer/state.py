@@ -53,7 +53,7 @@ def from_bookmark(
         SettingsError: the bookmark is of another shape, key or organization, or holds no time.
     """
     if not has_time(bookmark):
-        if bookmark.keys() & {"replication_key", "watermark", "partitions"}:
+        if not bookmark.keys() <= {"context", "coverage"}:  # all that one without events has
             warn("The bookmark of audit_events has no replication_key_value: all events are read")
         return Watermark(lookback_seconds=lookback_seconds)
     if bookmark.get("replication_key") not in (None, REPLICATION_KEY):

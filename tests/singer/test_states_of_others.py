@@ -45,6 +45,7 @@ def test_a_bookmark_in_another_form_keeps_its_ids(service: Service, sync: Sync) 
             ["08:00:09"],
         ),
         ({"replication_key": "occurredAt", "replication_key_value": None}, TEN_IDS),
+        ({"replication_key_value": None}, TEN_IDS),
         ({"partitions": []}, TEN_IDS),
     ],
 )
