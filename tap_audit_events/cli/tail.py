@@ -24,7 +24,7 @@ from tap_audit_events.errors.exceptions import (
     SettingsError,
     is_temporary,
 )
-from tap_audit_events.events.instants import Instant, instant_of, later
+from tap_audit_events.events.instants import EARLIEST, Instant, instant_of, later
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.service.retry_after import MAX_RETRY_AFTER_SECONDS
 
@@ -50,10 +50,11 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     if interval_seconds is not None and settings.end_date is not None:
         raise SettingsError(["--follow has no end: leave out --end, and the setting end_date"])
     patience = _Patience(common, interval_seconds)
-    start = patience.call(lambda: _start(lines, settings, common, interval_seconds is not None))
+    begun_at = instant_of(common.runtime().now())
+    follows_from = None if interval_seconds is None else begun_at
+    start = patience.call(lambda: _start(lines, settings, common, follows_from))
     if start is None:
         return
-    begun_at = instant_of(common.runtime().now())
     tail = Tail(common.events_of(replace(settings, start_date=start)), _print, begun_at)
     patience.call(lambda: tail.begin(lines))
     while interval_seconds is not None:
@@ -61,21 +62,23 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
         patience.call(tail.look)
 
 
-def _start(lines: int, settings: Settings, common: Common, follows: bool) -> Instant | None:
+def _start(
+    lines: int, settings: Settings, common: Common, follows_from: Instant | None
+) -> Instant | None:
     """From where to read, None if there is nothing to read.
 
-    To follow, the lookback is read too: so what is there already is known, and what appears in it
-    later is new.
+    To follow, the newest event and the lookback are read in any case: so what is there already is
+    known, and what appears later is new, even if this machine's clock is ahead.
     """
-    runtime = common.runtime()
-    newest = None
-    if lines:
-        newest = oldest_of_newest(lines, settings, runtime=runtime, logger=common.logger)
-    if not follows:
+    if not lines and follows_from is None:
+        return None
+    newest = oldest_of_newest(
+        max(lines, 1), settings, runtime=common.runtime(), logger=common.logger
+    )
+    if follows_from is None:
         return newest
-    lookback = later(instant_of(runtime.now()), seconds=-settings.lookback_seconds)
-    start = min(newest or lookback, lookback)
-    return start if settings.start_date is None else max(start, settings.start_date)
+    lookback = later(follows_from, seconds=-settings.lookback_seconds)
+    return max(min(newest or EARLIEST, lookback), settings.start_date or EARLIEST)
 
 
 class Tail:
