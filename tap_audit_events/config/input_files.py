@@ -15,9 +15,7 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 MAX_FILE_BYTES: Final = 64_000_000
 """Far more than a catalog or a state needs; a device such as /dev/zero has no end."""
 
-_IF_EMPTY: Final = {
-    "state": "leave out --state for a first run, or give the last state that the target printed"
-}
+_FIRST_RUN: Final = "leave out --state for a first run, or give the last state of an earlier run"
 _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
 
 
@@ -49,10 +47,13 @@ def read_any_json_file(kind: str, path: str) -> Any:
         if len(data) > MAX_FILE_BYTES:
             raise _unusable(kind, path, f"is larger than {MAX_FILE_BYTES // 1_000_000} MB")
         if not data.strip():
-            raise _unusable(kind, path, f"is empty: {_IF_EMPTY.get(kind, 'write a JSON object')}")
+            hint = _FIRST_RUN if kind == "state" else "write a JSON object"
+            raise _unusable(kind, path, f"is empty: {hint}")
         return json.loads(data.decode("utf-8-sig"))
     except OSError as error:
-        raise _unusable(kind, path, f"cannot be read: {error.strerror}") from None
+        is_missing_state = kind == "state" and isinstance(error, FileNotFoundError)
+        hint = f": {_FIRST_RUN}" if is_missing_state else ""
+        raise _unusable(kind, path, f"cannot be read: {error.strerror}{hint}") from None
     except json.JSONDecodeError as error:
         position = f"line {error.lineno}, column {error.colno}"
         raise _unusable(kind, path, f"is not JSON: {error.msg} at {position}") from None

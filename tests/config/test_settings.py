@@ -341,15 +341,15 @@ def test_a_file_without_a_json_object_is_refused(kind: str, document: str, probl
     assert TOKEN not in done.log
 
 
-def test_an_empty_state_file_says_what_a_first_run_needs() -> None:
+def test_an_empty_or_missing_state_file_says_what_a_first_run_needs() -> None:
     """A target that has stored nothing prints no state."""
-    assert only_error(run(GOOD, state="")).endswith(
-        "is empty: leave out --state for a first run, or give the last state that the target"
-        " printed"
-    )
+    hint = "leave out --state for a first run, or give the last state of an earlier run"
+    assert only_error(run(GOOD, state="")).endswith(f" is empty: {hint}")
+    missing = only_error(run(GOOD, "--state", "state.json"))
+    assert missing.endswith(f" cannot be read: No such file or directory: {hint}")
 
 
-@pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
+@pytest.mark.parametrize("option", ["--config", "--catalog"])
 def test_a_missing_file_is_named(option: str) -> None:
     """A wrong path is a one-line error."""
     done = run(GOOD, option, "/nowhere/at/all.json")
