@@ -5,6 +5,7 @@ from __future__ import annotations
 from logging import Logger
 
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import OrganizationsError, ServiceError
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
 from tap_audit_events.first_instants import first_instants
@@ -26,6 +27,7 @@ def oldest_of_newest(
 
     Raises:
         ServiceError: the service does not say.
+        OrganizationsError: the same, for one of several organizations.
         StoppedError: a signal asked the run to stop.
     """
     window = run_window(
@@ -39,6 +41,12 @@ def oldest_of_newest(
         return None
     found: list[Instant] = []
     for each in settings.each():
-        newest, _ = first_instants(count, each, window, "desc", runtime=runtime, logger=logger)
+        try:
+            newest, _ = first_instants(count, each, window, "desc", runtime=runtime, logger=logger)
+        except ServiceError as error:
+            if not settings.is_fleet:
+                raise
+            errors = {each.organization_id: error}
+            raise OrganizationsError(errors, len(settings.organizations)) from None
         found = sorted(found + newest, reverse=True)[:count]
     return min(found, default=None)

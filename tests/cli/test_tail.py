@@ -346,6 +346,16 @@ def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> No
         assert run.stderr.read().startswith(b"AE-ORGANIZATIONS: ")
 
 
+def test_an_error_names_the_organization(tmp_path: Path) -> None:
+    """Its window and what the service said do not tell which one it is about."""
+    fleet = [a_service(number, 0) for number in range(2)]
+    fleet[1].add_faults([Fault.parse("status:code=403@*")])
+    with Fleet(fleet).served() as served:
+        done = of_two(tmp_path, served)("tail", "-n", "3")
+    assert done.exit_code == 1
+    assert f"\nAE-403: {an_id(1)}: " in done.log
+
+
 @pytest.mark.parametrize(("requested", "seconds"), [(600, 600), (2000, 900)])
 def test_it_waits_as_long_as_the_service_says(
     requested: int, seconds: int, service: Service, command: Command
