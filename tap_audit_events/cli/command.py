@@ -57,7 +57,9 @@ def audit_events() -> None:
 @audit_events.command(
     epilog="""Example, from cron, each hour:
 
-    audit-events export -q --config config.json --to events.parquet --state events.state.json
+\b
+    audit-events export -q --config config.json \\
+        --to events.parquet --state events.state.json
 
 \b
 What the path ends with says the format:
@@ -89,7 +91,7 @@ def export(to: str, state: str | None, common: Common) -> None:
 @audit_events.command(
     epilog="""Example:
 
-    audit-events count --by actor --start 2026-01-01T00:00:00Z --format csv > actors.csv
+    audit-events count --by actor --format csv > actors.csv
 
 Every event in the range is read. Days are UTC days. If there are more than 200,000 different
 actions or actors, or 64 MB of their names, the last line counts the events of all others."""
@@ -112,7 +114,7 @@ def count(by: str, format_: str, common: Common) -> None:
 @audit_events.command(
     epilog="""Example:
 
-    audit-events tail --follow | jq -r '[.occurredAt, .actor.name, .action.type] | @tsv'
+    audit-events tail --follow | jq -r '[.occurredAt, .action.type] | @tsv'
 
 Events come in ascending order, one JSON object a line, as the service sent them. With --follow, an
 event that becomes visible late comes too, once, after newer ones. While the service fails or limits
@@ -148,8 +150,10 @@ def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
 @audit_events.command(
     epilog="""Example, on the first day of a month:
 
-    audit-events verify --start 2026-10-01T00:00:00Z --end 2026-10-31T23:59:59.999999999Z --against
-    postgresql://reader@db/warehouse --repair missing.singer
+\b
+    audit-events verify --against postgresql://reader@db/warehouse \\
+        --start 2026-10-01T00:00:00Z --end 2026-10-31T23:59:59.999999999Z \\
+        --repair missing.singer
 
 The range is read again from the service, and compared by id and occurredAt, at the precision of the
 table. The exit code is 0 if both are equal, and 1 if they are not.
@@ -160,7 +164,8 @@ What was loaded is one of these:
   .parquet           a Parquet file
   a folder           all such files in it and in its subfolders
   .duckdb .db .ddb   a DuckDB file (extra [duckdb])
-  postgresql://…     a PostgreSQL database (extra [postgres]); the password is better in PGPASSWORD
+  postgresql://…     a PostgreSQL database (extra [postgres]); its password is
+                     better in PGPASSWORD
 
 With several organizations, events are compared by organization and id. Events that differ are
 listed, up to 20 of each kind on the terminal; --list writes all of them."""
@@ -194,7 +199,7 @@ def verify(common: Common, **options: Any) -> None:
 @audit_events.command(
     epilog="""Example:
 
-    audit-events report --from warehouse.duckdb --year 2026 --to calendar.html
+    audit-events report --from loaded.duckdb --year 2026 --to 2026.html
 
 Each day has a cell: its color says how many events the table audit_events has, and time that no
 record of audit_events_coverage covers is hatched. With several organizations, time is covered if it

@@ -50,7 +50,7 @@ def serve_command(port: int, **options: Any) -> None:
     Prints the base URL, the organization ID and the access token for clients, one per line; with
     --organizations, the list of organizations instead of the ID.
 
-    Example: audit-events-sandbox serve --events 50000 --live 5 --fault status:code=503@*/20
+    Example: audit-events-sandbox serve --live 5 --fault 'status:code=503@*/20'
     """
     service = create_service(**options)
     stopping = {signal.SIGINT, signal.SIGTERM}
@@ -76,7 +76,7 @@ def run(command: tuple[str, ...], **options: Any) -> None:
     TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN; with --organizations,
     TAP_AUDIT_EVENTS_ORGANIZATIONS. If signal n ends COMMAND, the exit code is 128 + n.
 
-    Example: audit-events-sandbox run --events 500 -- tap-audit-events --config=ENV
+    Example: audit-events-sandbox run -- tap-audit-events --config ENV
     """
     service = create_service(**options)
     with serve(service) as server:

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import termios
@@ -16,17 +17,19 @@ from tests.cli.command import Command
 from tests.cli.exported import history
 from tests.forking import COMMAND
 
-SUBCOMMANDS = ("export", "count", "tail")
+SUBCOMMANDS = ("export", "count", "tail", "verify", "report")
 
 
 def test_help_is_complete(command: Command) -> None:
-    """Each subcommand is listed, and explains each of its options, with an example."""
+    """Each subcommand is listed, and explains each of its options, with an example to copy."""
     done = command("--help").raise_for_exit_code()
 
     assert all(f"  {name} " in done.stdout.decode() for name in SUBCOMMANDS)
     for name in SUBCOMMANDS:
         text = command(name, "--help").raise_for_exit_code().stdout.decode()
-        assert f"    audit-events {name} " in text
+        *continued, _ = re.findall(r"Example.*:\n\n((?: {6}.+\n)+)", text)[0].splitlines()
+        assert all(line.endswith("\\") for line in continued)
+        assert f"      audit-events {name} " in text
         assert text == command(name, "-h").stdout.decode()
         assert all(len(line) <= 80 for line in text.splitlines())
 
