@@ -154,6 +154,15 @@ def test_nothing_is_written_in_place_of_another_file(
     assert not service.requests
 
 
+@pytest.mark.parametrize("option", ["--repair", "--list"])
+def test_an_error_names_the_file_that_cannot_be_written(option: str, command: Command) -> None:
+    """Not another one of the command line."""
+    (command.folder / "a.jsonl").write_bytes(b"")
+    done = command("verify", "--against", "a.jsonl", option, "x" * 300)
+    assert done.error.startswith("AE-EXPORT: ")
+    assert "a.jsonl" not in done.error
+
+
 def test_a_repair_may_be_in_the_folder_of_what_was_loaded(
     service: Service, command: Command
 ) -> None:

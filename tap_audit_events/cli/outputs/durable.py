@@ -49,12 +49,12 @@ def check_files_differ(named: Mapping[str, Path]) -> None:
     Raises:
         SettingsError: two do.
     """
-    for (first, path), (second, other) in combinations(named.items(), 2):
+    files = []
+    for option, path in named.items():
         with output_errors(path):
-            is_same = path.resolve() == other.resolve() or (
-                path.exists() and other.exists() and path.samefile(other)
-            )
-        if is_same:
+            files.append((option, path.resolve(), path.stat() if path.exists() else None))
+    for (first, path, found), (second, other, also_found) in combinations(files, 2):
+        if path == other or (found and also_found and os.path.samestat(found, also_found)):
             raise unusable(f"{first} and {second} name the same file: choose another for {second}")
 
 
