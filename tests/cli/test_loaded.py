@@ -13,10 +13,11 @@ import pytest
 
 from tap_audit_events.cli.loaded.columns import check_organizations, find_columns
 from tap_audit_events.cli.loaded.files import LoadedFiles
-from tap_audit_events.cli.loaded.row import instants_of
+from tap_audit_events.cli.loaded.row import Range, instants_of
 from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.cli.report import read_calendar
 from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.events.instants import EARLIEST, LATEST, Instant
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.cli.command import Command
@@ -323,6 +324,35 @@ def test_organizations_are_anything_else(kind: str) -> None:
     check_organizations(columns, types, "x")
 
     assert columns.organization == "organization_id"
+
+
+def test_times_around_a_range_of_whole_seconds_are_read_too() -> None:
+    """A table that cuts digits has what comes just after the end at the end."""
+    within = Range(Instant("2024-05-06T00:00:00"), Instant("2024-05-07T00:00:00"))
+
+    assert within.widened(1) == Range(
+        Instant("2024-05-05T23:59:59"), Instant("2024-05-07T00:00:01")
+    )
+
+
+def test_a_folder_is_as_exact_as_its_least_exact_file(tmp_path: Path) -> None:
+    for unit in ("ns", "ms", "us"):
+        table = pa.table({"id": ["1"], "occurred_at": pa.array([0], pa.timestamp(unit))})
+        pq.write_table(table, tmp_path / f"{unit}.parquet")
+
+    assert LoadedFiles(tmp_path).unit_nanoseconds == 1_000_000
+
+
+def test_hidden_files_and_coverage_records_are_not_read(tmp_path: Path) -> None:
+    """A copy in a hidden folder would conceal that an event is missing."""
+    for name in ("a.jsonl", ".b.jsonl", ".old/c.jsonl", "audit_events_coverage.jsonl"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(lines([an_event(id=name)]))
+
+    (rows,) = LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST))
+
+    assert [row.id for row in rows] == ["a.jsonl"]
 
 
 def test_a_folder_that_is_a_link_is_read_once(service: Service, command: Command) -> None:

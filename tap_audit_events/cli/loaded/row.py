@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.instants import (
-    LATEST,
     Instant,
     later,
     next_whole_second,
@@ -62,7 +61,7 @@ class Range:
         seconds = -(-unit_nanoseconds // NANOSECONDS)
         return Range(
             later(whole_second(self.start), seconds=-seconds),
-            min(later(next_whole_second(self.end), seconds=seconds), LATEST),
+            later(next_whole_second(self.end), seconds=seconds),
         )
 
 
