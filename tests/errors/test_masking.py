@@ -7,13 +7,17 @@ import logging.handlers
 import re
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from singer_sdk.logging import StructuredFormatter
 from singer_sdk.singerlib import SchemaMessage, StateMessage
 
+from tap_audit_events.config.access_token import mask_possible_tokens
+from tap_audit_events.config.settings import read_settings, register_secrets
 from tap_audit_events.errors import redaction
+from tap_audit_events.errors.exceptions import sanitize, sanitize_start
 from tap_audit_events.errors.redacted_output import (
     MAX_RECORD_LENGTH,
     redact_logs,
@@ -22,6 +26,7 @@ from tap_audit_events.errors.redacted_output import (
 from tap_audit_events.errors.redaction import (
     MASK,
     MIN_SECRET_LENGTH,
+    redact,
     register_secret,
 )
 from tap_audit_events.events.instants import parse_instant
@@ -29,6 +34,7 @@ from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.state import to_bookmark
+from tests.builders import ORGANIZATION_ID
 from tests.running import forms_of
 
 TOKEN = "acme_pat_9+/=&<\"X\\y'%Zz"
@@ -182,6 +188,45 @@ def test_nothing_else_on_stderr_shows_the_token() -> None:
         sys.__excepthook__(type(error), error, error.__traceback__)
     assert_discreet(stderr.getvalue())
     assert stderr.getvalue().count(MASK) == 3
+
+
+# Messages
+
+
+def test_a_secret_that_a_message_cuts_is_not_shown_in_part() -> None:
+    """Whether the message is cut, what is read of a long text, or the text itself."""
+    register_secret(TOKEN)
+    wide = (3 * "\\u0000").join(TOKEN)
+    shown = [
+        sanitize(290 * "x" + TOKEN),
+        sanitize_start(f"{wide} ".encode() * 100, 1000),
+        sanitize_start(TOKEN[:-1].encode(), is_cut=True),
+    ]
+    assert not [each for each in shown if "acme" in re.sub(r"\\+u0000", "", each)]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("acme_pat_a/secret", "is acme_pat_a/secret"),
+        ("https://host/acme_pat_a.secret", "GET /acme_pat_a.secret?x=1"),
+        ({"acme_pat_a.secret": None}, "is acme_pat_a.secret"),
+    ],
+)
+def test_a_text_that_may_be_a_token_is_masked_to_its_end(given: object, shown: str) -> None:
+    """Tokens have more characters than names do (RFC 6750, section 2.1)."""
+    mask_possible_tokens([given])
+    assert "secret" not in redact(shown)
+
+
+def test_each_token_of_the_settings_is_masked(tmp_path: Path) -> None:
+    """From when they are read, also if they cannot be used, or a file holds it."""
+    path = tmp_path / "token"
+    path.write_text("first-of-another-kind")
+    items = [{"organization_id": ORGANIZATION_ID, "access_token_file": str(path)}]
+    read_settings({"base_url": "https://host", "organizations": items})
+    register_secrets({"organizations": [{"access_token": "second-of-another-kind"}]})
+    assert redact("first-of-another-kind, second-of-another-kind") == f"{MASK}, {MASK}"
 
 
 # STATE and SCHEMA
