@@ -6,6 +6,7 @@ What a system keeps then is what was flushed to the disk: a file's bytes, and a 
 import errno
 import logging
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -142,6 +143,26 @@ def test_a_list_of_differences_is_on_the_disk_before_it_takes_its_place(
     file.close()
     check(changes)
     assert changes
+
+
+def test_what_takes_a_place_has_the_mode_of_what_was_there(tmp_path: Path) -> None:
+    """Nobody else may read it from then on: a state file, a table, a folder, a list."""
+    table, folder = Exporter(tmp_path, "a.duckdb"), Exporter(tmp_path / "b", "b/", has_state=False)
+    listed = tmp_path / "list.csv"
+    table.export(50)
+    folder.path.mkdir()
+    listed.touch()
+    modes = {folder.path: 0o700, table.path: 0o600, tmp_path / "s.json": 0o600, listed: 0o600}
+    for path, mode in modes.items():
+        path.chmod(mode)
+
+    table.export(120)
+    folder.export(50)
+    file = WholeFile(listed)
+    file.commit()
+    file.close()
+
+    assert {path: stat.S_IMODE(path.stat().st_mode) for path in modes} == modes
 
 
 def test_a_file_that_cannot_take_its_place_since_it_is_gone_is_an_error(tmp_path: Path) -> None:
