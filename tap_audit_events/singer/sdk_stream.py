@@ -18,7 +18,6 @@ from singer_sdk.exceptions import (
     AbortedSyncPausedException,
     MappingError,
 )
-from singer_sdk.helpers.conform import TypeConformanceLevel
 from singer_sdk.mapper import CustomStreamMap, SameRecordTransform, StreamMap
 from singer_sdk.singerlib import Catalog, RecordMessage, StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
@@ -42,8 +41,6 @@ class ExactStream(Stream):
         records_written: RECORD messages, also those of copies by stream maps.
         events_left_out: events of which stream maps wrote no record.
     """
-
-    TYPE_CONFORMANCE_LEVEL = TypeConformanceLevel.NONE  # fields that the schema lacks are kept
 
     def __init__(
         self, tap: Tap, *, schema: dict[str, Any], name: str, now: Callable[[], datetime]
@@ -103,11 +100,6 @@ class ExactStream(Stream):
     def emit_activate_version_messages(self) -> bool:
         """Never: a target would delete the events that the service no longer shows."""
         return False
-
-    @property
-    def is_sorted(self) -> bool:
-        """Events are requested, and coverage records written, in ascending order."""
-        return True
 
     @property
     def partitions(self) -> None:
