@@ -20,25 +20,13 @@ _MAX_INTEGER_DIGITS: Final = 4000
 """Most digits given to `int`; Python's own limit is 4,300."""
 
 
-class HugeNumber:
-    """A number whose exponent is beyond what `Decimal` can hold; it keeps its text.
+class HugeNumber(str):
+    """The text of a number whose exponent is beyond what `Decimal` can hold.
 
-    As text (`str`) it is its digits; `encode` writes it as the number it is.
+    `encode` writes it as the number it is.
     """
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, HugeNumber) and other.text == self.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
+    __slots__ = ()
 
 
 def read_record(text: JsonText) -> dict[str, Any]:
@@ -88,7 +76,7 @@ def _exact_decimal(text: str) -> Decimal | HugeNumber:
 
 def _encode_huge_number(value: object) -> msgspec.Raw:
     if isinstance(value, HugeNumber):
-        return msgspec.Raw(value.text.encode())
+        return msgspec.Raw(value.encode())
     raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
 
