@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from tap_audit_events.errors.exceptions import missing_extra
-from tap_audit_events.events.exact_json import JsonText, decode_with, encode
+from tap_audit_events.events.exact_json import JsonText, decode_fields, decode_with, encode
 from tap_audit_events.events.instants import Instant
 
 try:
@@ -95,7 +95,6 @@ _event_struct: Final = _struct(
 """An event as interface.md 2 has it, and nothing else."""
 
 _decode_event: Any = msgspec.json.Decoder(_event_struct).decode
-_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _values_of: Final = attrgetter(*map(".".join, _PATHS))
 
 
@@ -165,7 +164,7 @@ def _with_other_fields(text: JsonText) -> tuple[Any, str | None]:
     """An event of which something has no column: the rest of it, and that as JSON."""
     known: dict[str, Any] = {}
     other: dict[str, Any] = {}
-    for name, value in _decode_fields(text).items():
+    for name, value in decode_fields(text).items():
         if name not in _PARTS:
             (known if (name,) in _KNOWN else other)[name] = value
         elif (fields := _object_or_none(value)) is None:
@@ -186,7 +185,7 @@ def _keep(other: dict[str, Any], name: str, value: msgspec.Raw) -> None:
 
 def _object_or_none(value: msgspec.Raw) -> dict[str, msgspec.Raw] | None:
     try:
-        return _decode_fields(value)
+        return decode_fields(value)
     except msgspec.ValidationError:
         return None
 

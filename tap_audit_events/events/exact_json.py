@@ -35,18 +35,11 @@ def read_record(text: JsonText) -> dict[str, Any]:
     Raises:
         ContractError: it is nested too deeply to be read.
     """
-    try:
-        try:
-            record = _decode(text)
-        except msgspec.ValidationError:  # a number that msgspec does not read
-            record = json.loads(bytes(text), parse_int=_exact_integer, parse_float=_exact_decimal)
-    except RecursionError:
-        raise service_error("AE-NESTING", details=excerpt(text)) from None
-    return record
+    return decode_with(_read_exactly, text)
 
 
 def decode_with(decode: Callable[[JsonText], _Decoded], text: JsonText) -> _Decoded:
-    """What a decoder of msgspec reads from an event's JSON text.
+    """What a function reads from an event's JSON text, such as a decoder of msgspec.
 
     Raises:
         ContractError: it is nested too deeply to be read. How deep that is depends on the caller.
@@ -61,6 +54,13 @@ def decode_with(decode: Callable[[JsonText], _Decoded], text: JsonText) -> _Deco
 def excerpt(text: JsonText) -> str:
     """The start of an event's JSON text, for a message."""
     return sanitize_start(memoryview(text))
+
+
+def _read_exactly(text: JsonText) -> Any:
+    try:
+        return _decode(text)
+    except msgspec.ValidationError:  # a number that msgspec does not read
+        return json.loads(bytes(text), parse_int=_exact_integer, parse_float=_exact_decimal)
 
 
 def _exact_integer(text: str) -> int | Decimal:
@@ -79,6 +79,9 @@ def _encode_huge_number(value: object) -> msgspec.Raw:
         return msgspec.Raw(value.encode())
     raise NotImplementedError(f"{type(value).__name__} has no JSON form")
 
+
+decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+"""Decodes an object into its names and the JSON text of each value."""
 
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=_exact_decimal).decode
 encode = msgspec.json.Encoder(decimal_format="number", enc_hook=_encode_huge_number).encode

@@ -12,7 +12,7 @@ import msgspec
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize, sanitize_start, service_error
 from tap_audit_events.events.envelope import check_keys_come_once, read_envelope
-from tap_audit_events.events.exact_json import JsonText, encode, excerpt
+from tap_audit_events.events.exact_json import JsonText, decode_fields, encode, excerpt
 from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
 from tap_audit_events.events.text_repair import storable, with_marks
 
@@ -39,7 +39,6 @@ class _KeysEnvelope(msgspec.Struct, gc=False):
 
 _decode_all_keys = msgspec.json.Decoder(_KeysEnvelope).decode
 _decode_keys = msgspec.json.Decoder(_Keys).decode
-_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _id_of, _time_of = attrgetter("id"), attrgetter("occurredAt")
 
 
@@ -213,4 +212,4 @@ def _with_time(text: JsonText, time: str, form: str) -> JsonText:
         changed = original.replace(old, new)
         if _decode_keys(changed).occurredAt == form:
             return changed
-    return encode({**_decode_fields(text), "occurredAt": form})
+    return encode({**decode_fields(text), "occurredAt": form})

@@ -7,16 +7,13 @@ from typing import Final
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import service_error
-from tap_audit_events.events.exact_json import JsonText, encode, excerpt
+from tap_audit_events.events.exact_json import JsonText, decode_fields, decode_with, encode
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY
 
 RAW_EVENT: Final = "raw_event"
 """The property that holds the whole event."""
 
 _NULL: Final = "null"
-
-_decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +48,10 @@ class RecordShape:
         Raises:
             ContractError: it is nested too deeply to be read.
         """
-        if self.is_plain:
-            return text
-        try:
-            return self._shaped(text)
-        except RecursionError:
-            raise service_error("AE-NESTING", details=excerpt(text)) from None
+        return text if self.is_plain else decode_with(self._shaped, text)
 
     def _shaped(self, text: JsonText) -> bytes:
-        fields = _decode_fields(text)
+        fields = decode_fields(text)
         record: dict[str, object] = {**fields}
         if self.details_as_text and "action" in fields:
             record["action"] = _with_details_as_text(fields["action"])
@@ -73,7 +65,7 @@ class RecordShape:
 def _with_details_as_text(action: JsonText) -> object:
     """The action with its details as text; the same if it has none, or is not an object."""
     try:
-        fields = _decode_fields(action)
+        fields = decode_fields(action)
     except msgspec.ValidationError:
         return action
     if "details" in fields and (details := _as_string(fields["details"])) != _NULL:
