@@ -100,9 +100,7 @@ class Reader:
             StoppedError: a signal asked the run to stop.
         """
         runtime, concurrency = self._runtime, self._concurrency
-        plan: FleetPlan[OrganizationRun] = FleetPlan(
-            self._groups, concurrency=concurrency, waiting=self._waiting
-        )
+        plan = FleetPlan(self._groups, concurrency=concurrency, waiting=self._waiting)
         threads = MAX_THREADS if self._is_fleet else concurrency
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
@@ -202,8 +200,9 @@ class Reader:
             )
 
 
-def _fetch(request: MemberRequest[OrganizationRun]) -> Page:
-    return request.member.client.fetch(request.request.window, request.request.cursor)
+def _fetch(request: MemberRequest) -> Page:
+    run: OrganizationRun = request.member
+    return run.client.fetch(request.request.window, request.request.cursor)
 
 
 def _by_token(each: Iterable[Settings]) -> Iterable[list[Settings]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol
 
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.plan import BYTES_HELD, Plan
@@ -35,25 +35,21 @@ class Member(Protocol):
         """Whether the service wants no requests for it at present."""
 
 
-_Member = TypeVar("_Member", bound=Member)
-_Opened_co = TypeVar("_Opened_co", bound=Member, covariant=True)
-
-
-class Group(Protocol[_Opened_co]):
+class Group(Protocol):
     """Organizations whose requests are limited together, as they have the same token."""
 
     @property
     def is_held(self) -> bool:
         """Whether the service wants no requests for them at present."""
 
-    def open_next(self) -> _Opened_co | None:
+    def open_next(self) -> Member | None:
         """Open the next organization; None if all are open."""
 
 
-class MemberRequest(NamedTuple, Generic[_Member]):
-    """A request for an organization."""
+class MemberRequest(NamedTuple):
+    """A request for an organization, a `Member`."""
 
-    member: _Member
+    member: Any
     request: Request
 
 
@@ -65,23 +61,23 @@ class Stage(Enum):
     ENDED = auto()
 
 
-class News(NamedTuple, Generic[_Member]):
+class News(NamedTuple):
     """An organization is opened, has a page, or has ended.
 
     Attributes:
-        member: the organization.
+        member: the organization, a `Member`.
         stage: which of these it is.
         page: its next page in order, if there is one.
         error: why it ended before its end, or could not be opened.
     """
 
-    member: _Member
+    member: Any
     stage: Stage
     page: ReadPage | None = None
     error: Exception | None = None
 
 
-class FleetPlan(Generic[_Member]):
+class FleetPlan:
     """Reads several organizations, each by its own plan.
 
     Organizations from which nothing was requested come first: most have one page, and are done with
@@ -102,7 +98,7 @@ class FleetPlan(Generic[_Member]):
 
     def __init__(
         self,
-        groups: Iterable[Group[_Member]],
+        groups: Iterable[Group],
         *,
         concurrency: int,
         waiting: Callable[[], int] = lambda: 0,
@@ -110,18 +106,18 @@ class FleetPlan(Generic[_Member]):
         self._groups = deque(groups)
         self._waiting = waiting
         self._concurrency = concurrency
-        self._new: list[_Member] = []
-        self._open: list[_Member] = []
-        self._news: deque[News[_Member]] = deque()
+        self._new: list[Member] = []
+        self._open: list[Member] = []
+        self._news: deque[News] = deque()
         self._given_up: Exception | None = None
-        self._failed: list[News[_Member]] = []
+        self._failed: list[News] = []
 
     @property
     def is_done(self) -> bool:
         """Whether every page of every organization was taken."""
         return not (self._groups or self._new or self._open or self._news)
 
-    def next_request(self, most_in_flight: int) -> MemberRequest[_Member] | None:
+    def next_request(self, most_in_flight: int) -> MemberRequest | None:
         """The next request to send, None if none should be sent now.
 
         Args:
@@ -140,8 +136,8 @@ class FleetPlan(Generic[_Member]):
         return found
 
     def _next_request(
-        self, most_in_flight: int, may_send: Callable[[_Member], bool]
-    ) -> MemberRequest[_Member] | None:
+        self, most_in_flight: int, may_send: Callable[[Member], bool]
+    ) -> MemberRequest | None:
         for member in filter(may_send, self._new):
             self._new.remove(member)
             self._open.append(member)
@@ -159,15 +155,15 @@ class FleetPlan(Generic[_Member]):
             gets_rest = False
         return None
 
-    def accept(self, request: MemberRequest[_Member], page: Page) -> None:
+    def accept(self, request: MemberRequest, page: Page) -> None:
         """Take in the page that was requested."""
         request.member.plan.accept(request.request, page)
 
-    def fail(self, request: MemberRequest[_Member], error: Exception) -> None:
+    def fail(self, request: MemberRequest, error: Exception) -> None:
         """Take in what came instead of a page."""
         request.member.plan.fail(request.request, error)
 
-    def next_page(self) -> News[_Member] | None:
+    def next_page(self) -> News | None:
         """A page of any organization, or its start or end; None if there is no news."""
         if self._given_up is not None:
             self._end_all(self._given_up)
@@ -191,7 +187,7 @@ class FleetPlan(Generic[_Member]):
                 return News(member, Stage.ENDED)
         return None
 
-    def end(self, member: _Member, error: Exception) -> None:
+    def end(self, member: Member, error: Exception) -> None:
         """End an organization whose page cannot be delivered, with the next news; as `give_up`."""
         self._failed.append(News(member, Stage.ENDED, error=error))
 

@@ -63,14 +63,11 @@ class Group:
         return self.opened[-1]
 
 
-Request = MemberRequest[Member]
-
-
-def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> FleetPlan[Member]:
+def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> FleetPlan:
     return FleetPlan(groups, concurrency=concurrency, waiting=lambda: waiting)
 
 
-def requests_of(plan: FleetPlan[Member]) -> list[Request]:
+def requests_of(plan: FleetPlan) -> list[MemberRequest]:
     """All requests that can be sent now."""
     found = []
     while (request := plan.next_request(ALL_PAY)) is not None:
@@ -78,7 +75,7 @@ def requests_of(plan: FleetPlan[Member]) -> list[Request]:
     return found
 
 
-def news_of(plan: FleetPlan[Member]) -> list[Any]:
+def news_of(plan: FleetPlan) -> list[Any]:
     """All news that there is now."""
     found = []
     while (news := plan.next_page()) is not None:
@@ -111,7 +108,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
     groups = [Group(name, [40], 8) for name in "abcdefghij"]
     plan = a_plan(*groups, concurrency=8, waiting=8)
     news_of(plan)
-    first: dict[Member, Request] = {}
+    first: dict[Member, MemberRequest] = {}
     for group in groups:
         for _ in range(20):
             for request in requests_of(plan):
@@ -258,8 +255,8 @@ def test_everyone_is_read_within_the_bounds(seed: int) -> None:
         Group(name, [rng.choice([1, 1, 2, 6]) for _ in range(rng.randint(0, 12))], concurrency)
         for name in "abc"[: rng.randint(0, 3)]
     ]
-    plan: FleetPlan[Member] = FleetPlan(groups, concurrency=concurrency)
-    in_flight: list[Request] = []
+    plan = FleetPlan(groups, concurrency=concurrency)
+    in_flight: list[MemberRequest] = []
     stages: dict[str, list[Stage]] = {}
     for _ in range(500):
         for group in groups:

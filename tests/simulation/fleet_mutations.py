@@ -60,8 +60,8 @@ def a_failure_is_not_told(patch: Patch) -> None:
 def a_failure_ends_all(patch: Patch) -> None:
     """The others are not read on."""
 
-    def next_page(self: Any) -> News[OrganizationRun] | None:
-        news: News[OrganizationRun] | None = real(self)
+    def next_page(self: Any) -> News | None:
+        news: News | None = real(self)
         if news is not None and news.stage is Stage.ENDED and news.error is not None:
             self.give_up(news.error)
         return news
