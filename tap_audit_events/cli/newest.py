@@ -30,13 +30,8 @@ def oldest_of_newest(
         OrganizationsError: the same, for one of several organizations.
         StoppedError: a signal asked the run to stop.
     """
-    window = run_window(
-        start_date=settings.start_date,
-        end_date=settings.end_date,
-        bookmark=None,
-        lookback_seconds=0,
-        now=instant_of(runtime.now()),
-    )
+    now = instant_of(runtime.now())
+    window = run_window(start_date=settings.start_date, end_date=settings.end_date, now=now)
     if window is None:
         return None
     found: list[Instant] = []

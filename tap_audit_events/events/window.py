@@ -81,9 +81,9 @@ def run_window(
     *,
     start_date: Instant | None,
     end_date: Instant | None,
-    bookmark: Instant | None,
-    lookback_seconds: int,
     now: Instant,
+    bookmark: Instant | None = None,
+    lookback_seconds: int = 0,
     ids_from: Instant | None = None,
 ) -> Window | None:
     """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).

@@ -51,13 +51,7 @@ def check_connection(settings: Settings, runtime: Runtime, logger: logging.Logge
 
 def _check_organization(settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
     now = instant_of(runtime.now())
-    window = run_window(
-        start_date=settings.start_date,
-        end_date=settings.end_date,
-        bookmark=None,
-        lookback_seconds=0,
-        now=now,
-    )
+    window = run_window(start_date=settings.start_date, end_date=settings.end_date, now=now)
     if window is None:
         logger.warning("Nothing to read yet: start_date lies in the future")
         window = Window(None, now)
