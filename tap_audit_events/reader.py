@@ -32,7 +32,7 @@ MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
 
 MAX_FAILURES: Final = 10
-"""The run is given up after the service fails for so many organizations in a row."""
+"""The run is given up after the service fails for this many organizations in a row."""
 
 
 class Reader:

@@ -150,7 +150,7 @@ def _masked(text: str, secrets: Iterable[_Secret]) -> str:
 
 
 def _alike(secrets: Iterable[_Secret], length: int) -> list[_Alike]:
-    """Groups of secrets that have so many parts in common."""
+    """Groups of secrets that begin with the same parts, `length` of them."""
     groups: dict[tuple[str, ...], list[_Secret]] = {}
     for each in secrets:
         groups.setdefault(each.parts[:length], []).append(each)

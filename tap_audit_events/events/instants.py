@@ -100,7 +100,7 @@ def next_whole_second(instant: Instant) -> Instant:
 
 
 def later(instant: Instant, *, seconds: int) -> Instant:
-    """The instant so many seconds later, or earlier if negative, within the years 1 to 9999."""
+    """The instant that many seconds later, or earlier if negative, within the years 1 to 9999."""
     whole, fraction = instant[:_WHOLE], instant[_WHOLE:]
     try:
         moved = datetime.fromisoformat(whole) + timedelta(seconds=seconds)

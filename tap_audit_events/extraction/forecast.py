@@ -81,7 +81,7 @@ class Forecast:
         return usual * self._level()
 
     def seconds_until(self, start: Instant, events: float) -> float:
-        """Seconds from an instant until so many events should have come; as `expected`."""
+        """Seconds from an instant until that many events should have come; as `expected`."""
         usual = events / self._level()
         return self._typical().microseconds_until(microseconds(start), usual) / 1e6
 
@@ -135,7 +135,7 @@ class _Week:
         return max(0.0, events)
 
     def microseconds_until(self, start: int, events: float) -> float:
-        """Microseconds until so many events have come."""
+        """Microseconds until that many events have come."""
         weeks, left = divmod(self._before(start) + events, self._before_hour[-1])
         hour = bisect_right(self._before_hour, left) - 1
         share = (left - self._before_hour[hour]) / self._of_hour(hour)

@@ -11,7 +11,7 @@ from tap_audit_events.extraction.window_reader import WindowReader
 
 SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 3
-"""Requests beyond those of a sequential run: at most this share of them, and so many."""
+"""Requests beyond those of a sequential run: at most this share of them, and this many."""
 
 COST_OF_CUT: Final = 2
 """Requests that the parts of a window may waste beyond those that it wastes itself."""
@@ -40,12 +40,12 @@ class RequestBudget:
         self._most_useful = max(self._most_useful, self._useful)
 
     def count_again(self, pages: int) -> None:
-        """Count that so many pages of a window will be requested again."""
+        """Count that some pages of a window will be requested again."""
         self._useful -= pages
         self._wasted += pages
 
     def can_afford(self, more: float, readers: Sequence[WindowReader]) -> bool:
-        """Whether so many more windows keep the run within its bound.
+        """Whether that many more windows keep the run within its bound.
 
         `readers` are the windows that are not read to their end. However few events follow, each
         needs at most one request beyond the pages that its events fill; one of them needs none if
@@ -58,5 +58,5 @@ class RequestBudget:
 
 
 def _pages(filled: float, has_more: bool) -> int:
-    """Pages that a sequential run needs for so many full ones, and one more if events follow."""
+    """Pages that a sequential run needs for that many full ones, and one more if events follow."""
     return floor(filled + _ROUNDING) + 1 if has_more else ceil(filled - _ROUNDING)

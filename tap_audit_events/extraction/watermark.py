@@ -31,14 +31,14 @@ MAX_REMEMBERED_IDS: Final = 100_000
 """Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten."""
 
 IDS_HELD_BEFORE_LOOKBACK: Final = 5_000
-"""At least so many ids of a run's own are held during it, even if they are older than the lookback:
+"""At least this many ids of a run's own are held during it, even of events before the lookback:
 a service may repeat a page, and a window that is given up is requested again from its start."""
 
 MIN_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
 
 _GROUPS: Final = 256
-"""About so many groups go into STATE, at most twice as many."""
+"""About this many groups go into STATE, at most twice as many."""
 
 
 class Watermark:

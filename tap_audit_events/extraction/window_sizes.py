@@ -51,7 +51,7 @@ class WindowSizes:
         return start > EARLIEST and later(start, seconds=_MIN_SECONDS) < self._end_of(reader)
 
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
-        """The whole second after which so many pages should have come, None if it has no more.
+        """The whole second after which that many pages should have come, None if it has no more.
 
         It is a little early, so that an extra page is rarely needed, and earlier if it would
         otherwise include hours that were not seen yet and may hold far more.

@@ -32,7 +32,7 @@ class Progress:
         self._first = self._first or instant
 
     def is_due(self, every_seconds: float) -> bool:
-        """Whether progress should be shown now; True at most once in so many seconds."""
+        """Whether progress should be shown now; True at most once in `every_seconds`."""
         now = self._clock()
         if now - self._shown_at < every_seconds:
             return False

@@ -19,10 +19,10 @@ MAX_FIRST_SPACING_SECONDS: Final = 0.2
 
 STEADY_REQUESTS: Final = 60
 STEADY_SECONDS: Final = 20.0
-"""The spacing is kept for so many requests, but not longer than this."""
+"""The spacing is kept for this many requests, but not for more seconds than this."""
 
 HALVING_SECONDS: Final = 4.0
-"""Afterwards it is halved each time that so many seconds pass without a refusal."""
+"""Afterwards it is halved each time that this many seconds pass without a refusal."""
 
 
 class AdaptiveRate:
@@ -81,7 +81,7 @@ class AdaptiveRate:
             self._succeeded += started_at >= self.held_until
 
     def rate_limited(self, now: float, *, started_at: float, seconds: float) -> None:
-        """A request was refused for its rate: nothing starts for so many seconds.
+        """A request was refused for its rate: nothing starts for that many seconds.
 
         Requests that were in flight together and are refused together slow the rate only once.
         """

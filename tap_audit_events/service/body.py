@@ -39,7 +39,7 @@ def read_body(response: Response, most_bytes: int) -> bytes:
 
 
 def read_start(response: Response, most_bytes: int) -> bytes:
-    """The first bytes of the body, decompressed, at most so many."""
+    """The first bytes of the body, decompressed, at most `most_bytes`."""
     body = io.BytesIO()  # it gives its bytes away without a copy
     while (left := most_bytes - body.tell()) > 0:
         chunk = response.raw.read(min(_CHUNK_BYTES, left), decode_content=True)

@@ -16,7 +16,7 @@ from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from tap_audit_events.service.open_sockets import OpenSockets
 
 DEADLINE_FACTOR: Final = 10
-"""A response as a whole may take so many times ``request_timeout_seconds``."""
+"""A response as a whole may take this many times ``request_timeout_seconds``."""
 
 _BUFFER_BYTES: Final = 1 << 16
 _INTERIM: Final = range(102, 200)

@@ -97,7 +97,7 @@ class RateLimiter:
             self._release(permit)
 
     def rate_limited(self, permit: Permit, seconds: float) -> None:
-        """Send no request for so many seconds, and fewer at a time afterwards (status 429).
+        """Send no request for that many seconds, and fewer at a time afterwards (status 429).
 
         Returns at once: the retry waits for its own permit, as every other request does.
         """
@@ -180,7 +180,7 @@ class RateLimiter:
         self.run.retry_wait_seconds += seconds
 
     def _wait(self, seconds: float) -> None:
-        """Wait for a change, at most so many seconds."""
+        """Wait for a change, at most that many seconds."""
         self._changed.wait(None if isinf(seconds) else seconds)
 
     def _check_open(self) -> None:

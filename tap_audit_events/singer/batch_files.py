@@ -22,7 +22,7 @@ from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.singer.messages import MessageWriter
 
 MAX_BYTES: Final = 64_000_000
-"""A file is full once it has so many bytes before compression; its last event may exceed them."""
+"""A file is full once it has this many bytes before compression; its last event may exceed them."""
 
 _COMPRESSION_LEVEL: Final = 1
 """The lowest: a higher one takes several times as long as everything else that a run does."""
