@@ -16,9 +16,6 @@ _CHUNK_BYTES: Final = 64 * 1024
 """Read at a time. For each member of a gzip stream, urllib3 copies the rest of what it has read,
 and a body may consist of empty members."""
 
-_MAX_LENGTH_DIGITS: Final = 18
-"""A Content-Length with more digits is ignored."""
-
 
 def read_body(response: Response, most_bytes: int) -> bytes:
     """The whole body, decompressed.
@@ -26,13 +23,8 @@ def read_body(response: Response, most_bytes: int) -> bytes:
     Raises:
         ContractError: it is larger than `most_bytes`.
     """
-    length = _plain_length(response)
-    if length is None:
-        start = read_start(response, most_bytes + 1)
-        if len(start) <= most_bytes:
-            return start
-    elif length <= most_bytes:
-        body: bytes = response.raw.read()  # twice as fast as in chunks, and bounded by `length`
+    body = read_start(response, most_bytes + 1)
+    if len(body) <= most_bytes:
         return body
     response.raw.close()  # the connection cannot be used again: the rest is not read
     raise service_error("AE-TOO-LARGE", details=f"more than {most_bytes:,} bytes")
@@ -47,13 +39,3 @@ def read_start(response: Response, most_bytes: int) -> bytes:
             break
         body.write(chunk)
     return body.getvalue()
-
-
-def _plain_length(response: Response) -> int | None:
-    """Bytes of a body that is neither compressed nor chunked; None if no header says so alone."""
-    headers = response.headers
-    if "Content-Encoding" in headers or "Transfer-Encoding" in headers:
-        return None
-    length = headers.get("Content-Length", "")  # two of them are joined by a comma
-    is_length = length.isascii() and length.isdecimal() and len(length) <= _MAX_LENGTH_DIGITS
-    return int(length) if is_length else None

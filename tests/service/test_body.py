@@ -115,16 +115,6 @@ def test_a_length_that_makes_no_sense_does_not_evade_the_bound(lengths: list[str
     gc.collect()  # urllib3 leaves the connection open if two lengths differ
 
 
-@pytest.mark.parametrize("length", [1_000_001, 10**18 - 1])
-def test_a_length_above_the_bound_is_refused_before_it_is_read(length: int) -> None:
-    """Nothing of the body has to come."""
-    with (
-        scripted_service(sends(head(f"Content-Length: {length}"))) as service,
-        pytest.raises(ContractError, match="AE-TOO-LARGE"),
-    ):
-        client_of(service, max_response_megabytes=1).fetch()
-
-
 @pytest.mark.parametrize("framing", ["length", "chunked", "gzip, chunked"])
 def test_a_body_that_is_cut_is_retried(framing: str) -> None:
     """However much of it came."""
