@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -19,9 +18,8 @@ from tap_audit_events.errors.exceptions import (
     SettingsError,
     sanitize,
 )
+from tap_audit_events.extraction.shutdown import ignore_signals
 from tap_audit_events.runtime import Runtime
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(arguments: Sequence[str], writer: MessageWriter) -> int:
@@ -31,7 +29,7 @@ def run(arguments: Sequence[str], writer: MessageWriter) -> int:
     stderr.
     """
     runtime = Runtime()
-    _handle_signals(runtime)
+    runtime.stop.handle_signals()
     try:
         return _run(arguments, writer, runtime)
     except OutputError as error:
@@ -49,7 +47,7 @@ def _run(arguments: Sequence[str], writer: MessageWriter, runtime: Runtime) -> i
     except OutputError:
         raise
     except AuditEventsError as error:
-        _ignore_signals()
+        ignore_signals()
         writer.write(trace_of(error, milliseconds_at(runtime.now())))
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - nothing but messages may be written
@@ -80,15 +78,3 @@ def _parser() -> argparse.ArgumentParser:
     read.add_argument("--catalog", required=True, help="JSON file with the configured catalog")
     read.add_argument("--state", help="JSON file with the state of the last run")
     return parser
-
-
-def _handle_signals(runtime: Runtime) -> None:
-    """Let a signal ask the run to stop; a second one ends the process at once."""
-    for each in _SIGNALS:
-        signal.signal(each, runtime.stop.handle)
-
-
-def _ignore_signals() -> None:
-    """Ignore further signals: one would change the exit code."""
-    for each in _SIGNALS:
-        signal.signal(each, signal.SIG_IGN)

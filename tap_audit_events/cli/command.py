@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from tap_audit_events.cli.options import Common, common_options
-from tap_audit_events.cli.process import exit_code_of, log_to_stderr, stop_at_signals
+from tap_audit_events.cli.process import exit_code_of, log_to_stderr
 from tap_audit_events.config.process import check_log_levels, guard_output
 from tap_audit_events.config.schema import PACKAGE
 from tap_audit_events.extraction.shutdown import Stop
@@ -39,7 +39,7 @@ def main() -> int:
     try:
         check_log_levels(os.environ)
         log_to_stderr(os.environ)
-        stop_at_signals(stop)
+        stop.handle_signals()
         audit_events(prog_name="audit-events", obj=stop)
     except SystemExit:
         raise

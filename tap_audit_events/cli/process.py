@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Mapping
@@ -21,7 +20,6 @@ from tap_audit_events.errors.exceptions import (
     StoppedError,
     defect,
 )
-from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.output import abandon
 
 LOGGER_NAME: Final = "tap_audit_events"
@@ -43,12 +41,6 @@ class _LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
         return f"Warning: {text}" if record.levelno == logging.WARNING else text
-
-
-def stop_at_signals(stop: Stop) -> None:
-    """Ask the run to stop at a signal; a second one ends the process at once."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, stop.handle)
 
 
 class ReaderGoneError(Exception):

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, defect
 from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 
 
 class Pages(Protocol):
@@ -35,8 +35,6 @@ class Pages(Protocol):
 
 Read: TypeAlias = Callable[[Mapping[str, Any]], Pages]
 """Reads the pages after a state."""
-
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 _SIGNAL_SECONDS: Final = 1.0
 """A read that begins just after a signal came is not interrupted by it, so none may last longer."""
@@ -145,7 +143,7 @@ class ReadingProcess:
     @contextmanager
     def _signals_passed_on(self) -> Iterator[None]:
         with ExitStack() as restored:
-            for number in _SIGNALS:
+            for number in SIGNALS:
                 before = signal.getsignal(number)
                 signal.signal(number, self._passing_on(before))
                 restored.callback(signal.signal, number, before)
@@ -195,7 +193,7 @@ class _Parent:
 def _serve(read: Read, stop: Stop, connection: Connection, parents: Connection) -> None:
     """Read pages and send them."""
     parents.close()
-    for number in _SIGNALS:  # the terminal sends them to both, and the parent passes its own on
+    for number in SIGNALS:  # the terminal sends them to both, and the parent passes its own on
         signal.signal(number, lambda each, _: stop.request(each))
     parent = _Parent(connection)
     to_parent: Any = parent  # which may show a progress bar below the log

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from queue import SimpleQueue
+from typing import Final
 
 from tap_audit_events.errors.exceptions import StoppedError
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+"""The signals that ask a run to stop."""
 
 
 class Stop:
@@ -23,6 +28,11 @@ class Stop:
     def __init__(self) -> None:
         self.signal_number: int | None = None
         self.wakeups: SimpleQueue[None] = SimpleQueue()
+
+    def handle_signals(self) -> None:
+        """Handle signals from now on."""
+        for each in SIGNALS:
+            signal.signal(each, self.handle)
 
     def handle(self, signal_number: int, frame: object) -> None:
         """Handle a signal: ask the run to stop; at a second signal end the process at once.
@@ -47,3 +57,9 @@ class Stop:
         """
         if self.signal_number is not None:
             raise StoppedError(self.signal_number)
+
+
+def ignore_signals() -> None:
+    """Ignore further signals: one would change the exit code."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)

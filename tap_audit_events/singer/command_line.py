@@ -22,6 +22,7 @@ from tap_audit_events.errors.exceptions import (
     StoppedError,
     defect,
 )
+from tap_audit_events.extraction.shutdown import ignore_signals
 from tap_audit_events.output import abandon
 
 if TYPE_CHECKING:
@@ -101,8 +102,7 @@ class OneLineErrors(SingerCommand):
             abandon(sys.stdout.fileno())
             ended = OutputError(error.strerror)
         if isinstance(ended, StoppedError):
-            for each in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(each, signal.SIG_IGN)  # a second one would change the exit code
+            ignore_signals()
         for line in ended.lines:
             self.logger.error("%s", line)
         sys.exit(ended.exit_code)
