@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tap_audit_events.cli.outputs.durable import output_errors
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.errors.exceptions import OutputError, SettingsError
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported
@@ -43,6 +44,13 @@ def test_an_empty_state_file_is_refused(begun: Command, to: str) -> None:
     done = begun("export", "--to", to, "--state", state_of(to))
 
     assert "is empty: remove it, or put back what an earlier export wrote" in done.error
+
+
+def test_an_error_names_the_state_file_if_that_cannot_be_written(tmp_path: Path) -> None:
+    """It may be on another disk than the output."""
+    state_file = StateFile(tmp_path / "gone" / "s.json", tmp_path / "a.jsonl")
+    with pytest.raises(OutputError, match=r"s\.json'"), output_errors(tmp_path / "a.jsonl"):
+        state_file.settle({}, 0)
 
 
 def remove(path: Path) -> None:

@@ -116,7 +116,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> Rename:
     """Write what is to replace a JSON file; nothing stays if that fails."""
     source = temporary(path)
     try:
-        with source.open("wb") as file:
+        with output_errors(path), source.open("wb") as file:
             keep_mode(path, source)
             file.write(msgspec.json.encode(document) + b"\n")
             sync(file)
