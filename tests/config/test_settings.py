@@ -125,6 +125,20 @@ FIRST_OF_EACH = {name: (name, value, problem) for name, value, problem in revers
 TOKENS = [each for each in BAD if each[0] == "access_token"]
 
 
+def test_an_organization_has_the_file_that_its_token_came_from(tmp_path: Path) -> None:
+    """It is read again if the service refuses the token."""
+    files = [str(tmp_path / name) for name in ("shared", "own")]
+    for file in files:
+        Path(file).write_text(TOKEN)
+    items = [{}, {"access_token_file": files[1]}, {"access_token": TOKEN}]
+    organizations = [
+        each | {"organization_id": f"{n}{ORGANIZATION_ID[1:]}"} for n, each in enumerate(items)
+    ]
+    several = {"organization_id": None, "access_token": None, "organizations": organizations}
+    settings = read_settings(GOOD | several | {"access_token_file": files[0]})
+    assert [each.access_token_file for each in settings.each()] == [*files, None]
+
+
 def test_an_organization_is_not_in_the_list_twice() -> None:
     """Also not in capitals: its events would be delivered twice."""
     items = [{"organization_id": each} for each in (ORGANIZATION_ID, ORGANIZATION_ID.upper())]
