@@ -24,7 +24,7 @@ class Settings:
     """The settings of one run, each checked (interface.md, sections 4.1, 5 and 8).
 
     If `organizations` is set, `organization_id` is empty, `access_token` may be, and `each` gives
-    the settings of each organization, with `names_organization` True.
+    the settings of each organization; only those have `is_one_of_several`.
     """
 
     base_url: str
@@ -44,7 +44,7 @@ class Settings:
     details_format: str
     raw_event: bool
     user_agent: str
-    names_organization: bool = False
+    is_one_of_several: bool = False
 
     @property
     def record_shape(self) -> RecordShape:
@@ -53,7 +53,7 @@ class Settings:
             details_as_text=self.details_format == "string",
             has_raw_event=self.raw_event,
             organization_id=(
-                self.organization_id if self.names_organization or self.is_fleet else None
+                self.organization_id if self.is_one_of_several or self.is_fleet else None
             ),
         )
 
@@ -80,7 +80,7 @@ class Settings:
                 access_token=each.access_token,
                 access_token_file=each.access_token_file,
                 organizations=(),
-                names_organization=True,
+                is_one_of_several=True,
             )
 
 

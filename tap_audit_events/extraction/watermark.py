@@ -241,7 +241,7 @@ class Watermark:
         return max(self._forgotten_until or newest, newest)
 
     def _complete_from(self) -> Instant:
-        """As `ids_from`, but after the bookmark if ids after it were forgotten."""
+        """The instant from which on all ids are held; it may lie after the bookmark."""
         return self._start_of_memory(self._forgotten())
 
     def _start_of_memory(self, forgotten_until: Instant | None) -> Instant:

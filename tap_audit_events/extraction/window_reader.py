@@ -77,7 +77,7 @@ class WindowReader:
         self._requested = window
         self._paginator = Paginator()
         self._progress = _Progress()
-        self._reached = _Progress()
+        self._reached = _Progress()  # when a cursor was last refused
         self._restarted_at_page = False
         self._restarted_at: Instant | None = None
         self._refusal: Exception | None = None

@@ -141,8 +141,7 @@ class RateLimiter:
         with self._changed:
             self._check_open()
             while (seconds := self._seconds_to_wait()) > 0:
-                with self._counted_as_waiting():
-                    self._wait(seconds)
+                self._wait_for_permit(seconds)
                 self._check_open()
             permit = Permit(self._clock())
             self.run.in_flight += 1
@@ -154,19 +153,16 @@ class RateLimiter:
         is_full = self.run.in_flight >= self.run.limit
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
 
-    @contextmanager
-    def _counted_as_waiting(self) -> Iterator[None]:
-        """Count a wait, unless it is only for one of all requests of the run to end."""
+    def _wait_for_permit(self, seconds: float) -> None:
+        """Wait; this counts, unless it is only for one of the requests in flight to end."""
         counts = self._rate.seconds_to_wait(self._clock()) > 0
         self.waiting += counts
         self.run.waiting += counts
         if counts:
             self.run.on_wait()
-        try:
-            yield
-        finally:
-            self.waiting -= counts
-            self.run.waiting -= counts
+        self._wait(seconds)
+        self.waiting -= counts
+        self.run.waiting -= counts
 
     def _release(self, permit: Permit) -> None:
         with self._changed:

@@ -117,7 +117,7 @@ class AuditEventsStream(ExactStream):
     @staticmethod
     def _is_worth_a_state(run: OrganizationRun) -> bool:
         """Whether there is news for a STATE; one follows the end of all organizations anyway."""
-        if not run.settings.names_organization:
+        if not run.settings.is_one_of_several:
             return run.stage is Stage.PAGE
         has_record = run.stage is Stage.ENDED and run.delivery.coverage is not None
         return run.delivery.delivered > 0 or has_record

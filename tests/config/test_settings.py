@@ -449,7 +449,7 @@ def test_bad_settings_of_the_sdk_are_refused_too(settings: dict[str, Any], probl
 
 def test_declared_and_checked_settings_are_the_same() -> None:
     """`--about` shows the settings that are read: names, required ones, defaults and bounds."""
-    assert {*SETTINGS_SCHEMA["properties"]} == {*Settings.__slots__} - {"names_organization"}
+    assert {*SETTINGS_SCHEMA["properties"]} == {*Settings.__slots__} - {"is_one_of_several"}
     assert {*SETTINGS_SCHEMA["required"], "organization_id", "access_token"} == set(GOOD)
     defaults = read_settings(GOOD)
     for name in SETTINGS_SCHEMA["properties"]:
