@@ -51,8 +51,8 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
         raise SettingsError(["--follow has no end: leave out --end, and the setting end_date"])
     patience = _Patience(common, interval_seconds)
     begun_at = instant_of(common.runtime().now())
-    follows_from = None if interval_seconds is None else begun_at
-    start = patience.call(lambda: _start(lines, settings, common, follows_from))
+    follows = interval_seconds is not None
+    start = patience.call(lambda: _start(lines, settings, common, begun_at, follows=follows))
     if start is None:
         return
     tail = Tail(common.events_of(replace(settings, start_date=start)), _print, begun_at)
@@ -63,21 +63,21 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
 
 
 def _start(
-    lines: int, settings: Settings, common: Common, follows_from: Instant | None
+    lines: int, settings: Settings, common: Common, begun_at: Instant, *, follows: bool
 ) -> Instant | None:
     """From where to read, None if there is nothing to read.
 
     To follow, the newest event and the lookback are read in any case: so what is there already is
     known, and what appears later is new, even if this machine's clock is ahead.
     """
-    if not lines and follows_from is None:
+    if not (lines or follows):
         return None
     newest = oldest_of_newest(
         max(lines, 1), settings, runtime=common.runtime(), logger=common.logger
     )
-    if follows_from is None:
+    if not follows:
         return newest
-    lookback = later(follows_from, seconds=-settings.lookback_seconds)
+    lookback = later(begun_at, seconds=-settings.lookback_seconds)
     return max(min(newest or EARLIEST, lookback), settings.start_date or EARLIEST)
 
 
