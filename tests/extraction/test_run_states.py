@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.extraction.run_state import (
-    RunStates,
-    to_run_state,
-    types_never_requested,
-)
+from tap_audit_events.extraction.run_state import RunStates, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.watermarks import at, deliver
 
@@ -46,23 +42,6 @@ def test_an_organization_without_events_has_no_state() -> None:
     known = {"organizations": [a_state(IDS[0], 1)]}
     new: dict[str, dict[str, Any]] = {name: {} for name in IDS}
     assert RunStates(known, is_fleet=True).with_changed(new) == known
-
-
-@pytest.mark.parametrize(
-    ("earlier", "wanted", "expected"),
-    [
-        ([], ["a"], None),
-        (["a", "b"], ["b", "a"], None),
-        (["a", "b"], ["a"], None),
-        (["a"], ["a", "b"], ["b"]),
-        (["a"], [], []),
-    ],
-)
-def test_types_count_as_new_only_if_earlier_runs_left_them_out(
-    earlier: list[str], wanted: list[str], expected: list[str] | None
-) -> None:
-    """An empty list stands for all types; the order does not matter."""
-    assert types_never_requested({"action_types": earlier}, wanted) == expected
 
 
 def test_a_state_of_one_organization_is_taken_over() -> None:

@@ -148,6 +148,7 @@ def test_an_organization_id_is_the_same_in_any_case() -> None:
         ([], [], None),
         ([], ["x"], None),
         (["x", "y"], ["y"], None),
+        (["x", "y"], ["y", "x"], None),
         (["x"], ["x", "y"], ["y"]),
         (["x"], [], []),
     ],
