@@ -32,8 +32,8 @@ _ADDED: Final[dict[str, dict[str, Any]]] = {
                 },
             },
         },
-        "description": "Several organizations, read side by side in one sync. Each record then has"
-        " a property organization_id, and the state a bookmark for each organization.",
+        "description": "Organizations to read in one sync. Each record then has a property"
+        " organization_id, and the state has a bookmark for each organization.",
     },
     "access_token": {
         "airbyte_secret": True,

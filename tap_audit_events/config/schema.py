@@ -25,7 +25,7 @@ _PROPERTIES: Final[dict[str, Any]] = {
     "base_url": {
         "type": ["string"],
         "title": "Base URL",
-        "description": "URL of the service, up to but without /v1/organizations, for example"
+        "description": "URL of the service without /v1/organizations, for example"
         " https://api.example.com. It must be https; plain http is allowed only to loopback hosts,"
         " such as localhost.",
     },
@@ -63,10 +63,10 @@ _PROPERTIES: Final[dict[str, Any]] = {
         },
         secret=True,
         title="Organizations",
-        description="Several organizations, read side by side in one run. Each record then has a"
-        " property organization_id, and the state a bookmark for each organization. An item has an"
-        " organization_id and, if it differs from access_token, an access_token or"
-        ' access_token_file. In the environment it is JSON: [{"organization_id": "…"}].',
+        description="Organizations to read in one run. Each record then has a property"
+        " organization_id, and the state has a bookmark for each organization. An item has an"
+        " organization_id and, if the organization needs another token, an access_token or"
+        ' access_token_file. In the environment, write JSON: [{"organization_id": "…"}].',
     ),
     "access_token": _optional(
         "string",
@@ -81,7 +81,7 @@ _PROPERTIES: Final[dict[str, Any]] = {
         title="Access token file",
         description="Path of a file that contains only the access token, such as a mounted"
         " secret. The tap reads it at start, and again if the service refuses the token. A relative"
-        " path starts at the working folder.",
+        " path is relative to the working directory.",
     ),
     "start_date": _optional(
         "string",
@@ -118,17 +118,17 @@ _PROPERTIES: Final[dict[str, Any]] = {
         maximum=32,
         default=4,
         title="Concurrency",
-        description="Maximum number of requests in flight at the same time, 1 to 32. A higher value"
-        " helps if the service responds slowly. The tap sends fewer if the service limits the"
-        " request rate or responds at once.",
+        description="Maximum number of requests in flight, 1 to 32. A higher value helps if the"
+        " service responds slowly. The tap sends fewer if the service responds fast or limits the"
+        " request rate.",
     ),
     "lookback_seconds": _optional(
         "integer",
         minimum=0,
         default=300,
         title="Lookback",
-        description="How many seconds before its bookmark a run starts, to find events that became"
-        " visible late; 0 or more. Events that were already delivered are not emitted again.",
+        description="A run starts this many seconds before its bookmark, to find events that became"
+        " visible late; 0 or more. Events that were already delivered are not delivered again.",
     ),
     "request_timeout_seconds": _optional(
         "number",
@@ -137,7 +137,7 @@ _PROPERTIES: Final[dict[str, Any]] = {
         default=60,
         title="Request timeout",
         description="Seconds to wait for a connection, and for each further part of a response;"
-        " above 0, at most 3600. A response as a whole may take at most ten times as long.",
+        " above 0, at most 3600. A whole response may take at most ten times as long.",
     ),
     "max_retries": _optional(
         "integer",
@@ -145,7 +145,7 @@ _PROPERTIES: Final[dict[str, Any]] = {
         default=8,
         title="Retries",
         description="Maximum number of retries of one request after status 429 or 5xx, a timeout, a"
-        " broken connection, or a response that is not JSON; 0 means never.",
+        " broken connection, or a response that is not JSON; 0 or more.",
     ),
     "max_response_megabytes": _optional(
         "integer",
@@ -154,7 +154,7 @@ _PROPERTIES: Final[dict[str, Any]] = {
         default=256,
         title="Largest response",
         description="Largest response accepted, in MB after decompression, 1 to 2000. A page of"
-        " 1,000 large events has a few MB. Each request in flight may use as much memory.",
+        " 1,000 large events is a few MB. Each request in flight may use that much memory.",
     ),
     "details_format": _optional(
         "string",
@@ -168,8 +168,8 @@ _PROPERTIES: Final[dict[str, Any]] = {
         "boolean",
         default=False,
         title="Raw event",
-        description="Add a property raw_event to each record: the whole event as JSON text, also"
-        " the fields that the schema does not have. It contains deselected fields too.",
+        description="Add a property raw_event to each record: the whole event as JSON text,"
+        " including fields that are deselected or not in the schema.",
     ),
     "user_agent": _optional(
         "string",

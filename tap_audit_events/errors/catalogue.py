@@ -51,38 +51,39 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-400": ErrorEntry(
         Category.REFUSED,
         "The service calls the request invalid",
-        "The service does not accept a value that the tap sent from the settings."
-        " The line shows what the service said.",
-        "Compare start_date, end_date, action_types and page_size with what the service says.",
+        "The service does not accept a value from the settings. The line shows the service's"
+        " message.",
+        "Compare start_date, end_date, action_types and page_size with the service's message.",
     ),
     "AE-401": ErrorEntry(
         Category.REFUSED,
         "The access token is missing, unknown or expired",
-        "The token was copied incompletely, was revoked, has expired, or belongs to another"
-        " service than the one at base_url. If it came from access_token_file, the tap has read"
-        " the file again and found no token that the service accepts.",
+        "The token is incomplete, was revoked, has expired, or belongs to another service than the"
+        " one at base_url. If it came from access_token_file, the tap has read the file again and"
+        " found no token that the service accepts.",
         "Set a valid personal access token with the scope organization:audit_events_read.",
     ),
     "AE-403": ErrorEntry(
         Category.REFUSED,
         "The access token may not read the audit events of this organization",
-        "The service knows the token, but its owner is not, or no longer, an administrator of this"
-        " organization, or the token lacks the scope.",
+        "The service knows the token, but its owner is not an administrator of this organization,"
+        " or the token lacks the scope.",
         "The token's owner must be an administrator of the organization in organization_id,"
         " and the token needs the scope organization:audit_events_read.",
     ),
     "AE-404": ErrorEntry(
         Category.REFUSED,
-        "The URL does not exist",
-        "base_url points to another service, or its path is too long or too short,"
-        " or the service does not know the organization.",
+        "The service does not know this URL",
+        "base_url points to another service or has a wrong path, or the service does not know the"
+        " organization.",
         f"{_CHECK_URL} Check organization_id too.",
     ),
     "AE-429": ErrorEntry(
         Category.RETRY,
         "The token's owner sends more requests than the service allows",
         "The service counts the requests of a user, whichever program or token they come from.",
-        f"{_RUN_LATER} Other programs that use the same owner's tokens count too.",
+        f"{_RUN_LATER} If the error returns, lower concurrency, or give the tap a user of its own:"
+        " other programs that use the owner's tokens count too.",
     ),
     "AE-500": ErrorEntry(
         Category.RETRY,
@@ -94,11 +95,10 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-CURSOR-REFUSED": ErrorEntry(
         Category.CURSOR,
         "The service refuses its own cursor, and the window cannot be continued without it",
-        "Cursors expire, or a service forgets them. The tap then requests the window again from the"
-        " start of its newest page; if that was its only page, or brings nothing new, from its"
-        " newest instant. If that brings nothing new either, or if the window's events came out of"
-        " order, the error is final.",
-        f"All events that came before the error are delivered. Run it again. {_RESUMES_WITH_STATE}"
+        "Cursors expire, or a service forgets them. The tap then requests the rest of the window"
+        " without a cursor. This error follows if that brings nothing new or other events than"
+        " before, or if the window's events came out of order.",
+        f"All events before the error are delivered. Run it again. {_RESUMES_WITH_STATE}"
         " If the error returns, try another page_size.",
     ),
     "AE-REDIRECT": ErrorEntry(
@@ -118,9 +118,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-TIMEOUT": ErrorEntry(
         Category.RETRY,
         "The service did not respond in time",
-        "There was no connection, or no further part of the response, within"
-        " request_timeout_seconds; or the response as a whole took more than ten times as long;"
-        " or the service itself gave up with status 408.",
+        "Within request_timeout_seconds there was no connection or no further part of the response,"
+        " or the whole response took more than ten times as long, or the service responded with"
+        " status 408.",
         f"{_RUN_LATER} If this happens often, raise request_timeout_seconds or lower page_size.",
     ),
     "AE-CONNECTION": ErrorEntry(
@@ -148,8 +148,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-CUT": ErrorEntry(
         Category.RETRY,
         "The response is incomplete",
-        "The connection closed before the whole response had come, or its compression or the length"
-        " that it states is wrong.",
+        "The connection closed before the response was complete, or the response's compression or"
+        " Content-Length is wrong.",
         _RUN_LATER,
     ),
     "AE-NO-JSON": ErrorEntry(
@@ -163,7 +163,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.REFUSED,
         "The service requests a longer wait than a run allows",
         "The Retry-After header of a response with status 429 or 5xx names a time more than"
-        " fifteen minutes away. A schedule serves better than a run that waits so long.",
+        " fifteen minutes away. The run ends instead of waiting so long.",
         f"Run it again after that time. {_RESUMES_WITH_STATE}",
     ),
     "AE-ENVELOPE": ErrorEntry(
@@ -175,54 +175,54 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-EVENT": ErrorEntry(
         Category.CONTRACT,
         "An event cannot be used: it needs a string id and an RFC 3339 time in occurredAt",
-        "Without them the event has no place in the order, and the tap could not recognize it when"
-        " it reads it again. An id has at most 1,000 characters and a time 100, so that they cannot"
-        " fill the memory. The line says what is wrong, and shows the event.",
+        "Without them, the tap cannot order the event, or recognize it when it comes again. An id"
+        " may have at most 1,000 characters, occurredAt 100. The line says what is wrong, and shows"
+        " the event.",
         "The events before it are delivered. Report it to the service's support,"
         " or exclude it with start_date or end_date.",
     ),
     "AE-EVENT-SIZE": ErrorEntry(
         Category.CONTRACT,
         "An event is larger than the tap accepts",
-        "The tap accepts events of at most 8 MB, thousands of times the usual size, because one"
-        " event may take thirty times as much memory if stream maps, flattening or deselected"
-        " fields are used. The line shows the start of the event.",
+        "The limit is 8 MB, thousands of times the usual size, because an event may take thirty"
+        " times its size in memory if stream maps, flattening or deselected fields are used. The"
+        " line shows the start of the event.",
         "The events before it are delivered. Exclude it with start_date or end_date,"
         " and report it to the service's support.",
     ),
     "AE-NESTING": ErrorEntry(
         Category.CONTRACT,
         "The response is nested too deeply to read",
-        "An event contains objects or lists inside each other, hundreds of levels deep.",
+        "An event contains objects or lists that are nested hundreds of levels deep.",
         "Find the event with a small page_size, and exclude it with start_date or end_date.",
     ),
     "AE-TOO-LARGE": ErrorEntry(
         Category.CONTRACT,
         "The response is larger than max_response_megabytes",
-        "The tap reads no further than max_response_megabytes, which is far above a page of large"
-        " events, so that no response can fill the memory.",
+        "The tap stops reading at max_response_megabytes, so that no response can fill the memory."
+        " The default is far above a page of large events.",
         "Lower page_size, or raise max_response_megabytes if events are that large. If neither"
         " helps, report it to the service's support.",
     ),
     "AE-TOO-MANY-EVENTS": ErrorEntry(
         Category.CONTRACT,
-        "The page contains more events than can be requested",
+        "The page contains more than 1,000 events",
         "The service, or something in its place, ignores pageSize, whose maximum is 1,000. The tap"
-        " reads no further than that, so that no response can fill the memory.",
+        " accepts no more, so that no response can fill the memory.",
         f"The pages before it are delivered. {_CHECK_URL} If it is right, report the page to the"
         " service's support.",
     ),
     "AE-CURSOR-LENGTH": ErrorEntry(
         Category.CONTRACT,
         "The service sent a nextCursor that is too long for a URL",
-        "The next request would contain it. Usual servers refuse URLs of more than 8 or 16 KiB; the"
-        " tap accepts cursors of at most 16,384 characters.",
-        "The events up to it are delivered. Report it to the service's support.",
+        "The URL of the next request would contain it, and many servers refuse URLs of more than 8"
+        " or 16 KiB. The tap accepts cursors of at most 16,384 characters.",
+        "The events up to this cursor are delivered. Report it to the service's support.",
     ),
     "AE-EMPTY-PAGES": ErrorEntry(
         Category.CONTRACT,
         "The service keeps sending pages without events of the range, each with a new nextCursor",
-        "An empty page is allowed, and events may follow it; so many in a row make no progress.",
+        "An empty page is allowed, because events may follow it, but not more than 1,000 in a row.",
         f"The events before them are delivered. {_RUN_AGAIN}",
     ),
     "AE-NO-PROGRESS": ErrorEntry(
@@ -236,14 +236,14 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.CONTRACT,
         "The service shows an event in one time window, but not in the next one, to which it"
         " belongs",
-        "It filters by other times than it shows, or ignores parts of the range. Events between two"
-        " windows would be lost. Nothing after the missing event is delivered.",
+        "The service filters by other times than it shows, or ignores parts of the range, so that"
+        " events between two windows would be lost. Nothing after the missing event is delivered.",
         "Run it again with concurrency set to 1, which requests one window, and report it to the"
         " service's support.",
     ),
     "AE-CURSOR-REPEATED": ErrorEntry(
         Category.CONTRACT,
-        "The service sent a nextCursor for the second time, so its pages would never end",
+        "The service sent the same nextCursor again, so its pages would never end",
         "The service's cursors lead back to a page that it has already sent.",
         f"The events before it are delivered. {_RUN_AGAIN}",
     ),
@@ -259,7 +259,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "A config, catalog or state file cannot be used",
         "The file does not exist, may not be read, is too large, or does not contain a JSON"
         " object, for example because it is incomplete.",
-        "Check the path and that the file is complete. A first run has no state: leave out"
+        "Check the path, and that the file is complete. A first run has no state: leave out"
         " --state.",
     ),
     "AE-STATE": ErrorEntry(
@@ -268,14 +268,15 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "It does not look like a state of this tap, or belongs to another organization."
         " The tap does not treat it as empty, because that would read every event again.",
         "Give the last state that the target printed for this organization. To start over, run"
-        " without a state. With several organizations, remove only this one's bookmark from it.",
+        " without a state; with several organizations, remove only this one's bookmark from the"
+        " state.",
     ),
     "AE-CATALOG": ErrorEntry(
         Category.SETTINGS,
         "The catalog cannot be used",
-        "It does not look like a Singer catalog, or in Airbyte a configured catalog, lacks the"
-        " stream audit_events, or names a replication method, sync mode or key that the stream does"
-        " not have.",
+        "It is not a Singer catalog (in Airbyte: not a configured catalog), lacks the stream"
+        " audit_events, or names a replication method, sync mode or key that the stream does not"
+        " have.",
         "Generate a new one with --discover, and repeat your changes in it.",
     ),
     "AE-STREAM-MAPS": ErrorEntry(
@@ -295,7 +296,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.OUTPUT,
         "The tap cannot write to stdout",
         "stdout is closed, or is a file on a full disk.",
-        _RESUMES,
+        f"Free space, or check what stdout is connected to. {_RESUMES}",
     ),
     "AE-BATCH-FILE": ErrorEntry(
         Category.OUTPUT,
@@ -307,9 +308,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-ORGANIZATIONS": ErrorEntry(
         Category.REFUSED,
         "Some organizations could not be read to their end",
-        "With organizations, an error ends one organization alone. The others are read to their"
-        " end, and STATE covers what was read of each. If ten in a row use up their retries or are"
-        " told to wait too long, the service is down for all, and the rest is not started.",
+        "An error ends only the organization in which it happens. The others are read to their end,"
+        " and STATE covers what was read of each. If ten in a row use up their retries or are told"
+        " to wait too long, the service is down for all, and the rest is not started.",
         f"The lines that follow give the error of each. {_RESUMES_WITH_STATE}",
     ),
     "AE-EXPORT": ErrorEntry(
@@ -332,7 +333,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The loaded events are not those that the service shows",
         "audit-events verify has found events that are missing, rows that the service does not show"
         " or that are there twice, or events with another time.",
-        "Missing events: load the file of --repair, or run again with --repair FILE. Surplus rows:"
+        "Missing events: run again with --repair FILE, and load that file. Surplus rows:"
         " docs/proof.md says where they come from.",
     ),
     "AE-LOADED": ErrorEntry(
@@ -346,7 +347,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-EXTRA": ErrorEntry(
         Category.SETTINGS,
-        "A library that this needs is not installed",
+        "A required library is not installed",
         "Arrow and Parquet need pyarrow, DuckDB files need duckdb, PostgreSQL needs psycopg,"
         " pictures need matplotlib; the tap itself needs none of them, so they are extras of the"
         " package.",
