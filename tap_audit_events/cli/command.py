@@ -19,8 +19,8 @@ from tap_audit_events.extraction.shutdown import Stop
 
 _EPILOG = f"""The settings are those of {PACKAGE}. They come from environment variables, such as
 TAP_AUDIT_EVENTS_BASE_URL, TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN, and
-from the files of --config. Every error is one line on stderr that begins with a code, except a
-wrong command line (exit code 2)."""
+from the files of --config. Every error is one line on stderr that begins with a code, except an
+invalid command line (exit code 2)."""
 
 format_option = click.option(
     "--format",
@@ -62,23 +62,24 @@ def audit_events() -> None:
         --to events.parquet --state events.state.json
 
 \b
-What the path ends with says the format:
+The end of the path selects the format:
   .parquet   one Parquet file
   .duckdb    the table audit_events of a DuckDB file; other tables stay
-  .jsonl     JSON Lines: each event's own bytes, one event a line
+  .jsonl     JSON Lines: one event per line, as the service sent it
   .jsonl.gz  the same, compressed
-  /          a folder of Parquet files, a subfolder for each UTC day
+  /          a folder of Parquet files, with a subfolder for each UTC day
              (also without the slash, if the folder exists)
 
-Without --state, the file or table is replaced as a whole at the end; a folder must be empty or
-absent. With --state, what is new is added as a whole at the end, and after an error too. An export
-that is killed leaves the old file whole, or the new one."""
+Without --state, the new file or table replaces the old one when it is complete; a folder must be
+empty or missing. With --state, new events are added at the end of the export, also after an error.
+An export that is killed leaves each file whole: the old one or the new one."""
 )
 @click.option("--to", required=True, metavar="PATH", help="What to write; see below.")
 @click.option(
     "--state",
     metavar="FILE",
-    help="Add only what is new since the last export with this file; the first one creates it.",
+    help="Add only events that are new since the last export with this file. The first export"
+    " creates it.",
 )
 @common_options
 def export(to: str, state: str | None, common: Common) -> None:
@@ -116,10 +117,10 @@ def count(by: str, format_: str, common: Common) -> None:
 
     audit-events tail --follow | jq -r '[.occurredAt, .action.type] | @tsv'
 
-Events come in ascending order, one JSON object a line, as the service sent them. With --follow, an
-event that becomes visible late comes too, once, after newer ones. While the service fails or limits
-requests, --follow waits and says so on stderr. It has no end: it cannot be combined with --end or
-the setting end_date."""
+Events come in ascending order, one JSON object per line, as the service sent them. With --follow,
+an event that becomes visible late is printed too, once, after newer ones. While the service fails
+or limits requests, --follow waits and says so on stderr. It cannot be combined with --end or the
+setting end_date."""
 )
 @click.option("--follow", "-f", is_flag=True, help="Keep printing events as they appear.")
 @click.option(
@@ -141,7 +142,7 @@ the setting end_date."""
 )
 @common_options
 def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
-    """Print the newest events, and those that follow."""
+    """Print the newest events; with --follow, also new ones."""
     from tap_audit_events.cli.tail import run_tail
 
     run_tail(lines, common, interval if follow else None)
@@ -155,8 +156,8 @@ def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
         --start 2026-10-01T00:00:00Z --end 2026-10-31T23:59:59.999999999Z \\
         --repair missing.singer
 
-The range is read again from the service, and compared by id and occurredAt, at the precision of the
-table. The exit code is 0 if both are equal, and 1 if they are not.
+The range is read again from the service. Events are compared by id and occurredAt, at the precision
+of the table. The exit code is 0 if all are equal, and 1 if not.
 
 \b
 What was loaded is one of these:
@@ -164,8 +165,8 @@ What was loaded is one of these:
   .parquet           a Parquet file
   a folder           all such files in it and in its subfolders
   .duckdb .db .ddb   a DuckDB file (extra [duckdb])
-  postgresql://…     a PostgreSQL database (extra [postgres]); its password is
-                     better in PGPASSWORD
+  postgresql://…     a PostgreSQL database (extra [postgres]); keep the
+                     password in PGPASSWORD
 
 With several organizations, events are compared by organization and id. Events that differ are
 listed, up to 20 of each kind on the terminal; --list writes all of them."""
@@ -201,9 +202,9 @@ def verify(common: Common, **options: Any) -> None:
 
     audit-events report --from loaded.duckdb --year 2026 --to 2026.html
 
-Each day has a cell: its color says how many events the table audit_events has, and time that no
-record of audit_events_coverage covers is hatched. With several organizations, time is covered if it
-is covered for each of them. Needs the extra [report], and [postgres] for PostgreSQL."""
+Each day has a cell. Its color says how many events the table audit_events has. Time that no record
+of audit_events_coverage covers is hatched; with several organizations, time is covered if it is
+covered for each of them. Needs the extra [report], and [postgres] for PostgreSQL."""
 )
 @click.option(
     "--from",

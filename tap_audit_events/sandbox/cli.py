@@ -29,7 +29,7 @@ def main() -> None:
     """Serve generated audit events on this machine, as the real service would.
 
     The sandbox implements the audit events export interface: the same operation, rules and
-    errors. It has one organization, or as many as you like, and accepts one access token.
+    errors. It has one or several organizations, and accepts one access token.
     """
     try:  # Every installation has the command, also without its extra.
         importlib.import_module("tap_audit_events.sandbox.server")
@@ -47,8 +47,8 @@ def main() -> None:
 def serve_command(port: int, **options: Any) -> None:
     """Serve until Ctrl-C or SIGTERM.
 
-    Prints the base URL, the organization ID and the access token for clients, one per line; with
-    --organizations, the list of organizations instead of the ID.
+    Prints the base URL, the organization ID, the access token and the number of events, one per
+    line; with --organizations, the list of organizations instead of the ID.
 
     Example: audit-events-sandbox serve --live 5 --fault 'status:code=503@*/20'
     """

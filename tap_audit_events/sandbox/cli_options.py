@@ -90,10 +90,10 @@ def _faults(_: click.Context, __: click.Parameter, specs: tuple[str, ...]) -> li
 
 _OPTIONS: Final = (
     click.option("--events", default=10_000, show_default=True, type=click.IntRange(min=0),
-                 help="Number of events, of each organization."),
+                 help="Number of events of each organization."),
     click.option("--organizations", metavar="COUNT", type=click.IntRange(min=1),
-                 help="Serve several organizations, each with events of its own. Faults apply to"
-                      " the first of them alone."),
+                 help="Serve several organizations, each with its own events. Faults apply only to"
+                      " the first one."),
     click.option("--days", default=30.0, show_default=True, type=_DAYS,
                  help="Number of days over which the events are spread."),
     click.option("--seed", default=1, show_default=True,
@@ -103,10 +103,10 @@ _OPTIONS: Final = (
     click.option("--live", default=0.0, metavar="PER_SECOND", type=_FROM_ZERO,
                  help="Keep adding this many events per second, starting at --until."),
     click.option("--late", default=0, metavar="COUNT", type=click.IntRange(min=0),
-                 help="Hide COUNT of the events, all within the minute before the newest, until"
-                      " a page with the newest event has been served."),
+                 help="Hide COUNT events of the minute before the newest event, until a page with"
+                      " the newest event has been served."),
     click.option("--page-latency", default=0.0, metavar="SECONDS", type=_FROM_ZERO,
-                 help="Send each response only after this time."),
+                 help="Let each response take at least this time."),
     click.option("--rate-limit", metavar="PER_SECOND", type=_ABOVE_ZERO,
                  help="Respond with 429 and Retry-After to more requests per second."),
     click.option("--cursor-lifetime", metavar="REQUESTS", type=click.IntRange(min=1),
