@@ -155,10 +155,10 @@ def draw() -> None:
 
 def say_what_is_left() -> None:
     file = DATABASE.relative_to(PROJECT)
-    say("Each event is there, once. The file stays, to be looked into:")
+    say("Each event is there, once. This shows what is in the file:")
     look = f"import duckdb; c = duckdb.connect('{file}'); print(c.sql('FROM audit_events'))"
     print(f'   $ .venv/bin/python -c "{look}"')
-    print(f"   Events a day and action type, as a picture: {PICTURE.relative_to(PROJECT)}")
+    print(f"   Events per day and action type, as a picture: {PICTURE.relative_to(PROJECT)}")
     if not os.environ.get("VERBOSE"):
         print(f"   Meltano's log: {LOG.relative_to(PROJECT)} (make demo VERBOSE=1 shows it)")
 
