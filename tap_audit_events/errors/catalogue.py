@@ -206,7 +206,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-TOO-MANY-EVENTS": ErrorEntry(
         Category.CONTRACT,
-        "The page contains more than 1,000 events",
+        "The page contains too many events",
         "The service, or something in its place, ignores pageSize, whose maximum is 1,000. The tap"
         " accepts no more, so that no response can fill the memory.",
         f"The pages before it are delivered. {_CHECK_URL} If it is right, report the page to the"
