@@ -1,1 +1,1 @@
-"""The events from Python: as dictionaries, as bytes, as Arrow."""
+"""The Python API: events as dictionaries, as bytes, or as Arrow."""

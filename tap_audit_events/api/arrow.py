@@ -63,8 +63,8 @@ SCHEMA: Final[pa.Schema] = pa.schema(
 )
 """The schema of every record batch. Every text is exact; `occurred_at` is cut to microseconds.
 
-`action_details` is JSON text. `other_fields` is a JSON object of what has no column of its own, or
-not the type of its column; null if there is nothing.
+`action_details` is JSON text. `other_fields` is a JSON object of all that has no column, or does
+not fit the type of its column; null if there is nothing.
 """
 
 
@@ -126,12 +126,12 @@ def record_batch(
 
 
 def reader_of(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
-    """A reader of record batches, each of which it takes when it is read."""
+    """A reader that requests each record batch only when it is read."""
     return pa.RecordBatchReader.from_batches(SCHEMA, batches)
 
 
 def _rows_of(texts: Sequence[JsonText]) -> tuple[list[tuple[Any, ...]], list[str | None]]:
-    """The values of each event at `_PATHS`, and what else it has, as JSON."""
+    """The values of each event at `_PATHS`, and its other fields as JSON."""
     rows: list[tuple[Any, ...]] = []
     others: list[str | None] = [None] * len(texts)
     for position, text in enumerate(texts):
@@ -141,7 +141,7 @@ def _rows_of(texts: Sequence[JsonText]) -> tuple[list[tuple[Any, ...]], list[str
 
 
 def _event_of(text: JsonText) -> tuple[Any, str | None]:
-    """An event, and as JSON what of it has no column."""
+    """An event, and its fields without a column as JSON."""
     try:
         return _decode_event(text), None
     except msgspec.ValidationError:
@@ -161,7 +161,7 @@ def _json_or_none(text: msgspec.Raw) -> bytes | None:
 
 
 def _with_other_fields(text: JsonText) -> tuple[Any, str | None]:
-    """An event of which something has no column: the rest of it, and that as JSON."""
+    """Split an event into the fields that have a column, and the others as JSON."""
     known: dict[str, Any] = {}
     other: dict[str, Any] = {}
     for name, value in decode_fields(text).items():

@@ -1,4 +1,4 @@
-"""The class `AuditEvents`: an organization's audit events, from Python."""
+"""The class `AuditEvents`, which reads audit events from Python."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _logger: Final = logging.getLogger("tap_audit_events")
 class AuditEvents:
     """The audit events of one or several organizations: complete, in order, each once.
 
-    An object holds only settings. It can be used from several threads; each call of `pages` or
-    `arrow` is a run of its own, with its own connections and state. Warnings and retries are logged
+    An object holds only settings. It can be used from several threads: each call of `pages` or
+    `arrow` is a separate run, with its own connections and state. Warnings and retries are logged
     by the logger ``tap_audit_events``.
 
     The arguments are the settings of the tap, with the same names, defaults and checks: see the
-    table of settings. None means that an argument is not set.
+    table of settings. None means unset.
 
     Raises:
         SettingsError: one line for each setting to fix (code ``AE-SETTINGS``).
@@ -84,11 +84,11 @@ class AuditEvents:
 
     @classmethod
     def of_settings(cls, settings: Settings, new_runtime: Callable[[], Runtime]) -> AuditEvents:
-        """An object for settings that were read and checked before.
+        """An object with settings that have been read and checked.
 
         Args:
             settings: what to read, and how.
-            new_runtime: creates what surrounds a run, for a program that stops runs at a signal.
+            new_runtime: creates the runtime of each run, for a program that stops runs at a signal.
         """
         created = cls.__new__(cls)
         created._settings = settings  # noqa: SLF001 - its own
@@ -108,10 +108,10 @@ class AuditEvents:
     ) -> PageIterator:
         """Read the events of a range, a page at a time.
 
-        Store each page's `EventPage.state` with its events. The next call with the last state
-        continues there: it brings the events that are new or became visible late, each once. If no
-        page comes, keep the state that you have. After events out of order, a page may
-        have no events, only a newer state.
+        Store each page's `EventPage.state` with its events, and pass the last state to the next
+        call: it reads the events that are new or became visible late, each once. If there is no
+        page, keep the state that you have. If events came out of order, a page may have no events,
+        only a newer state.
 
         Close the iterator to end early (``contextlib.closing``); this ends its connections and
         threads. Only one thread at a time may advance it, and any thread may close it. In asyncio,
@@ -121,14 +121,14 @@ class AuditEvents:
             start: time of the earliest event, inclusive: an aware ``datetime`` or RFC 3339 text.
                 Default: the setting ``start_date``; if that is unset, the oldest event.
             end: time of the latest event, inclusive. Default: the setting ``end_date``; if that is
-                unset, the time shortly before the first request; with several organizations, before
-                the first one of each. Later events are left for the next call.
-            state: the last state that was stored, None or empty for a first call.
+                unset, the time just before the organization's first request. Later events are left
+                for the next call.
+            state: the last state that was stored; None or empty for the first call.
 
         Raises:
             SettingsError: an argument cannot be used; raised by the call itself.
             ServiceError: the range cannot be read to its end; raised by the iterator, after all
-                events before it. The states of the pages before remain good.
+                events before it. The states of earlier pages remain valid.
             OrganizationsError: some of several organizations cannot be read to their end; raised
                 when the others have been.
         """
@@ -244,7 +244,7 @@ def _pages(
 def _state_maker(
     settings: Settings, states: RunStates, changed: Mapping[str, Watermark | dict[str, Any]]
 ) -> Callable[[], dict[str, Any]]:
-    """A function that creates the state as it is now, whenever it is called."""
+    """A function that creates the state as of now, even if it is called later."""
     return lambda: states.with_changed(
         {
             name: each if isinstance(each, dict) else _state_of(settings, name, each)

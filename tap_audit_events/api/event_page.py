@@ -1,4 +1,4 @@
-"""Events that were read together."""
+"""A page of events, with the state that covers it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class EventPage:
-    """Some events of an organization in ascending order, none of which came before.
+    """Events of one organization in ascending order; no event is in two pages.
 
-    Each form of the events is created when it is first used.
+    `events`, `raw` and `state` are created when they are first used.
 
     Args:
         texts: the events' JSON texts.
@@ -56,7 +56,7 @@ class EventPage:
     def instants(self) -> Sequence[Instant]:
         """The time of each event: RFC 3339 text in UTC, without ``Z``, with every digit.
 
-        They sort like their texts; the first ten characters are the day.
+        Sorted as texts, they are in the order of time; the first ten characters are the date.
         """
         return self._instants
 
@@ -85,8 +85,9 @@ class EventPage:
     def state(self) -> dict[str, Any]:
         """What to pass to the next call of `AuditEvents.pages`, once these events are stored.
 
-        It can be stored as JSON. It covers this page and all before it, and holds the bookmark and
-        the ids within the lookback: some kB, at most about 1 MB for each organization.
+        It can be stored as JSON, and covers this page and all earlier ones. It contains the
+        bookmark and digests of the ids within the lookback: some kB, at most about 1 MB for each
+        organization.
         """
         return self._make_state()
 

@@ -31,8 +31,8 @@ class PageIterator(Iterator[EventPage]):
     def close(self) -> None:
         """End the run, its connections and its threads; any thread may call it.
 
-        If another thread waits for a page, `StoppedError` is raised there. A thread that requests
-        a page later sees the iteration end, as at the end of the range.
+        If another thread waits for a page, `StoppedError` is raised there. Afterwards the iteration
+        is at its end.
         """
         self._is_closed = True
         try:

@@ -5,7 +5,7 @@
   AuditEventsError          one entry of the catalogue; its message is one log line
   ├── SettingsError         fix a setting, or the config, catalog or state file
   ├── OutputError           output cannot be written, or loaded events cannot be read or differ
-  ├── StoppedError          a signal stopped the run; run again
+  ├── StoppedError          a signal or close() stopped the run; run again
   ├── OrganizationsError    some of several organizations failed; see the error of each
   └── ServiceError          the service's response is an error, or there is no response
       ├── RetryableError    wait and retry; raised once the retries are used up
