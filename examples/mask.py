@@ -5,8 +5,8 @@
     tap-audit-events --config config.json | python3 mask.py | target-jsonl
 
 The same address gives the same 64 hexadecimal digits, so that events can be counted and joined
-by person. Without the key nobody can try addresses out. Everything else stays as it is: numbers are
-copied digit by digit. It needs Python and nothing else.
+by person. Without the key, nobody can test whether a hash is that of some address. Nothing else
+changes, and numbers keep every digit. The script needs only Python.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ def main() -> None:
         if message["type"] == "BATCH" or "raw_event" in message.get("record", {}):
             sys.exit("mask.py: batch_config and raw_event would pass addresses on unmasked")
         if message["type"] == "SCHEMA" and is_flat(message["schema"]["properties"]):
-            sys.exit("mask.py: flattening moves addresses to where they are not looked for")
+            sys.exit("mask.py: flattening would pass addresses on unmasked")
         if message["type"] == "RECORD":
             mask(message["record"], key)
             line = NUMBER.sub(r"\1", json.dumps(message)).encode() + b"\n"  # noqa: PLW2901
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def as_written(number: str) -> str:
-    """The number between NUL characters: `json` would round it."""
+    """The number as text between NUL characters, because `json` would round it."""
     return f"\0{number}\0"
 
 
