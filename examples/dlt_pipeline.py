@@ -10,12 +10,12 @@
     python dlt_pipeline.py --destination duckdb --write-disposition merge
 
 Instead of the first three variables, `.dlt/config.toml` and `.dlt/secrets.toml` can have the
-settings, in the section `sources.audit_events`. Run it again for new events, and after a run that
-failed.
+settings, in the section `sources.audit_events`. Run the script again to load new events, also after
+a run that failed.
 
-Each event arrives once with either disposition, with one exception: if the process is killed while
-dlt loads, after the database has committed and before dlt has noted it, dlt loads the package
-again. `merge` replaces the same events then; `append` adds them twice.
+Each event arrives once with either disposition, with one exception: if the process is killed after
+the database has committed and before dlt has noted it, dlt loads the package again. `merge` then
+replaces the events; `append` adds them twice.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from tap_audit_events import AuditEvents, AuditEventsError
 
 NAME = "audit_events"
 MAX_EVENTS = 500_000
-"""Events in a load package at most, but for a page: what a run that fails has to read again."""
+"""Events in a load package, about: a run that fails has to read at most these again."""
 
 
 @dlt.source(name=NAME, section=NAME)
@@ -44,7 +44,7 @@ def audit_events(
     start_date: str | None = None,
     most_events: int = MAX_EVENTS,
 ) -> Any:
-    """The events of an organization that no earlier load brought, oldest first."""
+    """The new events of an organization, oldest first."""
     log = AuditEvents(
         base_url=base_url,
         organization_id=organization_id,
@@ -57,8 +57,8 @@ def audit_events(
 def new_events(log: AuditEvents, most_events: int) -> Iterator[pa.Table]:
     """The new events, a table for each page.
 
-    dlt stores the state with the load package: both arrive, or neither. It is set before the page
-    is yielded, because dlt may end a resource at any yield, for example with `add_limit`.
+    dlt loads the state together with the events. The state is set before the page is yielded,
+    because dlt may end a resource at any yield, for example with `add_limit`.
     """
     state = dlt.current.resource_state(NAME)
     count = 0
@@ -72,10 +72,10 @@ def new_events(log: AuditEvents, most_events: int) -> Iterator[pa.Table]:
 
 
 def finish_interrupted_load(pipeline: dlt.Pipeline) -> None:
-    """Load what a run that was killed has extracted, and continue with the state in it.
+    """Load what a killed run has extracted, and continue with the state in that package.
 
-    dlt saves its local state after the package. If the kill came in between, only the package has
-    the new one.
+    dlt saves the package before its local state. After a kill in between, only the package has the
+    new state.
     """
     pipeline.run()
     pipeline.sync_destination()
@@ -95,7 +95,7 @@ def load(pipeline: dlt.Pipeline, write_disposition: str, **settings: Any) -> int
 
 
 def environment_settings() -> dict[str, str]:
-    """The settings in the environment of the tap; dlt finds the others in its own configuration."""
+    """The settings in the tap's environment variables; dlt finds others in its configuration."""
     names = ("base_url", "organization_id", "access_token", "start_date")
     found = {name: os.environ.get(f"TAP_AUDIT_EVENTS_{name.upper()}") for name in names}
     return {name: value for name, value in found.items() if value}

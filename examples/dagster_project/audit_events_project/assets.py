@@ -21,18 +21,18 @@ PARTITIONS = dg.MultiPartitionsDefinition(
 """`end_offset=1`: today is a partition, too."""
 
 POOL = "audit_events_token"
-"""Steps of one token's owner; `dagster.yaml` says how many may run at a time."""
+"""The pool of one token's owner; `dagster.yaml` limits how many of its steps run at a time."""
 
 KILLED = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTIAL)
-"""For a step whose process is killed; the errors of the service have `errors_for_dagster`."""
+"""For a step whose process is killed; `errors_for_dagster` retries after errors of the service."""
 
 
 class Export(dg.ConfigurableResource[None]):
-    """Where events come from and go to.
+    """Where events are read from and written to.
 
     Attributes:
         access_token: the token; Dagster resolves it in the process of the step.
-        folder: where the files are.
+        folder: the folder of the files.
         retry_seconds: the wait before the first retry.
     """
 
@@ -41,7 +41,7 @@ class Export(dg.ConfigurableResource[None]):
     retry_seconds: float = 30.0
 
     def log(self, organization: str) -> AuditEvents:
-        """The events of an organization."""
+        """What reads the events of an organization."""
         where = ORGANIZATIONS[organization]
         return AuditEvents(
             base_url=where.base_url,
@@ -65,7 +65,7 @@ def _partition(
 
 @dg.asset(partitions_def=PARTITIONS, pool=POOL, retry_policy=KILLED)
 def audit_events(context: dg.AssetExecutionContext, export: Export) -> dg.MaterializeResult[None]:
-    """The audit events of a day of an organization."""
+    """The audit events of one organization and day."""
     organization, key = _partition(context)
     path = export.path(organization, key)
     with errors_for_dagster(context.retry_number, export.retry_seconds):
@@ -81,7 +81,7 @@ def count_equals_the_service(
 ) -> dg.AssetCheckResult:
     """The file has as many events as the service shows now in the same range.
 
-    If the service has more, they became visible late: materialize the partition again.
+    If the service shows more, some became visible late: materialize the partition again.
     """
     organization, key = _partition(context)
     path = export.path(organization, key)

@@ -1,4 +1,4 @@
-"""Which events belong to a day, in UTC."""
+"""The events of a day in UTC."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -13,11 +13,11 @@ from tap_audit_events import AuditEvents
 
 @dataclass(frozen=True)
 class Day:
-    """The events from its midnight on, and before `until`.
+    """A day, or the part of it that has passed.
 
     Attributes:
-        start: its midnight.
-        until: the midnight after it; for a day that has not ended, the time of the export.
+        start: the midnight at which the day begins, inclusive.
+        until: the next midnight, exclusive; for a day that has not ended, the time of the export.
     """
 
     start: datetime
@@ -25,7 +25,7 @@ class Day:
 
     @classmethod
     def of(cls, key: str, now: datetime) -> "Day":
-        """The day of a partition's key, as far as it has passed."""
+        """The part of a day that has passed; `key` is the key of its partition."""
         start = datetime.fromisoformat(key).replace(tzinfo=UTC)
         now = max(start, now.replace(microsecond=0))
         return cls(start, min(start + timedelta(days=1), now))
@@ -33,10 +33,10 @@ class Day:
     def batches(self, log: AuditEvents) -> Iterator[pa.RecordBatch]:
         """The day's events, as Arrow.
 
-        Both bounds of a request are inclusive (interface.md 4.1). A last instant of a day cannot be
-        named: times may have any number of digits. So the range ends with the next midnight, and
-        what lies on it is dropped. `occurred_at` is cut to microseconds, never rounded up: it is
-        before midnight if the exact time is.
+        Both bounds of a request are inclusive (interface.md 4.1), and times may have any number of
+        digits, so a day has no last instant that could be named. Therefore the range ends with the
+        next midnight, and events exactly at midnight are dropped. `occurred_at` is cut to
+        microseconds and never rounded up, so it is before midnight if the exact time is.
         """
         midnight = pa.scalar(self.until, pa.timestamp("us", "UTC"))
         with closing(log.pages(start=self.start, end=self.until)) as pages:

@@ -1,4 +1,4 @@
-"""What Dagster loads."""
+"""The definitions that Dagster loads."""
 
 import dagster as dg
 
@@ -7,7 +7,7 @@ from audit_events_project.schedules import export_job, export_today
 
 MODULES = [
     "audit_events_project.assets",
-    # What every step of Dagster imports; a module that a later version lacks is left out.
+    # Every step of Dagster imports these; a module that a later version lacks is left out.
     "dagster._core.workspace.autodiscovery",
     "dagster._core.storage.sqlite_storage",
     "dagster._core.instance.factory",

@@ -1,4 +1,4 @@
-"""The organizations and the first day, from the file that AUDIT_EVENTS_ORGANIZATIONS names."""
+"""Reads the organizations and the first day from the file that AUDIT_EVENTS_ORGANIZATIONS names."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A Parquet file for a day: the whole of it, or none."""
+"""Parquet files that are complete or absent."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,10 +15,10 @@ _UNTIL = b"audit_events.until"
 
 
 def write(path: Path, batches: Iterable[pa.RecordBatch], *, until: datetime, run_id: str) -> int:
-    """Write a file in place of the one that may be there, and return how many events it has.
+    """Write or replace a file, and return how many events it has.
 
-    Readers see the old file or the new one. A process that is killed leaves a file that begins with
-    a dot; the next attempt of the same run replaces it.
+    Readers see the old file or the new one. A process that is killed leaves a hidden file, which
+    the next attempt of the same run replaces.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{run_id}.part")
@@ -37,17 +37,17 @@ def write(path: Path, batches: Iterable[pa.RecordBatch], *, until: datetime, run
 
 
 def count(path: Path) -> int:
-    """How many events a file has."""
+    """The number of events in a file."""
     return int(pq.read_metadata(path).num_rows)
 
 
 def until(path: Path) -> datetime:
-    """The end of the range that a file has, exclusive."""
+    """The end of the range in a file, exclusive."""
     return datetime.fromisoformat(pq.read_schema(path).metadata[_UNTIL].decode())
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches, many of them together: a page is too small for a row group."""
+    """Join batches to row groups: a page is too small for one."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)

@@ -1,4 +1,4 @@
-"""What Dagster does about an error of the tap."""
+"""Turns errors of the tap into those of Dagster."""
 
 import random
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ MAX_SECONDS = 3600.0
 def errors_for_dagster(retry_number: int, first_seconds: float) -> Iterator[None]:
     """Retry what may succeed later; end the run at once if somebody has to fix something.
 
-    By then, the package itself has retried each request up to `max_retries` times.
+    When an error arrives here, the package has retried the request up to `max_retries` times.
 
     Args:
-        retry_number: retries so far.
+        retry_number: how many retries there were.
         first_seconds: wait before the first retry; each further one is twice as long.
 
     Raises:

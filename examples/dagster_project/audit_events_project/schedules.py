@@ -1,4 +1,4 @@
-"""The export of today, every hour."""
+"""The schedule that exports today every hour."""
 
 from collections.abc import Iterator
 from datetime import UTC, timedelta
@@ -15,7 +15,7 @@ export_job = dg.define_asset_job("export_days", selection=dg.AssetSelection.asse
 
 @dg.schedule(job=export_job, cron_schedule="10 * * * *", execution_timezone="UTC")
 def export_today(context: dg.ScheduleEvaluationContext) -> Iterator[dg.RunRequest]:
-    """A run for each organization and today; soon after midnight also for yesterday."""
+    """A run for each organization and today; in the first hours of a day also for yesterday."""
     now = context.scheduled_execution_time.astimezone(UTC)
     for day in sorted({(now - LATE).date(), now.date()}):
         for organization in ORGANIZATIONS:
