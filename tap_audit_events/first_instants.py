@@ -30,7 +30,7 @@ def first_instants(
         settings: those of one organization.
         window: the range.
         order: ``asc`` or ``desc``.
-        runtime: what surrounds the run.
+        runtime: clock, sessions, threads and signals of the run.
         logger: receives retries.
 
     Raises:

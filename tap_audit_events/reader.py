@@ -1,6 +1,6 @@
 """Reads the audit events of organizations: pages in order, each event once.
 
-This is what every face stands on; it knows nothing of Singer.
+Every face uses this module; it knows nothing of Singer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reader:
         settings: those of the run.
         watermark_of: returns what earlier runs delivered of an organization, and warns by the
             logger; it raises `AuditEventsError` if that cannot be known.
-        runtime: what surrounds the run.
+        runtime: clock, sessions, threads and signals of the run.
         logger: receives retries, restarts and those warnings.
 
     Attributes:

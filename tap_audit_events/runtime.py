@@ -1,4 +1,4 @@
-"""What surrounds a run: clock, sessions, threads, signals."""
+"""The surroundings of a run: clock, sessions, threads, signals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tap_audit_events.service.transport import NewSession
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a run needs of its surroundings; a simulation brings its own.
+    """What a run needs of its surroundings; a simulation replaces it.
 
     Attributes:
         stop: ends the run at a signal.

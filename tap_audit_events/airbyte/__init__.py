@@ -1,1 +1,1 @@
-"""The Airbyte source: the same events in the Airbyte protocol."""
+"""The Airbyte source, which writes events as messages of the Airbyte protocol."""

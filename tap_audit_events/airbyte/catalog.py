@@ -1,4 +1,4 @@
-"""The stream in Airbyte's catalog, and what a configured catalog asks for."""
+"""The stream in the catalog of ``discover``, and its sync mode in a configured catalog."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ class SyncMode(StrEnum):
 def discovered_stream(shape: RecordShape) -> dict[str, Any]:
     """The stream as ``discover`` describes it.
 
-    It is not resumable in full refreshes: `STATE` is ignored there, so each attempt reads
-    everything again, and Airbyte must remove what the attempt before it has written. Incremental
-    syncs always resume.
+    A full refresh ignores the state, so it is not resumable: each attempt reads everything again,
+    and Airbyte must remove what the previous attempt has written. Incremental syncs always resume.
     """
     schema = schema_of(shape)
     time = schema["properties"][REPLICATION_KEY] | {"airbyte_type": "timestamp_with_timezone"}
@@ -50,15 +49,14 @@ def discovered_stream(shape: RecordShape) -> dict[str, Any]:
 
 
 def sync_mode_of(catalog: Any, shape: RecordShape) -> SyncMode | None:
-    """How a configured catalog asks to read the stream; None if it has no stream.
+    """The sync mode of the stream in a configured catalog; None if the catalog has no stream.
 
     Args:
         catalog: the configured catalog.
-        shape: that of the records.
+        shape: the shape of the records.
 
     Raises:
-        SettingsError: it is not a configured catalog, or asks for something that the source does
-            not have.
+        SettingsError: it is not a configured catalog, or does not fit the source.
     """
     match catalog:
         case {"streams": [*streams]}:

@@ -1,4 +1,4 @@
-"""The command line of the Airbyte source, its exit codes, and what a signal does."""
+"""The command line of the Airbyte source, its exit codes and signals."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from tap_audit_events.runtime import Runtime
 def run(arguments: Sequence[str], writer: MessageWriter) -> int:
     """Run a command; return its exit code.
 
-    Whatever ends it early becomes a TRACE message. If stdout cannot be written to, it is a line on
-    stderr.
+    An error becomes a TRACE message; if stdout cannot be written to, a line on stderr.
     """
     runtime = Runtime()
     runtime.stop.handle_signals()
@@ -56,7 +55,7 @@ def _run(arguments: Sequence[str], writer: MessageWriter, runtime: Runtime) -> i
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are those of the source."""
+    """An argument parser that raises errors of the source."""
 
     def error(self, message: str) -> NoReturn:
         """Raise what is wrong with the command line."""

@@ -39,7 +39,7 @@ class Commands:
 
     Args:
         writer: writes the messages.
-        runtime: what surrounds a run.
+        runtime: clock, sessions, threads and signals of the run.
         logger: writes LOG messages.
     """
 
@@ -94,7 +94,7 @@ class Commands:
         Sync(settings, self._writer, runtime=self._runtime, logger=self._logger).run(earlier)
 
     def _read_settings(self, path: str) -> Settings:
-        """The settings in a file; others than those of ``spec`` are left out, with a warning."""
+        """The settings in a file; unknown ones are ignored, with a warning."""
         config = read_json_file("config", path)
         register_secrets(config)
         for warning in settings_warnings(config, PROPERTIES):
@@ -111,7 +111,7 @@ class Commands:
 
 
 def _check_items(organizations: Any) -> None:
-    """Check that no organization names a file: the token of all would be used in its place."""
+    """Check that no organization has an `access_token_file`, which the source does not read."""
     items = organizations if isinstance(organizations, list) else []
     problems = [
         f"organizations[{number}].{TOKEN_FILE} is not known: a source reads no files of its"

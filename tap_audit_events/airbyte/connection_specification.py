@@ -1,4 +1,4 @@
-"""What ``spec`` says: the settings as a form, derived from their one declaration."""
+"""The specification for ``spec``: a form of the settings, derived from their declaration."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 
 TOKEN_FILE: Final = "access_token_file"  # noqa: S105 - a name
-"""The setting that the source lacks: users of Airbyte's form must not name files of its machine."""
+"""The source does not have it: users of Airbyte's form must not name files of the machine."""
 
 _ADDED: Final[dict[str, dict[str, Any]]] = {
     "base_url": {"examples": ["https://api.example.com"]},
@@ -87,7 +87,7 @@ def _only_type(schema: dict[str, Any]) -> str:
 
 
 def _documentation_url() -> str | None:
-    """The page of this source among the project's documents, if the package is installed."""
+    """URL of the source's documentation, None if the package is not installed."""
     try:
         urls = metadata(PACKAGE).get_all("Project-URL") or []
     except PackageNotFoundError:

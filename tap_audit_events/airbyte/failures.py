@@ -1,4 +1,4 @@
-"""What ended a run, as Airbyte tells errors apart: by who can do something about it."""
+"""Classifies errors as Airbyte does: by who can fix them."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def log(level: str, text: str, stack_trace: str | None = None) -> Message:
 
 
 def stream_status(status: str, milliseconds: int) -> Message:
-    """A TRACE message for how far the stream is: STARTED, RUNNING, COMPLETE or INCOMPLETE."""
+    """A TRACE message with the status of the stream: STARTED, RUNNING, COMPLETE or INCOMPLETE."""
     found = {"stream_descriptor": STREAM_DESCRIPTOR, "status": status}
     return _trace("STREAM_STATUS", "stream_status", found, milliseconds)
 
@@ -52,9 +52,9 @@ def _trace(kind: str, name: str, content: Mapping[str, Any], milliseconds: int) 
 class MessageWriter(LineWriter):
     """Writes one message per line.
 
-    Records wait in the buffer. Any other message is flushed with everything before it, so a STATE
-    that was written has reached the pipe, and so has every record before it. Worker threads write
-    LOG messages, so each call holds a lock.
+    Records are buffered. After any other message the buffer is flushed, so a STATE has reached the
+    pipe when it is written, and so has every record before it. Worker threads write LOG messages,
+    so each call holds a lock.
 
     Args:
         stdout: what is written to, None if it is closed.
@@ -96,7 +96,7 @@ class MessageWriter(LineWriter):
             self._record_count += len(texts)
 
     def write_state(self, value: Mapping[str, Any]) -> None:
-        """Write a STATE for all records written so far, unless the last one says the same.
+        """Write a STATE for all records written so far, unless it equals the last STATE.
 
         Raises:
             OutputError: as `write`.
@@ -110,7 +110,7 @@ class MessageWriter(LineWriter):
         self._last_value, self._record_count = value, 0
 
     def _write(self, *pieces: bytes, flush: bool = False) -> None:
-        """Write to stdout; once that has failed, it fails each time.
+        """Write to stdout. Once it has failed, every further call fails.
 
         Otherwise a run could continue after a LOG message of another thread has failed.
         """

@@ -1,4 +1,4 @@
-"""The state of the stream: as Airbyte gives it to ``read``, and as STATE returns it."""
+"""Reads the state of the stream from ``--state``, and creates the state for STATE messages."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def stream_state_in(document: Any) -> dict[str, Any]:
     """The state of the stream in the file of ``--state``, empty if there is none.
 
     Args:
-        document: a list of Airbyte's state messages, or one of them; entries of other streams do
-            not count.
+        document: a list of Airbyte's state messages, or one of them; states of other streams are
+            ignored.
 
     Raises:
-        SettingsError: it is neither, a state of a type that this source does not write, or one that
-            cannot be written again.
+        SettingsError: it is neither, has a type that this source does not write, or contains what
+            could not be written again.
     """
     check_serializable("state", document)
     entries = document if isinstance(document, list) else [document] if document else []

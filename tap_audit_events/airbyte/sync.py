@@ -1,4 +1,4 @@
-"""What ``read`` does: records, STATE, and how far the stream is."""
+"""Writes records, STATE and the status of the stream, for ``read``."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Sync:
     Args:
         settings: what to read, and how.
         writer: writes the messages.
-        runtime: what surrounds the run.
-        logger: is told how far the run is.
+        runtime: clock, sessions, threads and signals of the run.
+        logger: receives the progress of the run, and warnings.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Sync:
         Raises:
             SettingsError: the state cannot be used.
             ServiceError: the range could not be read to its end.
-            OrganizationsError: that of some organizations could not be.
+            OrganizationsError: the ranges of some organizations could not be.
             StoppedError: a signal asked the run to stop.
             OutputError: stdout cannot be written to.
         """
@@ -126,7 +126,7 @@ class Sync:
         self._records += len(delivery.texts())
 
     def _write_state(self) -> None:
-        """Write STATE for what is written; nothing if the state that was given cannot be used."""
+        """Write STATE for what has been written, unless the given state could not be used."""
         for name, run in self._changed.items():
             known = {} if run.window is not None else self._states.of(name)
             self._new_states[name] = known or state_of(run.delivery.watermark, run.settings)

@@ -1,4 +1,4 @@
-"""The days of a year: how many events each has, and which of its time is not covered."""
+"""The data of a calendar: the events of each day, and the time that is not covered."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
 Span = tuple[datetime, datetime]
-"""From a moment until another one, exclusive; without a zone, in UTC."""
+"""Start (inclusive) and end (exclusive), in UTC without a zone."""
 
 DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """What is known about a year.
+    """The events and the gaps of a year.
 
     Attributes:
         year: the year.
         events: how many events each day has, by its date.
         gaps: the time that is not covered, in order.
-        until: nothing is said of the time from then on.
+        until: end of the time that is known, exclusive.
         organizations: how many organizations there are.
     """
 

@@ -1,4 +1,4 @@
-"""The command line: its subcommands, errors of one line, and exit codes that say why."""
+"""The command line: subcommands, errors and exit codes."""
 
 # ruff: noqa: PLC0415 - what only one subcommand needs is imported by it, so that `--help` is quick
 
@@ -33,7 +33,7 @@ format_option = click.option(
 
 
 def main() -> int:
-    """Run the command; the exit code."""
+    """Run the command, and return its exit code."""
     guard_output(sys.argv[1:])
     stop = Stop()
     try:

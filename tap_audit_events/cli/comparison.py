@@ -1,4 +1,4 @@
-"""Compares the events of the service with those that were loaded. The rows wait in a file."""
+"""Compares the events of the service with the loaded rows, which are kept in a file."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Key(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """An event that is not the same in both places.
+    """An event that is missing, is too many, or has another time.
 
     Attributes:
         kind: what differs.
         organization_id: its organization, empty if there is only one.
         id: its id.
         occurred_at: its time at the service, empty if the service does not show it.
-        loaded_at: its time as it was loaded, empty if it was not.
+        loaded_at: its time in the loaded row, empty if there is none.
     """
 
     kind: Kind
@@ -62,9 +62,9 @@ class Counts:
 
 
 class Comparison:
-    """First takes all rows that were loaded, then the events of the service.
+    """Compares events with rows. All rows are added before the first event is compared.
 
-    In memory it keeps the counts of each day and a bit for each row.
+    Memory holds only the counts of each day and a bit for each row.
 
     Args:
         path: a new file for the rows.
@@ -94,7 +94,7 @@ class Comparison:
         self._file.execute("BEGIN")
 
     def add_rows(self, rows: Sequence[Row]) -> None:
-        """Take rows that were loaded; those of other times are left out."""
+        """Add loaded rows; those outside of the range are ignored."""
         instants = instants_of([row.time for row in rows])
         kept = [
             (self._hash(organization, row.id), organization, row.id, instant)
@@ -108,7 +108,7 @@ class Comparison:
         self.rows += len(kept)
 
     def all_rows_added(self) -> None:
-        """Make the rows ready to be found."""
+        """Index the rows, before events are compared."""
         self._file.execute("CREATE INDEX by_hash ON loaded (hash)")
         self._file.execute("COMMIT")  # writes the rest of them, so that nothing is written later
         self._seen = bytearray(self.rows // 8 + 1)
@@ -168,7 +168,7 @@ class Comparison:
         )
 
     def _unseen_row(self, key: Key) -> tuple[int, Instant | None] | None:
-        """The row of an event that was not found before; the one with its time, if there is one."""
+        """A row of this event that matched no event yet; one with the same time is preferred."""
         rows = self._file.execute(
             "SELECT number, time FROM loaded WHERE hash = ? AND id = ? AND organization = ?",
             (self._hash(key.organization_id, key.id), key.id, key.organization_id),
@@ -196,7 +196,7 @@ class Comparison:
 
     @staticmethod
     def _hash(organization: str, event_id: str) -> int:
-        """Finds a row; whether it is the right one is compared exactly."""
+        """Hash of the index; the id and the organization are compared too."""
         return hash((organization, event_id))
 
 

@@ -1,4 +1,4 @@
-"""The subcommand `count`: every event of the range is read, only the counts are kept."""
+"""The subcommand `count`: reads every event of a range, and keeps only the counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lists of events that differ: the first ones for a terminal, all of them in a file."""
+"""Lists of the events that differ: the first ones for a terminal, all of them in a file."""
 
 from __future__ import annotations
 

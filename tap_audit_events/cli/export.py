@@ -1,4 +1,4 @@
-"""The subcommand `export`: pages are read by a fork of this process, and written by this one."""
+"""The subcommand `export`: a fork of this process reads pages, and this process writes them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
         common: what to read.
 
     Raises:
-        AuditEventsError: the output does not have all events; the notes say what it has.
+        AuditEventsError: the output does not have all events; its notes say what the output has.
     """
     settings = common.settings()
     format_ = format_of(to)
@@ -61,7 +61,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
 
 
 def _reading(common: Common, settings: Settings) -> AbstractContextManager[Read]:
-    """What reads the pages: a fork, except on macOS, whose libraries may crash in one."""
+    """What reads the pages: a fork, except on macOS, whose libraries may crash in a fork."""
     events = common.events_of(settings)
 
     def read(state: Mapping[str, Any]) -> Pages:
@@ -78,9 +78,9 @@ class Export:
     Args:
         read: reads the pages after a state.
         output: where it is written.
-        name: the output, for people.
+        name: the output's name in messages.
         reporter: is told of each page.
-        extends: whether the output keeps what it has, and gets what is new.
+        extends: whether new events are added to the output; else the output is replaced.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Export:
         self._last: EventPage | None = None
 
     def run(self) -> None:
-        """Read and write to the end. After an error, an output that grows keeps what was read.
+        """Read and write to the end. After an error, an output to extend keeps what was read.
 
         Raises:
             AuditEventsError: what ended the export early.
@@ -118,13 +118,13 @@ class Export:
 
     @property
     def summary(self) -> str:
-        """What came of it."""
+        """What the export did, for the line at the end."""
         if self._extends and not self._reporter.events:
             return f"Nothing new for {self._name}"
         return f"Added to {self._name}" if self._extends else f"Exported to {self._name}"
 
     def _copy(self, state: Mapping[str, Any]) -> AuditEventsError | None:
-        """Write all pages; the error that ended the reading early, if one did.
+        """Write all pages, and return the error that ended the reading early, if any.
 
         Raises:
             OutputError: they cannot be written, or the process that reads was killed.

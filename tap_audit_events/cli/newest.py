@@ -22,11 +22,11 @@ def oldest_of_newest(
     Args:
         count: how many events, at least 1.
         settings: the range, and what to request.
-        runtime: what surrounds the run.
+        runtime: clock, sessions, threads and signals of the run.
         logger: is told of retries.
 
     Raises:
-        ServiceError: the service does not say.
+        ServiceError: the newest events cannot be read.
         OrganizationsError: the same, for one of several organizations.
         StoppedError: a signal asked the run to stop.
     """

@@ -1,4 +1,4 @@
-"""The options that every subcommand has, and the settings that they stand for."""
+"""The options of every subcommand, and the settings that result from them."""
 
 # ruff: noqa: PLC0415 - `--help` needs no settings
 
@@ -76,7 +76,7 @@ class Common:
         return replace(settings, start_date=start, end_date=end)
 
     def runtime(self) -> Runtime:
-        """What surrounds a run that ends at a signal."""
+        """The runtime of a run that ends at a signal."""
         from tap_audit_events.runtime import Runtime
 
         return Runtime(stop=self.stop)

@@ -1,4 +1,4 @@
-"""The process of the command: its log, its signals, its errors and its exit codes."""
+"""The log, the output, the errors and the exit codes of the command."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def write_stderr(*lines: str) -> None:
 def exit_code_of(error: BaseException) -> int:
     """Write the line of an error to stderr, and return its exit code.
 
-    A reader of stdout that has closed the pipe has got what it wanted: no line, code 0.
+    If the reader of stdout has closed the pipe, that is not an error: no line, and code 0.
     """
     if isinstance(error, ReaderGoneError):
         return 0
@@ -91,7 +91,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def lines_of(error: AuditEventsError) -> list[str]:
-    """The lines of an error, with what the command knows about the output it leaves."""
+    """The lines of an error, with its notes about the output."""
     notes = getattr(error, "__notes__", [])
     if isinstance(error, StoppedError):  # its next step is about a tap and its target
         return [" ".join([f"{error.summary}.", *notes])]

@@ -1,6 +1,6 @@
-"""Pages that a fork of this process reads, while this process writes them.
+"""A fork of this process that reads pages, while this process writes them.
 
-Within one process, Python lets one thread work at a time: reading would take its time from writing.
+In one process, Python runs one thread at a time, so reading would slow down writing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 
 
 class Pages(Protocol):
-    """An iterator over pages that can end before its end."""
+    """An iterator over pages that can be closed early."""
 
     def __iter__(self) -> Iterator[EventPage]: ...
     def __next__(self) -> EventPage: ...
@@ -42,7 +42,7 @@ _SIGNAL_SECONDS: Final = 1.0
 
 @dataclass(frozen=True)
 class _Begin:
-    """What the fork waits for: where to begin, and the signal that has already come, if one has."""
+    """The message that starts the fork: from where to read, and a signal that has already come."""
 
     state: Mapping[str, Any]
     signal_number: int | None
@@ -50,7 +50,7 @@ class _Begin:
 
 @dataclass(frozen=True)
 class _End:
-    """What the fork sends last: the state of the last page, and what ended it early."""
+    """The last message of the fork: the state of the last page, and what ended it early."""
 
     state: dict[str, Any] | None
     error: AuditEventsError | None
@@ -59,11 +59,11 @@ class _End:
 class ReadingProcess:
     """A fork that waits until it is told where to begin. Leaving the ``with`` block ends it.
 
-    Start it while this process has no thread, no lock and no output: the fork would hold them too.
+    Start it while this process has no thread, lock or output, since the fork would hold them too.
 
     Args:
         read: reads the pages; called in the fork.
-        shape: of the events.
+        shape: the shape of the events.
         stop: ends the run at a signal. Signals of this process are passed on to the fork.
 
     Raises:
@@ -123,7 +123,7 @@ class ReadingProcess:
             raise end.error
 
     def _received(self) -> Any:
-        """The next message that is no log record."""
+        """The next message that is not a log record."""
         try:
             while isinstance(message := self._next_message(), logging.LogRecord):
                 logging.getLogger(message.name).handle(message)

@@ -1,4 +1,4 @@
-"""Writes missing events into a file that a loader, or anything else, can load."""
+"""Writes missing events into a file, as Singer messages or JSON Lines."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 class Repair:
     """The file of missing events.
 
-    As Singer messages, they are SCHEMA and RECORD as the tap writes them. There is no STATE, so
-    that bookmarks stay.
+    The Singer messages are SCHEMA and RECORD, as the tap writes them; without STATE, no bookmark
+    moves.
 
     Args:
         path: where it is written.
         format_: ``jsonl`` or ``singer``.
-        settings: of the events; say the shape of the records.
+        settings: decide the shape of the records.
     """
 
     def __init__(self, path: Path, format_: str, settings: Settings) -> None:

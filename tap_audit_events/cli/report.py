@@ -58,7 +58,7 @@ def summary(calendar: Calendar) -> str:
 
 
 def read_calendar(database: Database, year: int, schema: str | None, now: datetime) -> Calendar:
-    """The calendar of a year, from the tables of both streams. After now, nothing is missing yet.
+    """The calendar of a year, from the tables of both streams, without gaps after now.
 
     Raises:
         OutputError: they cannot be read.

@@ -1,4 +1,4 @@
-"""What an export tells a person: a progress bar on a terminal, and a line at the end."""
+"""Progress for people: a bar on a terminal, and a line at the end."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Reporter:
             self._bar.draw(self._progress.share(reached) or 0.0, text)
 
     def rows(self, count: int) -> None:
-        """Show how many rows were read of what was loaded; nobody knows how many there are."""
+        """Show how many loaded rows were read; their total is not known."""
         if self._bar is not None and self._progress.is_due(BAR_SECONDS):
             self._bar.draw(0.0, f"{count:,} loaded rows")
 

@@ -43,7 +43,7 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     Raises:
         ServiceError: the service refuses the requests; without an interval also if it fails.
         OrganizationsError: it does so for some of several organizations.
-        SettingsError: something that is followed may not have an end.
+        SettingsError: an end is set, which is not possible with an interval.
         StoppedError: a signal asked the run to stop.
     """
     settings = common.settings()
@@ -65,10 +65,11 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
 def _start(
     lines: int, settings: Settings, common: Common, begun_at: Instant, *, follows: bool
 ) -> Instant | None:
-    """From where to read, None if there is nothing to read.
+    """The time from which to read, None if there is nothing to read.
 
-    To follow, the newest event and the lookback are read in any case: so what is there already is
-    known, and what appears later is new, even if this machine's clock is ahead.
+    If new events are followed, the newest event and the lookback are read in any case. So events
+    that exist already are known, and later ones are recognized as new, even if this machine's
+    clock is ahead.
     """
     if not (lines or follows):
         return None
@@ -82,7 +83,7 @@ def _start(
 
 
 class Tail:
-    """Prints the end of the log, and what is added to it, each event once.
+    """Prints the newest events, and those that appear later, each once.
 
     Args:
         events: the events from some time on.
@@ -134,7 +135,7 @@ class Tail:
 
 
 class _Patience:
-    """Waits while the service fails or limits requests, if new events are waited for anyway."""
+    """Waits while the service fails or limits requests, if new events are followed."""
 
     def __init__(self, common: Common, interval_seconds: float | None) -> None:
         self._common = common

@@ -51,7 +51,7 @@ class VerifyOptions:
     """The options that only `verify` has.
 
     Attributes:
-        against: the place that was loaded.
+        against: what was loaded: a file, a folder or a database.
         table: its table, None for the usual one.
         repair: the file for missing events, None for none.
         repair_format: its format.
@@ -133,8 +133,8 @@ class Verification:
 
     Args:
         settings: what to read from the service.
-        common: how.
-        comparison: compares.
+        common: the common options.
+        comparison: compares events with rows.
         lists: the events that differ.
         repair: the file of missing events, None for none.
     """

@@ -1,7 +1,7 @@
 """The service of interface.md, served on this machine, with faults on request.
 
-It serves to try the tap out, for its tests and its benchmarks. It shares no code with the tap, so
-that it can judge it.
+It is for trying out the tap, for tests and for benchmarks. It shares no code with the tap, so that
+a mistake is not in both.
 """
 
 from tap_audit_events.sandbox.events import ORGANIZATION_ID, generate

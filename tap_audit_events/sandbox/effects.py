@@ -1,4 +1,4 @@
-"""What the faults of one request do to its page, its response and the connection."""
+"""Applies the faults of a request to its page, its response and the connection."""
 
 from collections.abc import Sequence
 from dataclasses import replace

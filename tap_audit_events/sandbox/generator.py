@@ -1,4 +1,4 @@
-"""One event of realistic content, and templates of many."""
+"""Generates events with realistic content, and templates that many events share."""
 
 import json
 from collections.abc import Iterator

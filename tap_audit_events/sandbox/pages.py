@@ -15,7 +15,7 @@ from tap_audit_events.sandbox.store import Store
 
 @dataclass(frozen=True)
 class IssuedCursor:
-    """What is known of a cursor that was issued.
+    """A cursor that was issued.
 
     Attributes:
         position: The key after which the next page begins, None for the very beginning.
@@ -30,7 +30,7 @@ class IssuedCursor:
 
 
 class Cursors:
-    """Cursors that are never the same text twice, even if they mark the same position."""
+    """Issues cursors; each has a different text, even for the same position."""
 
     def __init__(self, lifetime_requests: int | None) -> None:
         """Let a cursor expire that many requests after its own, never with None."""

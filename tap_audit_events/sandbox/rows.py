@@ -12,11 +12,11 @@ Key: TypeAlias = str
 """An event's instant, NUL and its id: keys compare as interface.md 4.1, `order`, sorts events."""
 
 Head: TypeAlias = bytes
-"""What distinguishes an event from others with the same body; only its body can read it."""
+"""The bytes that distinguish events with the same body; only the body can read them."""
 
 
 class Body(Protocol):
-    """What an event consists of besides its head; generated events share theirs with others."""
+    """An event without its head. Many generated events share one body."""
 
     @property
     def action_type(self) -> str: ...
@@ -46,7 +46,7 @@ Row: TypeAlias = tuple[Head, Body]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which events a request selects; both bounds are inclusive, None stands for no bound."""
+    """The events that a request selects; both bounds are inclusive, None is no bound."""
 
     action_types: frozenset[str] | None = None
     start: Instant | None = None

@@ -42,7 +42,7 @@ class Connection:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn, which stops at once; else it takes a fifth of a second, and waits for responses."""
+    """Uvicorn that stops at once, without the usual fifth of a second and open responses."""
 
     def __init__(self, config: uvicorn.Config, connections: dict[_Peer, Connection]) -> None:
         super().__init__(config)

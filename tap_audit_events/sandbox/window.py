@@ -26,7 +26,7 @@ class Window:
 
 
 class Move(NamedTuple):
-    """The row at rank `origin` is shown at rank `target`, and those between one earlier."""
+    """The row at rank `origin` is shown at rank `target`, and the rows between them one earlier."""
 
     origin: int
     target: int

@@ -1,4 +1,4 @@
-"""Which columns of a table hold an event's id, time and organization, and how exact its time is."""
+"""Finds the columns of an event's id, time and organization, and how exact the time is."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
 
 
 def check_organizations(columns: Columns, types: Mapping[str, str], place: str) -> None:
-    """Check that a table does not have numbers where it says whose events it has.
+    """Check that the organizations in a table are not numbers.
 
     Args:
         columns: those of the table.
@@ -106,7 +106,7 @@ def check_organizations(columns: Columns, types: Mapping[str, str], place: str) 
         place: as in `find_columns`.
 
     Raises:
-        OutputError: it does.
+        OutputError: they are.
     """
     name = columns.organization
     if name is not None and _NUMBER.match(types[name].lower()):

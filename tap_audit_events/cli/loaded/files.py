@@ -66,7 +66,7 @@ class LoadedFiles:
 
     @property
     def has_organizations(self) -> bool:
-        """Whether each Parquet file does; of a JSON line nobody knows before it is read."""
+        """Whether each Parquet file has organizations; JSON Lines are checked as they are read."""
         return all(_columns(file).organization is not None for file in self._tables)
 
     @property
@@ -146,7 +146,7 @@ def _row(file: Path, number: int, line: bytes) -> Row:
 
 
 def _organization_of(scope: msgspec.Raw) -> str | None:
-    """The organization that an event names, None if it is no UUID (interface.md 2.6)."""
+    """The organization that an event names, None if it is not a UUID (interface.md 2.6)."""
     try:
         return str(UUID(_decode_scope(scope).organization_id))
     except (msgspec.DecodeError, ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""What is read of an event that was loaded: its organization, its id and its time."""
+"""A loaded event: its organization, its id and its time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OFFSET: Final = re.compile(r"([+-][0-9]{2})(?::?([0-9]{2}))?$")
 
 
 class Row(NamedTuple):
-    """An event that was loaded.
+    """A loaded event.
 
     Attributes:
-        organization_id: its organization, None if the table does not say.
+        organization_id: its organization, None if it is not known.
         id: its id.
         time: its time as text, as it was stored.
     """
@@ -51,7 +51,7 @@ class Range:
     end: Instant
 
     def holds(self, instant: Instant) -> bool:
-        """Whether an event of that time belongs to it."""
+        """Whether a time is in the range."""
         return self.start <= instant <= self.end
 
     def widened(self, unit_nanoseconds: int) -> Range:
@@ -70,9 +70,9 @@ class Loaded(Protocol):
 
     Attributes:
         name: what it is called in messages; contains no password.
-        has_organizations: whether it says to which organization an event belongs.
-        guesses_organizations: whether it may say so in ``scope.organizationId`` alone, whose form
-            the service chooses (interface.md 2.6).
+        has_organizations: whether each event has its organization.
+        guesses_organizations: whether the organization may only be in ``scope.organizationId``,
+            whose form the service chooses (interface.md 2.6).
         unit_nanoseconds: the smallest difference between two times that it can store, 0 if it
             stores every digit.
     """

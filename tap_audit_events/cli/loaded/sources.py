@@ -1,4 +1,4 @@
-"""Which place a text names: a file, a folder, a DuckDB file or a PostgreSQL database."""
+"""Opens what an option names: a file, a folder, a DuckDB file or a PostgreSQL database."""
 
 # ruff: noqa: PLC0415 - a format's libraries are imported if it is used
 
@@ -29,7 +29,7 @@ def open_loaded(text: str, table: str | None) -> Iterator[Loaded]:
     """The events that were loaded into a place.
 
     Args:
-        text: what `--against` says.
+        text: the value of `--against`.
         table: the table of a database, None for the one that loaders create.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Where an export goes: files, folders and tables that are replaced or extended as a whole."""
+"""The outputs of an export: files, folders and tables, replaced or extended as a whole."""

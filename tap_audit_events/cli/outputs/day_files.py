@@ -32,13 +32,13 @@ class _Part:
 class DayFiles:
     """Writes one new file for each day that has new events.
 
-    It writes more if events of a day come back after those of `MAX_OPEN` other days: several
-    organizations are read side by side, each at a day of its own.
+    It writes several files for a day if its events continue after those of `MAX_OPEN` other days,
+    since several organizations are read side by side, each at a different day.
 
     Args:
         folder: the folder, which need not exist.
-        staging: name of a hidden folder inside, in which files are written. It is removed first:
-            what an interrupted run left there is not needed any more.
+        staging: name of a hidden folder in it, for incomplete files. What an interrupted run left
+            there is removed first.
     """
 
     def __init__(self, folder: Path, staging: str = STAGING) -> None:
@@ -55,7 +55,7 @@ class DayFiles:
             self._part(day).writer.write_batch(batch.slice(start, end - start))
 
     def finish(self) -> list[Rename]:
-        """Write everything to the disk, and return which file belongs where."""
+        """Write everything to the disk, and return the files with their final paths."""
         for day in list(self._open):
             self._finish_part(day)
         if self._renames:

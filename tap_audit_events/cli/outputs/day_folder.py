@@ -142,6 +142,6 @@ def _check_is_replaceable(folder: Path) -> None:
 
 
 def _contents(folder: Path) -> list[str]:
-    """What is in a folder, besides files in the making."""
+    """The contents of a folder without incomplete files."""
     names = os.listdir(folder)  # noqa: PTH208 - names suffice
     return [name for name in names if not name.startswith(STAGING)]

@@ -1,9 +1,9 @@
 """An export into a table of a DuckDB file, together with its state.
 
-DuckDB changes a file in place when it moves its write-ahead log into it. A process that is killed
-at that moment, or a full disk, can leave a file that cannot be opened any more. So a copy is
-changed, which takes the place of the file when it is complete. Only a log that another process left
-is moved into the file itself, as by every program that opens it.
+DuckDB changes a file in place when it merges its write-ahead log. A process that is killed at that
+moment, or a full disk, can leave a file that cannot be opened. So a copy is changed, which replaces
+the file when it is complete. Only a log that another process left is merged into the file itself,
+as by every program that opens it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class DuckDBTable:
     """The table `audit_events` of a DuckDB file; other tables stay as they are.
 
     The state is also in the file, in a table of one row. If the state file differs, that row is
-    right, because it takes its place at the same moment as the events.
+    right, because it is written together with the events.
 
     Args:
         path: the file.
@@ -133,7 +133,7 @@ class DuckDBTable:
             self._remove_new()
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
-        """The new file, in a transaction in which the table exists and can be extended."""
+        """The new file, in a transaction."""
         if self._connection is None:
             if self._old is not None:
                 self._old.copy_to(self._new_path)
@@ -201,7 +201,7 @@ class DuckDBTable:
 
 
 class _OldFile:
-    """The file as it was. No other process can open it to write while this is open.
+    """The existing file. While it is open, no other process can open it for writing.
 
     Args:
         path: the file.
@@ -222,7 +222,7 @@ class _OldFile:
             raise
 
     def copy_to(self, path: Path) -> None:
-        """Copy it, with all tables."""
+        """Copy the file, with all tables."""
         with path.open("wb") as copy:
             keep_mode(self._path, path)
             shutil.copyfileobj(self._file, copy, _COPY_BYTES)

@@ -24,15 +24,15 @@ Rename: TypeAlias = tuple[Path, Path]
 
 
 def temporary(path: Path) -> Path:
-    """Where something is written until it is complete: next to its place, hidden."""
+    """The hidden path in the same folder for what is not complete yet."""
     return path.with_name(f".{path.name}.new")
 
 
 def check_is_file(path: Path) -> None:
-    """Check that nothing else than a file would be replaced, such as a device or a pipe.
+    """Check that a path is not something else than a file, such as a device or a pipe.
 
     Raises:
-        SettingsError: it would.
+        SettingsError: it is.
     """
     with output_errors(path):
         is_other = path.exists() and not path.is_file()
@@ -59,11 +59,11 @@ def check_files_differ(named: Mapping[str, Path]) -> None:
 
 
 def check_is_utf8(path: str, needed_by: str) -> None:
-    """Check that a path is UTF-8, as that of a file need not be.
+    """Check that a path is UTF-8; paths of files need not be.
 
     Args:
         path: the path.
-        needed_by: what cannot have another one.
+        needed_by: what needs it, for the message.
 
     Raises:
         SettingsError: it is not.
@@ -91,11 +91,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def rename_all(renames: Iterable[Rename], *, resumes: bool = False) -> None:
-    """Put files in their places.
+    """Rename files to their final paths.
 
     Args:
-        renames: the files and their places.
-        resumes: whether it was interrupted before, so that some are in their places already.
+        renames: the files and their final paths.
+        resumes: whether it was interrupted before, so that some are renamed already.
 
     Raises:
         FileNotFoundError: one of them does not exist.
@@ -113,7 +113,7 @@ def rename_all(renames: Iterable[Rename], *, resumes: bool = False) -> None:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> Rename:
-    """Write what is to replace a JSON file; nothing stays if that fails."""
+    """Write the new content of a JSON file under a hidden name, and return the rename."""
     source = temporary(path)
     try:
         with output_errors(path), source.open("wb") as file:
@@ -149,5 +149,5 @@ def output_errors(path: Path) -> Iterator[None]:
 
 
 def unusable(problem: str) -> SettingsError:
-    """The error for an output that is not used as asked, because that would lose something."""
+    """The error for an output that cannot be used without losing or repeating events."""
     return SettingsError([problem], "AE-EXPORT")

@@ -1,4 +1,4 @@
-"""Which output a path stands for: its suffix says the format."""
+"""Chooses the output for a path: the suffix decides the format."""
 
 # ruff: noqa: PLC0415 - a format's libraries are imported if it is used
 
@@ -29,7 +29,7 @@ def format_of(text: str) -> str:
     """The key of `FORMATS` for a path; an existing folder needs no slash at its end.
 
     Raises:
-        SettingsError: it ends with none of them.
+        SettingsError: the suffix is unknown.
     """
     if text.endswith("/") or os.path.isdir(text):  # noqa: PTH112 - no error for any text
         return "/"

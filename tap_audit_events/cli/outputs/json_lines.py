@@ -23,7 +23,7 @@ class JsonLinesWriter:
     Args:
         path: the new file.
         old: the old file.
-        compressed: whether the file is compressed with gzip; new lines are a member of their own.
+        compressed: whether the file is compressed with gzip; new lines are a separate member.
     """
 
     def __init__(self, path: Path, old: Path | None, *, compressed: bool) -> None:

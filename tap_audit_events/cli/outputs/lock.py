@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a path. It ends with the process at the latest, however that ends.
+    """Hold the lock of a path. The system releases it when the process ends.
 
     The lock is on a hidden file next to the path, which is removed at the end.
 

@@ -1,4 +1,4 @@
-"""What every output can do; the command knows nothing else of them."""
+"""The interface of every output."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tap_audit_events.api.event_page import EventPage
 class Output(Protocol):
     """An output of one export. `begin`, then `write` each page, then `commit` or `discard`.
 
-    Until `commit` nothing is visible; a process that is killed inside it leaves the old output, or
-    what the next `begin` completes to the new one.
+    Nothing is visible before `commit`. If the process is killed during `commit`, the output is the
+    old one, or the next `begin` completes the new one.
     """
 
     def begin(self) -> Mapping[str, Any]:
@@ -34,7 +34,7 @@ class Output(Protocol):
         """Make everything visible that was written.
 
         Args:
-            state: what covers these events and the earlier ones; None if there was no event.
+            state: covers these events and all earlier ones; None if there was no event.
 
         Raises:
             OutputError: that is not possible.

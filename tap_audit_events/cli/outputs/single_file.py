@@ -106,7 +106,7 @@ class SingleFile:
         return self._writer
 
     def _check_still_unchanged(self, state_file: StateFile) -> None:
-        """Check that the old file is what the new one begins with; the export may have been long.
+        """Check that nothing has changed the old file since it was copied into the new one.
 
         Raises:
             SettingsError: it is not.

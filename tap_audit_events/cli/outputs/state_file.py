@@ -1,13 +1,14 @@
-"""The state file of an incremental export: what its output contains, and a journal of a commit.
+"""The state file of an incremental export, which is also the journal of a commit.
 
-A commit has three steps, of which each is whole on the disk before the next begins:
+A commit has three steps; each is complete on the disk before the next one begins:
 
-1. `announce`: the file says which complete files take which places, and what is true then.
-2. The files take their places.
-3. `settle`: the file says only what is true now.
+1. `announce`: the state file lists the files to rename, and the state after that.
+2. The files are renamed.
+3. `settle`: the state file contains only the new state.
 
-A process that is killed before 1 has changed nothing. After 1, the next run does the rest. If some
-of the files are gone by then, nobody knows whether they had taken their places: it refuses.
+A process that is killed before step 1 has changed nothing. After step 1, the next run does the
+rest. If some of the files are gone by then, it is not known whether they had been renamed, and the
+run ends with an error.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class StateFile:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What covers the events in the output; empty at first."""
+        """The state that covers the events in the output; empty at first."""
         state: dict[str, Any] = self._known.get("state", {})
         return state
 
@@ -70,7 +71,7 @@ class StateFile:
 
     @property
     def digest(self) -> str:
-        """What tells it from other state files of the same output, as letters and digits."""
+        """Letters and digits that differ from those of other state files of the same output."""
         path = os.path.relpath(self.path, self._output)
         return blake2b(os.fsencode(path), digest_size=6).hexdigest()
 
@@ -97,7 +98,7 @@ class StateFile:
     def announce(
         self, state: Mapping[str, Any], size: int | None, renames: Sequence[Rename]
     ) -> None:
-        """Write what a commit is going to do; from now on the next run would do it."""
+        """Write the journal of a commit, which the next run completes if this one is killed."""
         paths = [[self._relative(source), self._relative(final)] for source, final in renames]
         pending = {"state": state, "bytes": size, "renames": paths}
         before = None if size is None else _size_of(self._output)
@@ -106,20 +107,20 @@ class StateFile:
         rename_all([journal])
 
     def settle(self, state: Mapping[str, Any], size: int | None = None) -> None:
-        """Write what is true now."""
+        """Write the new state, without a journal."""
         self._known = self._document(state, size)
         rename_all([write_json(self.path, self._known)])
         self._is_announced = False
 
     def _check_completable(self, renames: Sequence[Rename], size: int | None) -> None:
-        """Check that each file of a commit is in its place, or can still be put there.
+        """Check that each file of a commit has been renamed, or can still be.
 
         Args:
-            renames: the files and their places.
-            size: bytes of the only file; None if there are several, each in a place of its own.
+            renames: the files and their final paths.
+            size: bytes of the only file; None if there are several files.
 
         Raises:
-            SettingsError: one is not, and cannot be.
+            SettingsError: one has not been renamed, and cannot be.
         """
         for source, final in renames:
             if size is None:

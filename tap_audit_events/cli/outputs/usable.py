@@ -1,4 +1,4 @@
-"""Whether an output and its state file belong together. Nothing is lost or repeated silently."""
+"""Checks that an output and its state file belong together: no event is lost or repeated."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ from tap_audit_events.cli.outputs.lock import locked
 
 
 class WholeFile:
-    """A file that takes its place when it is complete. Until `close`, no other run may write it.
+    """A file that gets its name when it is complete. Until `close`, no other run may write it.
 
     Args:
-        path: its place.
+        path: its final path.
 
     Raises:
-        SettingsError: there is something else than a file, such as a device or a pipe; or another
-            run is writing it.
+        SettingsError: the path is something else than a file, such as a device or a pipe; or
+            another run is writing the file.
     """
 
     def __init__(self, path: Path) -> None:
