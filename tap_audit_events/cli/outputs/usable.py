@@ -25,8 +25,8 @@ def check_unchanged(state_file: StateFile, path: Path) -> None:
         raise unusable(
             f"{sanitize(str(path))} has {size:,} bytes, but the last export with"
             f" {sanitize(str(state_file.path))} left {state_file.size or 0:,}: something else has"
-            " changed it. Put it back; or move it away to continue in a new file with what is new;"
-            " or remove both files to export everything again"
+            " changed it. Put the old file back; or move this one away to continue in a new file"
+            " with what is new; or remove both files to export everything again"
         )
 
 
@@ -35,7 +35,7 @@ def without_state(state_file: StateFile, path: Path) -> SettingsError:
     return unusable(
         f"{sanitize(str(path))} exists, but there is no state for it in"
         f" {sanitize(str(state_file.path))}, so it is not known which events are new. Give the"
-        " state file that belongs to it; or move it away; or, unless it is a folder, leave out"
+        " state file of this output; or move the output away; or, unless it is a folder, leave out"
         " --state to replace it"
     )
 
