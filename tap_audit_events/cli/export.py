@@ -79,7 +79,7 @@ class Export:
         read: reads the pages after a state.
         output: where it is written.
         name: the output's name in messages.
-        reporter: is told of each page.
+        reporter: shows the progress.
         extends: whether new events are added to the output; else the output is replaced.
     """
 

@@ -23,7 +23,7 @@ def oldest_of_newest(
         count: how many events, at least 1.
         settings: the range, and what to request.
         runtime: clock, sessions, threads and signals of the run.
-        logger: is told of retries.
+        logger: receives retries.
 
     Raises:
         ServiceError: the newest events cannot be read.
