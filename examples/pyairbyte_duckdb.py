@@ -1,6 +1,6 @@
 """Loads audit events into DuckDB with PyAirbyte; each further run adds what is new.
 
-It needs ``pip install airbyte`` next to an installed ``source-audit-events``.
+Install PyAirbyte with ``pip install airbyte``; ``source-audit-events`` must be on the ``PATH``.
 """
 
 import os
