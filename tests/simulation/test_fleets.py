@@ -14,8 +14,8 @@ from tests.simulation.play_fleet import play_fleet
 HISTORIES = 25
 THREADED_HISTORIES = 10
 DRAWN = 60
-GROUP = 200
-LONG_GROUPS = 4
+GROUP = 100
+LONG_GROUPS = 8
 HISTORIES_FOR_A_MUTATION = 800
 
 
