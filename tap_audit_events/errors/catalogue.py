@@ -302,7 +302,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.OUTPUT,
         "A batch file cannot be written",
         "The disk of batch_config.storage.root is full, its folder does not exist and cannot be"
-        " created, or the tap may not write there. The incomplete file is removed.",
+        " created, the tap may not write there, or something else removed the file before it was"
+        " complete. An incomplete file is removed.",
         f"Free space, or set batch_config.storage.root to another folder. {_RESUMES}",
     ),
     "AE-ORGANIZATIONS": ErrorEntry(

@@ -114,6 +114,7 @@ class BatchFiles:
         file = self._open[stream]
         with _storage_errors(file.url):
             file.close()
+            file.check_exists()
         del self._open[stream]
         self._written += 1
         encoding = BaseBatchFileEncoding("jsonl", self._config.compression)
@@ -161,6 +162,15 @@ class _BatchFile:
         if self._text is not self._file:
             self._text.close()
         self._file.close()
+
+    def check_exists(self) -> None:
+        """Check that nobody has removed the file, or its folder; only for a local one.
+
+        Raises:
+            OSError: somebody has.
+        """
+        if self.url.startswith(LOCAL):
+            self._path.stat()
 
     def remove(self) -> bool:
         """Remove the file after an error; whether that was possible."""

@@ -13,6 +13,7 @@ from singer_sdk.singerlib import Message
 from upath import UPath
 
 from tap_audit_events.config.batch_config import read_batch_config
+from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.sandbox import Service
 from tap_audit_events.singer.batch_files import BatchFiles
 from tap_audit_events.singer.tap import TapAuditEvents
@@ -144,6 +145,18 @@ def test_a_file_is_complete_when_its_message_is_written(tmp_path: Path, compress
     files.write_records("audit_events", [b"1", b"2", b"3"], datetime.now(UTC))
     files.complete()
     assert read == [[b"1", b"2"], [b"3"]]
+
+
+def test_a_file_that_somebody_removed_is_not_announced(tmp_path: Path) -> None:
+    """A STATE that follows would cover records that no file holds."""
+    writer = WriterIntoMemory()
+    files = batch_files(writer, a_batch_config(tmp_path))
+    files.write_records("audit_events", [b"{}"], datetime.now(UTC))
+    (written,) = tmp_path.iterdir()
+    written.unlink()
+    with pytest.raises(OutputError, match="No such file"):
+        files.complete()
+    assert writer.messages == []
 
 
 def test_a_page_of_many_bytes_is_in_several_files(
