@@ -87,7 +87,7 @@ class Watermark:
         self._held.sort(key=_instant_of)
         self._ids: set[str] = set()
         self._earlier = {digest for _, digest in self._held}
-        self._earlier_until = self._held[-1][0] if self._held else None
+        self._earlier_until = later(self._held[-1][0], seconds=1) if self._held else None
 
     @property
     def lookback_start(self) -> Instant:
@@ -196,7 +196,10 @@ class Watermark:
             self.bookmark = max(self.bookmark or newest, newest)
 
     def _may_be_earlier(self, instant: Instant) -> bool:
-        """Whether an earlier run may have delivered an event of this instant."""
+        """Whether an earlier run may have delivered an event of this instant.
+
+        The service may have rounded it differently then, to seconds at most.
+        """
         return self._earlier_until is not None and instant <= self._earlier_until
 
     def _trim(self) -> None:

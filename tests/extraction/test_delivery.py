@@ -412,8 +412,8 @@ def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
         ids = [f"new-{number}" for number in range(size)]
         instants = [at(1000 + number // 100) for number in range(size)]
         page = Page(ids, instants, [b""] * size)
-        old = Group(at(999), digests_of(["old"]))
-        delivery = Delivery(Watermark(at(999), [old], lookback_seconds=60))
+        old = Group(at(980), digests_of(["old"]))
+        delivery = Delivery(Watermark(at(980), [old], lookback_seconds=60))
         window = Window(at(0), at(10**6))
 
         def work() -> None:

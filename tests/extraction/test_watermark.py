@@ -209,6 +209,14 @@ def test_ids_from_does_not_rise_above_a_bookmark_that_had_to_stay() -> None:
     assert at(22) < watermark.ids_from < at(23)
 
 
+def test_an_event_is_recognized_if_it_comes_again_with_more_digits() -> None:
+    """A service may keep newer events at another precision than older ones."""
+    watermark = Watermark(lookback_seconds=60)
+    deliver(watermark, [("a", Instant(f"{at(50)}.123"))])
+    again = next_run(watermark, lookback=60)
+    assert deliver(again, [("a", Instant(f"{at(50)}.123456")), ("b", at(52))]) == ["b"]
+
+
 # A bookmark that had to stay
 
 
