@@ -79,7 +79,6 @@ class Watermark:
         self._starts_anew_at: Instant | None = None
         self._lookback_seconds = max(lookback_seconds, MIN_LOOKBACK_SECONDS)
         self._max_remembered_ids = max_remembered_ids or MAX_REMEMBERED_IDS
-        self._forgotten_until: Instant | None = None
         self.dropped_until: Instant | None = None
         self._held: list[Known] = [
             (group.until, digest) for group in groups for digest in group.split()
@@ -87,7 +86,8 @@ class Watermark:
         self._held.sort(key=_instant_of)
         self._ids: set[str] = set()
         self._earlier = {digest for _, digest in self._held}
-        self._earlier_until = later(self._held[-1][0], seconds=1) if self._held else None
+        # A service may show an event again with a time that is rounded in another way.
+        self._earlier_until = later(self._held[-1][0], seconds=1) if self._held else EARLIEST
 
     @property
     def lookback_start(self) -> Instant:
@@ -116,22 +116,20 @@ class Watermark:
     @property
     def forgot(self) -> bool:
         """Whether this run had to forget ids within the lookback before the bookmark."""
-        forgotten = self._forgotten()
-        return forgotten is not None and forgotten >= self.lookback_start
+        lost_until = self._lost_until()
+        return lost_until is not None and lost_until >= self.lookback_start
 
     @property
-    def short_reach_seconds(self) -> float | None:
-        """How far back late events are still delivered, None if over the whole lookback."""
-        if self.bookmark is None or self.ids_from <= self.lookback_start:
-            return None
-        return seconds_between(self.ids_from, self.bookmark)
+    def reach_seconds(self) -> float:
+        """How far before the bookmark the next run starts, if its lookback is the same."""
+        return seconds_between(self.ids_from, self.bookmark or EARLIEST)
 
     @property
     def groups(self) -> list[Group]:
         """The ids that the next run may read again, in ascending order of the groups' instants."""
         if self.bookmark is None:
             return []
-        known = self._known_since(self._complete_from())
+        known = self._held_from(self._complete_from())
         size = -(-min(len(self._held), self._max_remembered_ids) // _GROUPS)
         return grouped(known, bookmark=self.bookmark, size=size)
 
@@ -147,7 +145,7 @@ class Watermark:
         if (
             len(distinct) == len(ids)
             and self._ids.isdisjoint(distinct)
-            and not (self._earlier and self._may_be_earlier(min(instants, default=LATEST)))
+            and min(instants, default=LATEST) > self._earlier_until
         ):
             return range(len(ids))
         first: dict[str, int] = {}
@@ -157,8 +155,9 @@ class Watermark:
             position
             for event_id, position in first.items()
             if event_id not in self._ids
-            and not (
-                self._may_be_earlier(instants[position]) and digest_of(event_id) in self._earlier
+            and (
+                instants[position] > self._earlier_until
+                or digest_of(event_id) not in self._earlier
             )
         ]
         return positions if len(positions) < len(ids) else range(len(ids))
@@ -195,20 +194,12 @@ class Watermark:
             newest = self._held[count - 1][0]
             self.bookmark = max(self.bookmark or newest, newest)
 
-    def _may_be_earlier(self, instant: Instant) -> bool:
-        """Whether an earlier run may have delivered an event of this instant.
-
-        The service may have rounded it differently then, to seconds at most.
-        """
-        return self._earlier_until is not None and instant <= self._earlier_until
-
     def _trim(self) -> None:
         """Drop the oldest ids beyond what is held during a run, but none of the bookmark's.
 
         It stops before an id of this run's own if too few of those would be left.
         """
-        start = self.lookback_start
-        in_lookback = len(self._held) - bisect_left(self._held, start, key=_instant_of)
+        in_lookback = len(self._held) - self._position(self.lookback_start)
         surplus = len(self._held) - max(
             IDS_HELD_BEFORE_LOOKBACK, min(in_lookback, self._max_remembered_ids)
         )
@@ -218,9 +209,9 @@ class Watermark:
         dropped = self._held[: min(first, surplus)]
         dropped += self._held[end : end + surplus - len(dropped)]
         own_spare = max(0, len(self._ids) - IDS_HELD_BEFORE_LOOKBACK)
-        if len(dropped) > own_spare:
-            own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
-            dropped = dropped[: own[own_spare]] if len(own) > own_spare else dropped
+        own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
+        if len(own) > own_spare:
+            del dropped[own[own_spare] :]
         if not dropped:
             return
         del self._held[end : end + max(0, len(dropped) - first)]
@@ -228,44 +219,36 @@ class Watermark:
         self._ids.difference_update([event_id for _, event_id in dropped])
         newest = dropped[-1][0]
         self.dropped_until = max(self.dropped_until or newest, newest)
-        if newest >= start:
-            self._forgotten_until = max(self._forgotten_until or newest, newest)
-
-    def _forgotten(self) -> Instant | None:
-        """The newest instant of which the next run will not know all ids, because of the memory.
-
-        If that is the bookmark's, its ids are known nevertheless.
-        """
-        known = self._known_since(self._start_of_memory(self._forgotten_until))
-        surplus = len(known) - self._max_remembered_ids
-        if surplus <= 0:
-            return self._forgotten_until
-        newest = known[surplus - 1][0]
-        return max(self._forgotten_until or newest, newest)
 
     def _complete_from(self) -> Instant:
-        """The instant from which on all ids are held; it may lie after the bookmark."""
-        return self._start_of_memory(self._forgotten())
-
-    def _start_of_memory(self, forgotten_until: Instant | None) -> Instant:
+        """The instant from which on the next run will know all ids, perhaps after the bookmark."""
         known_from = max(self.lookback_start, self._ids_from)
-        if forgotten_until is None:
-            return known_from
-        return max(known_from, _just_after(forgotten_until))
+        lost_until = self._lost_until()
+        return known_from if lost_until is None else max(known_from, _just_after(lost_until))
 
-    def _known_since(self, start: Instant) -> list[Known]:
-        """The ids from an instant on, and those of the bookmark's instant."""
-        position = bisect_left(self._held, start, key=_instant_of)
+    def _lost_until(self) -> Instant | None:
+        """The newest instant of which ids were dropped, or will not fit into STATE."""
+        held = self._held_from(max(self.lookback_start, self._ids_from))
+        surplus = len(held) - self._max_remembered_ids
+        if surplus <= 0:
+            return self.dropped_until
+        newest = held[surplus - 1][0]
+        return max(self.dropped_until or newest, newest)
+
+    def _held_from(self, start: Instant) -> list[Known]:
+        """The ids from an instant on, and those of the bookmark's instant in any case."""
+        position = self._position(start)
         first, end = self._bookmarks_own()
         return self._held[first : min(end, position)] + self._held[position:]
 
     def _bookmarks_own(self) -> tuple[int, int]:
         """The position of the first id of the bookmark's instant, and that after the last."""
         bookmark = self.bookmark or EARLIEST
-        return (
-            bisect_left(self._held, bookmark, key=_instant_of),
-            bisect_right(self._held, bookmark, key=_instant_of),
-        )
+        return self._position(bookmark), bisect_right(self._held, bookmark, key=_instant_of)
+
+    def _position(self, instant: Instant) -> int:
+        """The position of the first id of an instant, or of a later one."""
+        return bisect_left(self._held, instant, key=_instant_of)
 
 
 _instant_of = itemgetter(0)

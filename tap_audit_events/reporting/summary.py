@@ -165,7 +165,7 @@ class Report:
             run.logger.warning(
                 "More events lie within lookback_seconds than the state can remember: the next run"
                 " looks back only %.0f s for late events",
-                watermark.short_reach_seconds or 0,
+                watermark.reach_seconds,
             )
 
     def _organizations(self) -> str:

@@ -66,7 +66,7 @@ def test_the_watermark_follows_a_plain_model(
         check_held(unlimited, history, memory=10**6)
         check_held(watermark, history, memory=memory)
         assert newest >= watermark.ids_from >= floor
-        assert watermark.forgot == (watermark.short_reach_seconds is not None)
+        assert watermark.forgot == (watermark.ids_from > watermark.lookback_start)
         in_lookback = sum(instant >= floor for instant in history.values())
         assert watermark.forgot == (in_lookback > memory and watermark.ids_from > floor)
 
@@ -156,12 +156,12 @@ def test_beyond_the_memory_the_oldest_are_forgotten_and_not_read_again() -> None
     """`ids_from` rises just above the newest instant that was forgotten, and the reach is told."""
     watermark = Watermark(lookback_seconds=60, max_remembered_ids=3)
     deliver(watermark, [("a", at(0)), ("b", at(1)), ("c", at(2))])
-    assert (watermark.forgot, watermark.short_reach_seconds) == (False, None)
+    assert (watermark.forgot, watermark.reach_seconds) == (False, 60.2)
     deliver(watermark, [("d", at(3)), ("e", at(4))])
     assert digests_in(watermark) == [digest_of(each) for each in "cde"]
     assert at(1) < watermark.ids_from < at(2)
     assert watermark.forgot
-    assert watermark.short_reach_seconds == pytest.approx(0.3, abs=1e-5)
+    assert watermark.reach_seconds == pytest.approx(0.3, abs=1e-5)
 
 
 def test_an_instant_is_forgotten_as_a_whole() -> None:

@@ -36,7 +36,7 @@ def test_the_lookback_begins_with_its_first_instant(time: int, is_in_lookback: b
     assert len(deliver(watermark, [(f"{time}-0", at(time))])) == (not is_in_lookback)
     assert not watermark.forgot
     assert watermark.ids_from == at(400)
-    assert watermark.short_reach_seconds is None
+    assert watermark.reach_seconds == LOOKBACK
 
 
 @pytest.mark.parametrize(("memory", "forgot"), [(6000, True), (6001, False), (6002, False)])
@@ -47,8 +47,7 @@ def test_the_memory_holds_exactly_as_many_ids_as_it_says(memory: int, forgot: bo
     assert len(digests_in(watermark)) == (5001 if forgot else 6001)
     assert (at(400) < watermark.ids_from < at(401)) == forgot
     assert (watermark.ids_from == at(400)) != forgot
-    reach = watermark.short_reach_seconds
-    assert reach is None if not forgot else reach == pytest.approx(60, abs=1e-3)
+    assert watermark.reach_seconds == pytest.approx(60 if forgot else LOOKBACK, abs=1e-3)
 
 
 @pytest.mark.parametrize("until", [398, 399, 400, 401, 402])

@@ -20,12 +20,12 @@ def test_a_lookback_that_was_shorter_for_one_run_is_told() -> None:
     deliver(first, [("a", at(0)), ("b", at(1000))])
     short = next_run(first, lookback=0)
     short.settle(LATEST)
-    assert short.short_reach_seconds is None
+    assert short.reach_seconds == 1
     last = next_run(short, lookback=300)
     assert last.ids_from == at(990)
-    assert (last.forgot, last.short_reach_seconds) == (False, 1.0)
+    assert (last.forgot, last.reach_seconds) == (False, 1.0)
     deliver(last, [("c", at(9000))])
-    assert last.short_reach_seconds is None
+    assert last.reach_seconds == 300
 
 
 @pytest.mark.long

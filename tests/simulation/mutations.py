@@ -113,7 +113,7 @@ def ids_are_forgotten_without_a_word(patch: Patch) -> None:
 
 def all_ids_are_kept(patch: Patch) -> None:
     """The memory has no bound."""
-    patch.setattr(Watermark, "_forgotten", lambda self: self._forgotten_until)
+    patch.setattr(Watermark, "_lost_until", lambda self: self.dropped_until)
 
 
 def ids_expire_as_a_whole(patch: Patch) -> None:
@@ -133,7 +133,7 @@ def ids_never_expire(patch: Patch) -> None:
     def groups(self: Watermark) -> list[Group]:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(
-                Watermark, "_known_since", lambda *_: self._held[-self._max_remembered_ids :]
+                Watermark, "_held_from", lambda *_: self._held[-self._max_remembered_ids :]
             )
             kept: list[Group] = real.__get__(self)
             return kept
