@@ -15,7 +15,7 @@ from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.service.client import Client, new_authenticator
+from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter
 
 
@@ -116,7 +116,7 @@ class TokenGroup:
         """One for all organizations whose token comes from the same place."""
         path = settings.access_token_file
         if path not in self._authenticators:
-            self._authenticators[path] = new_authenticator(settings, logger)
+            self._authenticators[path] = AccessTokenAuthenticator(settings, logger)
         return self._authenticators[path]
 
 

@@ -26,7 +26,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.instants import EARLIEST, Instant, instant_of, later
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.service.retry_after import MAX_RETRY_AFTER_SECONDS
+from tap_audit_events.service.retries import MAX_RETRY_AFTER_SECONDS
 
 _Result = TypeVar("_Result")
 _LONG_WAIT: Final = "AE-RETRY-AFTER"

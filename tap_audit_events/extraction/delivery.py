@@ -15,7 +15,7 @@ from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
 
-MAX_OWED: Final = 10_000
+MAX_EXPECTED: Final = 10_000
 """Most events noted until their own window shows them; usually there are only a few."""
 
 _Item = TypeVar("_Item")
@@ -53,7 +53,7 @@ class Delivery:
         self._read = _NO_PAGE
         self._range_start = LATEST
         self._positions: Sequence[int] = ()
-        self._owed: dict[str, Instant] = {}
+        self._expected: dict[str, Instant] = {}
         self._written = self._committed = 0
 
     def start(self, read: ReadPage) -> None:
@@ -65,8 +65,8 @@ class Delivery:
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
         self._range_start = min(self._range_start, read.window.start or EARLIEST)
-        if self._owed:
-            self._check_owed(read)
+        if self._expected:
+            self._check_expected(read)
         self._read = read
         self._written = self._committed = 0
         self._positions = self._to_deliver(read)
@@ -124,11 +124,11 @@ class Delivery:
         page, window = read.page, read.window
         fresh = self.watermark.fresh(page.ids, page.instants)
         if read.restarted_at is not None:
-            fresh = self._without_forgotten(fresh, page, up_to=read.restarted_at)
+            fresh = self._without_possible_repeats(fresh, page, up_to=read.restarted_at)
         self.repeats += len(page.ids) - len(fresh)
         if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
             return fresh
-        self._note_owed(fresh, read)
+        self._note_expected(fresh, read)
         due = [each for each in fresh if self._is_due(page.instants[each], window)]
         requested, left_out = window.rounded, set(fresh).difference(due)
         self.outside += sum(not requested.holds(page.instants[each]) for each in left_out)
@@ -146,25 +146,25 @@ class Delivery:
         is_new = dropped_until is None or instant > dropped_until
         return is_new and instant >= self._range_start
 
-    def _note_owed(self, positions: Sequence[int], read: ReadPage) -> None:
+    def _note_expected(self, positions: Sequence[int], read: ReadPage) -> None:
         """Note the events that belong to later windows: those must show them again."""
         page, window = read.page, read.window
         if window.until is None:
             return
         for position in positions:
             instant = page.instants[position]
-            if window.until < instant <= window.end and len(self._owed) < MAX_OWED:
-                self._owed[page.ids[position]] = instant
+            if window.until < instant <= window.end and len(self._expected) < MAX_EXPECTED:
+                self._expected[page.ids[position]] = instant
 
-    def _check_owed(self, read: ReadPage) -> None:
+    def _check_expected(self, read: ReadPage) -> None:
         """Check that the window shows its noted events before the bookmark passes them."""
         page, window = read.page, read.window
         for event_id in page.ids:
-            self._owed.pop(event_id, None)
+            self._expected.pop(event_id, None)
         until = page.newest if page.instants and read.in_order else EARLIEST
         missing = [
             event_id
-            for event_id, instant in self._owed.items()
+            for event_id, instant in self._expected.items()
             if window.holds(instant) and (instant < until or read.completes_window)
         ]
         if missing:
@@ -173,7 +173,7 @@ class Delivery:
             error.window = str(window)
             raise error
 
-    def _without_forgotten(
+    def _without_possible_repeats(
         self, positions: Sequence[int], page: Page, *, up_to: Instant
     ) -> Sequence[int]:
         """Leave out events up to a restart that may be repeats, as their ids were dropped.

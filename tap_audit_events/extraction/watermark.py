@@ -156,8 +156,7 @@ class Watermark:
             for event_id, position in first.items()
             if event_id not in self._ids
             and (
-                instants[position] > self._earlier_until
-                or digest_of(event_id) not in self._earlier
+                instants[position] > self._earlier_until or digest_of(event_id) not in self._earlier
             )
         ]
         return positions if len(positions) < len(ids) else range(len(ids))

@@ -14,7 +14,7 @@ from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.first_instants import first_instants
 from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.runtime import Runtime
-from tap_audit_events.service.retry_after import http_date
+from tap_audit_events.service.retries import http_date
 
 CLOCKS_AGREE_SECONDS: Final = 2.0
 """The Date header has whole seconds, and a response takes a while to arrive."""

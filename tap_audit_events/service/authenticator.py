@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from logging import Logger
 from urllib.parse import urlsplit
 
 from requests import PreparedRequest, Response
 from requests.auth import AuthBase
 
+from tap_audit_events.config.settings import Settings
 from tap_audit_events.config.token_file import read_token_file
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.errors.redaction import register_secret
@@ -17,23 +19,20 @@ from tap_audit_events.errors.redaction import register_secret
 class AccessTokenAuthenticator(AuthBase):
     """Adds the access token to requests for the configured service, and masks it from now on.
 
-    It is safe to use from several threads. The settings that hold the token may have come from
-    another process, which masked it there.
-
-    Args:
-        token: the personal access token, without ``Bearer``.
-        base_url: its scheme, host and port are the only ones that receive the token.
-        token_file: the file that holds the token, if it may change during a run.
-        logger: is told when the token has changed.
+    It is safe to use from several threads. The token file is read at once, as the settings may be
+    old or come from another process, and again if the service refuses the token. `logger` is told
+    when the token has changed.
     """
 
-    def __init__(
-        self, *, token: str, base_url: str, token_file: str | None, logger: Logger
-    ) -> None:
+    def __init__(self, settings: Settings, logger: Logger) -> None:
+        token = settings.access_token
+        self._token_file = settings.access_token_file
+        if self._token_file is not None:
+            with suppress(ValueError):  # if the service refuses the older token, it is logged
+                token = read_token_file(self._token_file)
         register_secret(token)
         self._header = f"Bearer {token}"
-        self._origin = _origin(base_url)
-        self._token_file = token_file
+        self._origin = _origin(settings.base_url)
         self._logger = logger
         self._lock = threading.Lock()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from http import HTTPStatus
 from logging import Logger
 from typing import Final
@@ -11,14 +10,19 @@ from urllib.parse import quote, urlencode
 from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.config.token_file import read_token_file
 from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.service.body import MAX_ERROR_BYTES, read_body, read_start
 from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
-from tap_audit_events.service.responses import NETWORK_ERRORS, network_error, status_error
+from tap_audit_events.service.responses import (
+    MAX_ERROR_BYTES,
+    NETWORK_ERRORS,
+    network_error,
+    read_body,
+    read_start,
+    status_error,
+)
 from tap_audit_events.service.retries import Retries
 from tap_audit_events.service.transport import Transport
 
@@ -60,7 +64,7 @@ class Client:
         self._transport = transport
         self._limiter = limiter
         self._logger = logger
-        self._authenticator = authenticator or new_authenticator(settings, logger)
+        self._authenticator = authenticator or AccessTokenAuthenticator(settings, logger)
 
     def fetch(self, window: Window, cursor: str | None) -> Page:
         """One page of a window, retried up to `max_retries` times.
@@ -152,17 +156,3 @@ class Client:
         }
         given = {name: value for name, value in parameters.items() if value is not None}
         return urlencode(given, quote_via=quote)
-
-
-def new_authenticator(settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
-    """An authenticator for the token of some settings, or what the token file has now."""
-    token = settings.access_token
-    if settings.access_token_file is not None:
-        with suppress(ValueError):  # if the service refuses the older token, it is logged
-            token = read_token_file(settings.access_token_file)
-    return AccessTokenAuthenticator(
-        token=token,
-        base_url=settings.base_url,
-        token_file=settings.access_token_file,
-        logger=logger,
-    )

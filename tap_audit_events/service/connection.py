@@ -1,19 +1,21 @@
-"""Connections whose responses have a deadline, however they are framed."""
+"""Connections whose responses have a deadline, and end if another thread ends the run."""
 
 from __future__ import annotations
 
 import io
 import socket
+import threading
 import time
+from contextlib import suppress
 from http.client import HTTPResponse
 from math import inf
 from typing import Any, Final
+from weakref import WeakSet
 
 from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
-
-from tap_audit_events.service.open_sockets import OpenSockets
+from urllib3.util.ssltransport import SSLTransport
 
 DEADLINE_FACTOR: Final = 10
 """A response as a whole may take this many times ``request_timeout_seconds``."""
@@ -21,6 +23,41 @@ DEADLINE_FACTOR: Final = 10
 _BUFFER_BYTES: Final = 1 << 16
 _INTERIM: Final = range(102, 200)
 """Interim statuses, which are skipped; 101 is not one of them, since no upgrade is requested."""
+
+
+class OpenSockets:
+    """Sockets that are in use; safe to use from several threads.
+
+    Attributes:
+        is_aborted: whether every wait for bytes has been ended.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()  # reentrant, as in `Workers`
+        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self.is_aborted = False
+
+    def add(self, sock: Any) -> None:
+        """Add a socket before it is read.
+
+        Raises:
+            ConnectionAbortedError: `abort` was called.
+        """
+        if isinstance(sock, SSLTransport):  # TLS inside TLS, as the proxy's URL begins with https
+            sock = sock.socket
+        with self._lock:
+            if self.is_aborted:
+                raise ConnectionAbortedError("the run is over")
+            self._sockets.add(sock)
+
+    def abort(self) -> None:
+        """End every wait for bytes, with an error, and let no other begin."""
+        with self._lock:
+            self.is_aborted = True
+            for sock in self._sockets:
+                with suppress(OSError):  # it is closed
+                    # Not the method of a TLS socket, which changes the socket while it is read.
+                    socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 class _DeadlineReader(io.RawIOBase):

@@ -1,7 +1,8 @@
-"""Turns a response that is not a page, or no response at all, into the error it is."""
+"""Reads the body of a response, or turns the response or its absence into the error it is."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import ssl
@@ -28,8 +29,14 @@ from tap_audit_events.errors.exceptions import (
     sanitize_start,
     service_error,
 )
-from tap_audit_events.service.body import MAX_ERROR_BYTES
-from tap_audit_events.service.retry_after import http_date, retry_after_seconds
+from tap_audit_events.service.retries import http_date, retry_after_seconds
+
+MAX_ERROR_BYTES: Final = 64 * 1024
+"""Most bytes read of an error response."""
+
+_CHUNK_BYTES: Final = 64 * 1024
+"""Read at a time. For each member of a gzip stream, urllib3 copies the rest of what it has read,
+and a body may consist of empty members."""
 
 NETWORK_ERRORS: Final = (
     exceptions.RequestException,
@@ -42,6 +49,30 @@ NETWORK_ERRORS: Final = (
 
 _PROXY_REFUSES: Final = "Tunnel connection failed: 407"
 _STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
+
+
+def read_body(response: requests.Response, most_bytes: int) -> bytes:
+    """The whole body, decompressed.
+
+    Raises:
+        ContractError: it is larger than `most_bytes`.
+    """
+    body = read_start(response, most_bytes + 1)
+    if len(body) <= most_bytes:
+        return body
+    response.raw.close()  # the connection cannot be used again: the rest is not read
+    raise service_error("AE-TOO-LARGE", details=f"more than {most_bytes:,} bytes")
+
+
+def read_start(response: requests.Response, most_bytes: int) -> bytes:
+    """The first bytes of the body, decompressed, at most `most_bytes`."""
+    body = io.BytesIO()  # it gives its bytes away without a copy
+    while (left := most_bytes - body.tell()) > 0:
+        chunk = response.raw.read(min(_CHUNK_BYTES, left), decode_content=True)
+        if not chunk:
+            break
+        body.write(chunk)
+    return body.getvalue()
 
 
 def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) -> ServiceError:

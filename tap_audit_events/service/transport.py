@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from requests import PreparedRequest, Response, Session, exceptions
 from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError
 
-from tap_audit_events.service.open_sockets import OpenSockets
+from tap_audit_events.service.connection import OpenSockets
 from tap_audit_events.service.proxies import check_proxy
 
 NewSession: TypeAlias = Callable[[OpenSockets], Session]

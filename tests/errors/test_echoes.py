@@ -6,9 +6,11 @@ from logging import getLogger
 import pytest
 import requests
 
+from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tests.config.test_settings import GOOD
 from tests.conftest import Sync
 from tests.events.bodies import an_envelope
 
@@ -67,12 +69,8 @@ def test_the_start_of_a_long_token_is_not_shown(
 
 def test_the_token_goes_to_the_configured_service_only() -> None:
     """A request to another scheme, host or port is not sent."""
-    authenticator = AccessTokenAuthenticator(
-        token="x_pat_y",
-        base_url="https://a.example/prefix",
-        token_file=None,
-        logger=getLogger("test"),
-    )
+    given = {"base_url": "https://a.example/prefix", "access_token": "x_pat_y"}
+    authenticator = AccessTokenAuthenticator(read_settings(GOOD | given), getLogger("test"))
     for url in ("https://a.example/v1", "https://a.example:443/v1"):
         request = requests.Request("GET", url, auth=authenticator).prepare()
         assert request.headers["Authorization"] == "Bearer x_pat_y"

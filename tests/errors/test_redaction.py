@@ -308,12 +308,8 @@ def test_a_name_that_only_looks_like_a_token_stays_in_state_and_schema(
 
 def test_objects_do_not_show_the_token(service: Service, settings: dict[str, Any]) -> None:
     """A debugger or a careless log line prints their repr."""
-    authenticator = AccessTokenAuthenticator(
-        token=service.access_token,
-        base_url=settings["base_url"],
-        token_file=None,
-        logger=logging.getLogger("authenticator"),
-    )
+    logger = logging.getLogger("authenticator")
+    authenticator = AccessTokenAuthenticator(read_settings(settings), logger)
     tap = TapAuditEvents(config=dict(settings))
     shown = [authenticator, tap, tap.settings, read_settings(settings), *tap.streams.values()]
     assert not [each for each in shown if service.access_token in f"{each!r}{each}"]

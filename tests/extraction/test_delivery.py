@@ -346,7 +346,7 @@ def test_an_event_of_a_later_window_is_not_missing_from_the_one_before_it() -> N
 
 def test_only_so_many_events_of_later_windows_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A service that ignores ``endTime`` may send all that follow: those beyond are not missed."""
-    monkeypatch.setattr("tap_audit_events.extraction.delivery.MAX_OWED", 2)
+    monkeypatch.setattr("tap_audit_events.extraction.delivery.MAX_EXPECTED", 2)
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(35)), ("c", at(36)), ("d", at(37))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]

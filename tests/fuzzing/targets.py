@@ -47,7 +47,7 @@ from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.events.text_repair import storable
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.run_state import types_never_requested
-from tap_audit_events.service.retry_after import (
+from tap_audit_events.service.retries import (
     MAX_RETRY_AFTER_SECONDS,
     http_date,
     retry_after_seconds,

@@ -45,13 +45,15 @@ TESTS_OF: Final = {
     "extraction.workers": ("extraction/test_workers",),
     "service.adaptive_rate": ("service/test_adaptive_rate", "service/test_adaptive_rate_runs"),
     "service.authenticator": ("service/test_authenticator",),
-    "service.body": ("service/test_body",),
     "service.client": _CLIENTS,
-    "service.connection": ("service/test_connection", "service/test_secure_connection"),
+    "service.connection": (
+        "service/test_connection",
+        "service/test_secure_connection",
+        "service/test_closing",
+    ),
     "service.proxies": ("service/test_proxy_urls",),
     "service.rate_limiter": ("service/test_rate_limiter", "service/test_several_tokens"),
-    "service.responses": ("service/test_responses",),
-    "service.retries": ("service/test_retries",),
-    "service.retry_after": ("service/test_retry_after",),
+    "service.responses": ("service/test_responses", "service/test_body"),
+    "service.retries": ("service/test_retries", "service/test_retry_after"),
 }
 """The modules that are mutated, with the files of their unit tests: none that starts processes."""

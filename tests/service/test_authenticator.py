@@ -1,14 +1,17 @@
 """The token goes to one origin, and a token that was rotated is secret from the start."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from requests import PreparedRequest, Request, Response
 
+from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors import redaction
 from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.errors.redaction import MASK, contains_secret, redact
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tests.config.test_settings import GOOD
 from tests.service.scripted import LoggedLines
 
 BASE_URL = "https://api.example.com/prefix"
@@ -33,9 +36,23 @@ def logger() -> LoggedLines:
 
 @pytest.fixture
 def by_file(token_file: Path, logger: LoggedLines) -> AccessTokenAuthenticator:
-    return AccessTokenAuthenticator(
-        token="acme_pat_first", base_url=BASE_URL, token_file=str(token_file), logger=logger
+    return an_authenticator(token_file=str(token_file), logger=logger)
+
+
+def an_authenticator(
+    *,
+    base_url: str = BASE_URL,
+    token_file: str | None = None,
+    logger: LoggedLines | None = None,
+) -> AccessTokenAuthenticator:
+    """One whose settings come from another process: its token is not secret yet."""
+    settings = replace(
+        read_settings(GOOD | {"access_token": "placeholder"}),
+        access_token="acme_pat_first",
+        access_token_file=token_file,
+        base_url=base_url,
     )
+    return AccessTokenAuthenticator(settings, logger or LoggedLines())
 
 
 def a_request(url: str = f"{BASE_URL}/v1/x") -> PreparedRequest:
@@ -69,9 +86,7 @@ def refused(authenticator: AccessTokenAuthenticator) -> Response:
 )
 def test_the_origin_of_the_base_url_receives_the_token(base_url: str, url: str) -> None:
     """The same scheme, host and port, however they are written."""
-    authenticator = AccessTokenAuthenticator(
-        token="acme_pat_first", base_url=base_url, token_file=None, logger=LoggedLines()
-    )
+    authenticator = an_authenticator(base_url=base_url)
     request = authenticator(a_request(url))
     assert request.headers["Authorization"] == "Bearer acme_pat_first"
 
@@ -171,7 +186,5 @@ def test_a_file_without_a_new_token_changes_nothing(
 
 
 def test_a_token_by_value_never_changes() -> None:
-    authenticator = AccessTokenAuthenticator(
-        token="acme_pat_first", base_url=BASE_URL, token_file=None, logger=LoggedLines()
-    )
+    authenticator = an_authenticator()
     assert authenticator.has_new_token(refused(authenticator)) is False

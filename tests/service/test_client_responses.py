@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tap_audit_events.errors.exceptions import ContractError, RefusedError, ServiceError
-from tap_audit_events.service.body import MAX_ERROR_BYTES
 from tap_audit_events.service.client import MAX_NEW_TOKENS, MEGABYTE
+from tap_audit_events.service.responses import MAX_ERROR_BYTES
 from tests.service.scripted import (
     EMPTY_PAGE,
     WINDOW,

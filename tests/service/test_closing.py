@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tap_audit_events.service.connection import _Response
-from tap_audit_events.service.open_sockets import OpenSockets
+from tap_audit_events.service.connection import OpenSockets, _Response
 from tap_audit_events.service.rate_limiter import ClosedError
 from tests.service.scripted import (
     ClientOfService,

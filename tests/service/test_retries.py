@@ -6,8 +6,7 @@ import backoff
 import pytest
 
 from tap_audit_events.errors.exceptions import RefusedError, RetryableError
-from tap_audit_events.service.retries import MAX_BACKOFF_SECONDS, Retries
-from tap_audit_events.service.retry_after import MAX_RETRY_AFTER_SECONDS
+from tap_audit_events.service.retries import MAX_BACKOFF_SECONDS, MAX_RETRY_AFTER_SECONDS, Retries
 
 LOGGER = logging.getLogger("retries")
 

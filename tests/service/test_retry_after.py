@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.service.retry_after import (
+from tap_audit_events.service.retries import (
     MAX_RETRY_AFTER_SECONDS,
     http_date,
     retry_after_seconds,

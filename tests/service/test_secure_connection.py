@@ -11,8 +11,7 @@ from urllib3 import HTTPSConnectionPool, PoolManager
 
 from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.service import connection
-from tap_audit_events.service.connection import new_session
-from tap_audit_events.service.open_sockets import OpenSockets
+from tap_audit_events.service.connection import OpenSockets, new_session
 from tests.service.proxy import Proxy, connect_proxy
 from tests.service.scripted import (
     Script,

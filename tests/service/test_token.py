@@ -16,7 +16,8 @@ from tap_audit_events.config.settings import read_settings, token_warnings
 from tap_audit_events.config.token_file import MAX_TOKEN_FILE_BYTES, others_may_read
 from tap_audit_events.errors.redaction import redact
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.service.client import MAX_NEW_TOKENS, new_authenticator
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tap_audit_events.service.client import MAX_NEW_TOKENS
 from tests.builders import an_event
 from tests.config.test_settings import GOOD, TOKEN
 from tests.conftest import Sync
@@ -204,7 +205,7 @@ def test_a_token_that_is_replaced_before_the_first_request_is_masked(token_file:
     """It is sent in place of the one that the settings had."""
     settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
     token_file.write_text("acme_pat_replaced-before")
-    authenticator = new_authenticator(settings, logging.getLogger(__name__))
+    authenticator = AccessTokenAuthenticator(settings, logging.getLogger(__name__))
     request = authenticator(requests.Request("GET", settings.base_url).prepare())
     assert request.headers["Authorization"] == "Bearer acme_pat_replaced-before"
     assert "replaced" not in redact("acme_pat_replaced-before")
@@ -214,7 +215,7 @@ def test_the_token_of_the_settings_is_sent_if_its_file_has_gone(token_file: Path
     """The service may accept it for the whole run."""
     settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
     token_file.unlink()
-    authenticator = new_authenticator(settings, logging.getLogger(__name__))
+    authenticator = AccessTokenAuthenticator(settings, logging.getLogger(__name__))
     request = authenticator(requests.Request("GET", settings.base_url).prepare())
     assert request.headers["Authorization"] == f"Bearer {settings.access_token}"
 
