@@ -10,7 +10,7 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.fleet_plan import Stage
+from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.runtime import Runtime

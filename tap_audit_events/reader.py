@@ -19,7 +19,7 @@ from tap_audit_events.errors.exceptions import (
     service_error,
 )
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.fleet_plan import FleetPlan, MemberRequest, Stage
+from tap_audit_events.extraction.organizations_plan import MemberRequest, OrganizationsPlan, Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.window_reader import ReadPage
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, organization_logger
@@ -61,7 +61,7 @@ class Reader:
         self._watermark_of = watermark_of
         self._runtime = runtime
         self._logger = logger
-        self._is_fleet = settings.is_fleet
+        self._has_several = bool(settings.organizations)
         self._concurrency = settings.concurrency
         wakeups = runtime.stop.wakeups
         self.requests = RunRequests(self._concurrency, lambda: wakeups.put(None))
@@ -100,14 +100,14 @@ class Reader:
             StoppedError: a signal asked the run to stop.
         """
         runtime, concurrency = self._runtime, self._concurrency
-        plan = FleetPlan(self._groups, concurrency=concurrency, waiting=self._waiting)
-        threads = MAX_THREADS if self._is_fleet else concurrency
+        plan = OrganizationsPlan(self._groups, concurrency=concurrency, waiting=self._waiting)
+        threads = MAX_THREADS if self._has_several else concurrency
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:
                 for run, stage, page, error in pages:
                     self._tell_restarts(run)
-                    if error is not None and not self._is_fleet:
+                    if error is not None and not self._has_several:
                         raise error
                     run.stage, run.error = stage, error
                     if stage is Stage.ENDED and error is not None:
@@ -134,7 +134,7 @@ class Reader:
         try:
             run.delivery.start(page)
         except ServiceError as error:
-            if not self._is_fleet:
+            if not self._has_several:
                 raise
             return error
         return None
@@ -157,12 +157,12 @@ class Reader:
 
     def _open_run(self, settings: Settings, group: TokenGroup) -> OrganizationRun:
         logger, error = self._logger, None
-        if self._is_fleet:
+        if self._has_several:
             logger = organization_logger(logger, settings.organization_id)
         try:
             watermark = self._watermark_of(settings, logger)
         except AuditEventsError as caught:
-            if not self._is_fleet:
+            if not self._has_several:
                 raise
             watermark, error = Watermark(), caught
         client = Client(

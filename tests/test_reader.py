@@ -17,7 +17,7 @@ from tap_audit_events.errors.exceptions import ContractError, service_error
 from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.instants import text_of
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.fleet_plan import Stage
+from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
 from tap_audit_events.organization_run import OrganizationRun

@@ -12,7 +12,7 @@ from tap_audit_events.airbyte.state import state_of
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.fleet_plan import Stage
+from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
@@ -46,7 +46,7 @@ class Sync:
         self._logger = logger
         self._is_running = False
         self._records = 0
-        self._states = RunStates({}, is_fleet=settings.is_fleet)
+        self._states = RunStates({}, as_list=bool(settings.organizations))
         self._changed: dict[str, OrganizationRun] = {}
         self._new_states: dict[str, dict[str, Any]] = {}
 
@@ -78,7 +78,7 @@ class Sync:
             known = self._states.of(settings.organization_id)
             return resume(settings, known, runtime=self._runtime, logger=logger)
 
-        self._states = RunStates(state, is_fleet=self._settings.is_fleet)
+        self._states = RunStates(state, as_list=bool(self._settings.organizations))
         reader = Reader(self._settings, watermark_of, runtime=self._runtime, logger=self._logger)
         try:
             self._write_pages(reader)
@@ -108,7 +108,7 @@ class Sync:
             try:
                 self._write_page(run.delivery, self._runtime.now())
             except ServiceError as error:
-                if not self._settings.is_fleet:
+                if not self._settings.organizations:
                     raise
                 run.error = error
             run.delivery.commit()

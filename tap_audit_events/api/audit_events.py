@@ -21,7 +21,7 @@ from tap_audit_events.config.settings import (
 )
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
-from tap_audit_events.extraction.fleet_plan import Stage
+from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates, from_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
@@ -97,7 +97,7 @@ class AuditEvents:
 
     def __repr__(self) -> str:
         settings = self._settings
-        which = f"{len(settings.organizations)} organizations" if settings.is_fleet else ""
+        which = f"{len(settings.organizations)} organizations" if settings.organizations else ""
         return f"AuditEvents({settings.base_url}, {which or settings.organization_id})"
 
     def pages(
@@ -133,7 +133,7 @@ class AuditEvents:
                 when the others have been.
         """
         settings = self._settings_for(start, end)
-        states = RunStates(state or {}, is_fleet=settings.is_fleet)
+        states = RunStates(state or {}, as_list=bool(settings.organizations))
         for each in settings.each():  # so that an error is raised here, not by the iterator
             organization_id = each.organization_id
             from_run_state(

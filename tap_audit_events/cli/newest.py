@@ -39,7 +39,7 @@ def oldest_of_newest(
         try:
             newest, _ = first_instants(count, each, window, "desc", runtime=runtime, logger=logger)
         except ServiceError as error:
-            if not settings.is_fleet:
+            if not settings.organizations:
                 raise
             errors = {each.organization_id: error}
             raise OrganizationsError(errors, len(settings.organizations)) from None

@@ -84,7 +84,7 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         raise SettingsError(["--start is in the future: there is nothing to compare yet"])
     with ExitStack() as stack:
         loaded = stack.enter_context(open_loaded(options.against, options.table))
-        if settings.is_fleet and not loaded.has_organizations:
+        if settings.organizations and not loaded.has_organizations:
             raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
                              " several organizations")  # fmt: skip
         if settings.action_types:
@@ -204,17 +204,17 @@ class Verification:
             self._repair.write(page, missing)
 
     def _keys(self, page: EventPage) -> Iterator[Key]:
-        organization = page.organization_id.lower() if self._settings.is_fleet else ""
+        organization = page.organization_id.lower() if self._settings.organizations else ""
         for text, instant in zip(page.raw, page.instants, strict=True):
             yield Key(organization, decode_with(_decode_id, text).id, instant)
 
     def _of_settings(self, batch: Sequence[Row], name: str) -> Iterator[Row]:
         for row in batch:
             organization = (row.organization_id or "").lower()
-            if not organization and self._settings.is_fleet:
+            if not organization and self._settings.organizations:
                 raise unreadable(name, f"event {sanitize(row.id or '')} {_UNSAID}")
             if not organization or organization in self._known:
-                key = organization if self._settings.is_fleet else ""
+                key = organization if self._settings.organizations else ""
                 yield Row(key, row.id or "", row.time)
 
 

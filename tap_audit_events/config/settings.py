@@ -53,7 +53,7 @@ class Settings:
             details_as_text=self.details_format == "string",
             has_raw_event=self.raw_event,
             organization_id=(
-                self.organization_id if self.is_one_of_several or self.is_fleet else None
+                self.organization_id if self.is_one_of_several or self.organizations else None
             ),
         )
 
@@ -63,11 +63,6 @@ class Settings:
         own = (each.access_token for each in self.organizations)
         shared = [self.access_token] if self.access_token else []
         return tuple(dict.fromkeys([*shared, *own]))
-
-    @property
-    def is_fleet(self) -> bool:
-        """Whether several organizations are configured, even if the list has one."""
-        return bool(self.organizations)
 
     def each(self) -> Iterator[Settings]:
         """The settings of each organization."""

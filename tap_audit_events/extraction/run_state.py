@@ -97,8 +97,8 @@ class RunStates:
         SettingsError: it is not such a state.
     """
 
-    def __init__(self, state: Mapping[str, Any], *, is_fleet: bool) -> None:
-        self._is_fleet = is_fleet
+    def __init__(self, state: Mapping[str, Any], *, as_list: bool) -> None:
+        self._as_list = as_list
         if not isinstance(state, Mapping):
             raise unusable("it is not an object, such as an earlier run returned")
         if "bookmarks" in state:
@@ -107,7 +107,7 @@ class RunStates:
         if not isinstance(each, list) or not all(map(is_run_state, each)):
             raise unusable("its watermark is not as this tap writes it")
         self._states = {one["organization_id"].lower(): dict(one) for one in each}
-        self._only = None if is_fleet or len(each) != 1 else each[0]
+        self._only = None if as_list or len(each) != 1 else each[0]
 
     def of(self, organization_id: str) -> dict[str, Any]:
         """The state of an organization, empty if it has none.
@@ -120,6 +120,6 @@ class RunStates:
         """The state of the run, with the new states of organizations that it reads."""
         new = {name.lower(): state for name, state in changed.items() if state}
         states = list({**self._states, **new}.values())
-        if self._is_fleet or len(states) > 1:
+        if self._as_list or len(states) > 1:
             return {_ORGANIZATIONS: states}
         return states[0] if states else {}

@@ -35,7 +35,7 @@ def check_connection(settings: Settings, runtime: Runtime, logger: logging.Logge
         OrganizationsError: something does not work for some of several organizations.
         StoppedError: a signal asked the test to stop.
     """
-    if not settings.is_fleet:
+    if not settings.organizations:
         _check_organization(settings, runtime, logger)
         return
     errors: dict[str, AuditEventsError] = {}

@@ -52,7 +52,7 @@ class Report:
         self._total = _Total()
         self._run: OrganizationRun | None = None
         self._progress = progress.Progress(_NO_WINDOW)
-        if settings.is_fleet:
+        if settings.organizations:
             logger.info(
                 "Reading %d organizations; lookback %d s; at most %d requests at a time",
                 reader.organization_count, settings.lookback_seconds, settings.concurrency,
@@ -66,7 +66,7 @@ class Report:
                 "Nothing to read: start_date or the bookmark (%s) lies after end_date or now",
                 _bookmark_shown(run),
             )
-        elif not self._settings.is_fleet:
+        elif not self._settings.organizations:
             self._logger.info(
                 "Reading events %s; bookmark %s; lookback %d s; at most %d requests at a time",
                 run.window, _bookmark_shown(run),
@@ -85,7 +85,7 @@ class Report:
         if self._bar is not None:
             text = self._progress.bar_text(delivered=delivered, reached=reached)
             share = self._progress.share(reached) or 0.0
-            if self._settings.is_fleet:
+            if self._settings.organizations:
                 share = self._total.ended / self.reader.organization_count
             self._bar.draw(share, text)
             return
@@ -93,7 +93,7 @@ class Report:
         line = self._progress.log_line(
             delivered=delivered, reached=reached, requests=requests.sent, retries=requests.retries
         )
-        if self._settings.is_fleet:
+        if self._settings.organizations:
             line += f"; {self._total.ended} of {self.reader.organization_count} organizations"
         self._logger.info("%s", line)
 
@@ -112,7 +112,7 @@ class Report:
         """Report that an organization was read to its end, or failed, if it had news."""
         self._total.add(run)
         self._warn_of_short_reach(run)
-        if not self._settings.is_fleet:
+        if not self._settings.organizations:
             return
         if run.error is not None:
             error = run.error
@@ -131,7 +131,7 @@ class Report:
         """
         total, requests = self._total, self.reader.requests
         run = self._run
-        if run is None and not self._settings.is_fleet:
+        if run is None and not self._settings.organizations:
             return
         late = f", the latest by {total.latest_seconds:.0f} s" if total.late else ""
         self._logger.info(
@@ -155,7 +155,7 @@ class Report:
         return None if self._run is None else self._lag_seconds(self._run)
 
     def _show_bar(self) -> None:
-        is_new = self._bar is None and (self._settings.is_fleet or self._run is not None)
+        is_new = self._bar is None and (self._settings.organizations or self._run is not None)
         if is_new and self._logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ):
             self._bar = progress_bar.ProgressBar(sys.stderr)
 

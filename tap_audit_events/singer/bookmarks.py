@@ -29,20 +29,24 @@ class Bookmarks:
     """
 
     def __init__(
-        self, stream_state: dict[str, Any], organization_ids: Collection[str], *, is_fleet: bool
+        self,
+        stream_state: dict[str, Any],
+        organization_ids: Collection[str],
+        *,
+        in_partitions: bool,
     ) -> None:
         self._state = stream_state
-        self._is_fleet = is_fleet
+        self._in_partitions = in_partitions
         self._partitions: dict[str, dict[str, Any]] = {
             str(each["context"].get(ORGANIZATION_KEY)).lower(): each
             for each in stream_state.get(_PARTITIONS, ())
         }
-        if is_fleet:
+        if in_partitions:
             self._move_into_partition(organization_ids)
 
     def of(self, organization_id: str) -> dict[str, Any]:
         """The bookmark of an organization, empty if it has none."""
-        at_top = {} if self._is_fleet else self._state
+        at_top = {} if self._in_partitions else self._state
         return self._partitions.get(organization_id.lower(), at_top)
 
     def keep(self, organization_id: str, bookmark: dict[str, Any]) -> None:
@@ -50,7 +54,7 @@ class Bookmarks:
         if not bookmark:
             return
         key = organization_id.lower()
-        if self._is_fleet and key not in self._partitions:
+        if self._in_partitions and key not in self._partitions:
             partition: dict[str, Any] = {"context": {ORGANIZATION_KEY: organization_id}}
             self._partitions[key] = partition
             self._state.setdefault(_PARTITIONS, []).append(partition)

@@ -17,7 +17,7 @@ from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.fleet_plan import Stage
+from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
@@ -74,7 +74,7 @@ class AuditEventsStream(ExactStream):
         self._bookmarks = Bookmarks(
             self.stream_state,
             [each.organization_id for each in settings.each()],
-            is_fleet=settings.is_fleet,
+            in_partitions=bool(settings.organizations),
         )
         reader = Reader(settings, self._watermark_of, runtime=self._runtime, logger=self.logger)
         report = self._report = Report(
@@ -228,7 +228,7 @@ class AuditEventsStream(ExactStream):
         try:
             write(run.delivery)
         except ServiceError as error:
-            if not self._read_settings().is_fleet:
+            if not self._read_settings().organizations:
                 raise
             run.error = error
 

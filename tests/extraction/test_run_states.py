@@ -27,12 +27,12 @@ def test_each_organization_keeps_its_newest_state(runs: list[dict[str, int]]) ->
     state: dict[str, Any] = {}
     expected: dict[str, dict[str, Any]] = {}
     for number, run in enumerate(runs):
-        states = RunStates(json.loads(json.dumps(state)), is_fleet=len(run) != 1)
+        states = RunStates(json.loads(json.dumps(state)), as_list=len(run) != 1)
         new = {name: a_state(name, second) for name, second in run.items()}
         upper = number % 2 == 1
         state = states.with_changed({n.upper() if upper else n: s for n, s in new.items()})
         expected |= new
-    found = RunStates(state, is_fleet=True)
+    found = RunStates(state, as_list=True)
     for name in IDS:
         assert found.of(name.upper()) == expected.get(name, {})
 
@@ -41,22 +41,22 @@ def test_an_organization_without_events_has_no_state() -> None:
     """The next run can read the state of the others, and keeps what is known."""
     known = {"organizations": [a_state(IDS[0], 1)]}
     new: dict[str, dict[str, Any]] = {name: {} for name in IDS}
-    assert RunStates(known, is_fleet=True).with_changed(new) == known
+    assert RunStates(known, as_list=True).with_changed(new) == known
 
 
 def test_a_state_of_one_organization_is_taken_over() -> None:
     """By a run for several, and by a run for one of them."""
     one = a_state(IDS[0], 1)
-    several = RunStates(one, is_fleet=True).with_changed({IDS[1]: a_state(IDS[1], 2)})
-    assert RunStates(several, is_fleet=True).of(IDS[0]) == one
-    assert RunStates(several, is_fleet=False).of(IDS[0]) == one
-    assert RunStates(several, is_fleet=False).of(IDS[2]) == {}
-    assert RunStates(several, is_fleet=False).with_changed({}) == several
+    several = RunStates(one, as_list=True).with_changed({IDS[1]: a_state(IDS[1], 2)})
+    assert RunStates(several, as_list=True).of(IDS[0]) == one
+    assert RunStates(several, as_list=False).of(IDS[0]) == one
+    assert RunStates(several, as_list=False).of(IDS[2]) == {}
+    assert RunStates(several, as_list=False).with_changed({}) == several
 
 
 @pytest.mark.parametrize("state", [{"organizations": 1}, {"organizations": [{}]}, {"x": 1}])
-@pytest.mark.parametrize("is_fleet", [True, False])
-def test_another_shape_is_refused(state: dict[str, Any], is_fleet: bool) -> None:
+@pytest.mark.parametrize("as_list", [True, False])
+def test_another_shape_is_refused(state: dict[str, Any], as_list: bool) -> None:
     """It is not a state of this package."""
     with pytest.raises(SettingsError):
-        RunStates(state, is_fleet=is_fleet)
+        RunStates(state, as_list=as_list)

@@ -8,7 +8,7 @@ from tap_audit_events import reader
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.extraction.coverage import Coverage
-from tap_audit_events.extraction.fleet_plan import FleetPlan, News, Stage
+from tap_audit_events.extraction.organizations_plan import News, OrganizationsPlan, Stage
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
 from tap_audit_events.service.rate_limiter import RateLimiter
@@ -66,22 +66,22 @@ def a_failure_ends_all(patch: Patch) -> None:
             self.give_up(news.error)
         return news
 
-    real = FleetPlan.next_page
-    patch.setattr(FleetPlan, "next_page", next_page)
+    real = OrganizationsPlan.next_page
+    patch.setattr(OrganizationsPlan, "next_page", next_page)
 
 
 def bookmarks_of_others_are_dropped(patch: Patch) -> None:
     """An organization that is removed loses its bookmark."""
 
     def start(
-        self: Bookmarks, stream_state: dict[str, Any], ids: Collection[str], *, is_fleet: bool
+        self: Bookmarks, stream_state: dict[str, Any], ids: Collection[str], *, in_partitions: bool
     ) -> None:
         stream_state["partitions"] = [
             each
             for each in stream_state.get("partitions", ())
             if each["context"]["organization_id"] in ids
         ]
-        real(self, stream_state, ids, is_fleet=is_fleet)
+        real(self, stream_state, ids, in_partitions=in_partitions)
 
     real = Bookmarks.__init__
     patch.setattr(Bookmarks, "__init__", start)
@@ -96,7 +96,7 @@ def the_bookmark_in_a_partition_is_not_found(patch: Patch) -> None:
     """What a run for several organizations has read is read again by one for one of them."""
 
     def of(self: Bookmarks, organization_id: str) -> dict[str, Any]:
-        return real(self, organization_id) if self._is_fleet else self._state
+        return real(self, organization_id) if self._in_partitions else self._state
 
     real = Bookmarks.of
     patch.setattr(Bookmarks, "of", of)

@@ -41,12 +41,12 @@ def test_each_organization_keeps_its_own(runs: list[tuple[bool, dict[str, int]]]
         run = {name: drawn[name] for name in known} if is_single else drawn
         if is_single and not run:
             continue
-        bookmarks = Bookmarks(state, list(run), is_fleet=not is_single)
+        bookmarks = Bookmarks(state, list(run), in_partitions=not is_single)
         for name, second in run.items():
             assert without_context(bookmarks.of(name)) == expected.get(name, {})
             bookmarks.keep(name.upper() if second % 2 else name, a_bookmark(name, second))
             expected[name] = a_bookmark(name, second)
-    found = Bookmarks(json.loads(json.dumps(state)), IDS, is_fleet=True)
+    found = Bookmarks(json.loads(json.dumps(state)), IDS, in_partitions=True)
     for name in IDS:
         assert without_context(found.of(name.upper())) == expected.get(name, {})
 
@@ -54,12 +54,12 @@ def test_each_organization_keeps_its_own(runs: list[tuple[bool, dict[str, int]]]
 def test_the_bookmark_of_another_one_does_not_hide_a_partition() -> None:
     """After runs for several organizations, for one that is new, and for one of the several."""
     state: dict[str, Any] = {}
-    Bookmarks(state, IDS[:2], is_fleet=True).keep(IDS[0], a_bookmark(IDS[0], 1))
-    Bookmarks(state, IDS[4:], is_fleet=False).keep(IDS[4], a_bookmark(IDS[4], 2))
-    bookmarks = Bookmarks(state, IDS[:1], is_fleet=False)
+    Bookmarks(state, IDS[:2], in_partitions=True).keep(IDS[0], a_bookmark(IDS[0], 1))
+    Bookmarks(state, IDS[4:], in_partitions=False).keep(IDS[4], a_bookmark(IDS[4], 2))
+    bookmarks = Bookmarks(state, IDS[:1], in_partitions=False)
     assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
     bookmarks.keep(IDS[0], a_bookmark(IDS[0], 3))
-    found = Bookmarks(state, IDS, is_fleet=True)
+    found = Bookmarks(state, IDS, in_partitions=True)
     assert without_context(found.of(IDS[0])) == a_bookmark(IDS[0], 3)
     assert without_context(found.of(IDS[4])) == a_bookmark(IDS[4], 2)
 
@@ -67,27 +67,27 @@ def test_the_bookmark_of_another_one_does_not_hide_a_partition() -> None:
 def test_the_bookmark_of_one_moves_into_its_partition() -> None:
     """Nothing of it stays at the top, and what is not a bookmark does."""
     state = a_bookmark(IDS[0], 1) | {"other": 1}
-    bookmarks = Bookmarks(state, IDS[1:], is_fleet=True)
+    bookmarks = Bookmarks(state, IDS[1:], in_partitions=True)
     assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
     assert state.keys() == {"other", "partitions"}
 
 
-@pytest.mark.parametrize("is_fleet", [True, False])
-def test_a_partition_counts_more_than_the_top(is_fleet: bool) -> None:
+@pytest.mark.parametrize("in_partitions", [True, False])
+def test_a_partition_counts_more_than_the_top(in_partitions: bool) -> None:
     """If a state has both: a merge of states keeps what a run for several has moved."""
     partition = {"context": {"organization_id": IDS[0]}} | a_bookmark(IDS[0], 2)
     state = a_bookmark(IDS[0], 1) | {"partitions": [partition]}
-    bookmarks = Bookmarks(state, IDS[:1], is_fleet=is_fleet)
+    bookmarks = Bookmarks(state, IDS[:1], in_partitions=in_partitions)
     assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 2)
     bookmarks.keep(IDS[0], a_bookmark(IDS[0], 3))
     assert without_context(state["partitions"][0]) == a_bookmark(IDS[0], 3)
-    assert ("watermark" in state) is not is_fleet
+    assert ("watermark" in state) is not in_partitions
 
 
 def test_a_chain_without_events_moves_too() -> None:
     """An organization without events has only that."""
     state: dict[str, Any] = {"coverage": [{"organization_id": IDS[0], "events": 0}]}
-    bookmarks = Bookmarks(state, IDS, is_fleet=True)
+    bookmarks = Bookmarks(state, IDS, in_partitions=True)
     assert bookmarks.of(IDS[0])["coverage"] == [{"organization_id": IDS[0], "events": 0}]
     assert "coverage" not in state
 
@@ -96,6 +96,6 @@ def test_a_chain_without_events_moves_too() -> None:
 def test_a_bookmark_without_an_owner_belongs_to_the_only_one(key: str) -> None:
     """To nobody if there are several. Other taps use either key."""
     plain = {key: "2024-05-06T07:08:09Z"}
-    assert Bookmarks(dict(plain), IDS[:1], is_fleet=True).of(IDS[0]).items() >= plain.items()
+    assert Bookmarks(dict(plain), IDS[:1], in_partitions=True).of(IDS[0]).items() >= plain.items()
     with pytest.raises(SettingsError):
-        Bookmarks(dict(plain), IDS[:2], is_fleet=True)
+        Bookmarks(dict(plain), IDS[:2], in_partitions=True)

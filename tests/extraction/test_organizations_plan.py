@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.page import Page, parse_page
-from tap_audit_events.extraction.fleet_plan import MAX_OPEN, FleetPlan, MemberRequest, Stage
+from tap_audit_events.extraction.organizations_plan import (
+    MAX_OPEN,
+    MemberRequest,
+    OrganizationsPlan,
+    Stage,
+)
 from tap_audit_events.extraction.plan import Plan
 from tests.extraction.scheduling import ALL_PAY, EVER
 
@@ -63,11 +68,11 @@ class Group:
         return self.opened[-1]
 
 
-def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> FleetPlan:
-    return FleetPlan(groups, concurrency=concurrency, waiting=lambda: waiting)
+def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> OrganizationsPlan:
+    return OrganizationsPlan(groups, concurrency=concurrency, waiting=lambda: waiting)
 
 
-def requests_of(plan: FleetPlan) -> list[MemberRequest]:
+def requests_of(plan: OrganizationsPlan) -> list[MemberRequest]:
     """All requests that can be sent now."""
     found = []
     while (request := plan.next_request(ALL_PAY)) is not None:
@@ -75,7 +80,7 @@ def requests_of(plan: FleetPlan) -> list[MemberRequest]:
     return found
 
 
-def news_of(plan: FleetPlan) -> list[Any]:
+def news_of(plan: OrganizationsPlan) -> list[Any]:
     """All news that there is now."""
     found = []
     while (news := plan.next_page()) is not None:
@@ -103,7 +108,7 @@ def test_new_organizations_come_first() -> None:
 def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many tokens are limited one after the other; afterwards all are read to their end."""
     most_bytes = 12 * len(EVENT)
-    for module in ("plan", "fleet_plan"):
+    for module in ("plan", "organizations_plan"):
         monkeypatch.setattr(f"tap_audit_events.extraction.{module}.BYTES_HELD", most_bytes)
     groups = [Group(name, [40], 8) for name in "abcdefghij"]
     plan = a_plan(*groups, concurrency=8, waiting=8)
@@ -255,7 +260,7 @@ def test_everyone_is_read_within_the_bounds(seed: int) -> None:
         Group(name, [rng.choice([1, 1, 2, 6]) for _ in range(rng.randint(0, 12))], concurrency)
         for name in "abc"[: rng.randint(0, 3)]
     ]
-    plan = FleetPlan(groups, concurrency=concurrency)
+    plan = OrganizationsPlan(groups, concurrency=concurrency)
     in_flight: list[MemberRequest] = []
     stages: dict[str, list[Stage]] = {}
     for _ in range(500):

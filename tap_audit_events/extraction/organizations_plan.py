@@ -77,7 +77,7 @@ class News(NamedTuple):
     error: Exception | None = None
 
 
-class FleetPlan:
+class OrganizationsPlan:
     """Reads several organizations, each by its own plan.
 
     Organizations from which nothing was requested come first: most have one page, and are done with
