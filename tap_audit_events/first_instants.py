@@ -48,13 +48,12 @@ def first_instants(
     )
     found: list[Instant] = []
 
-    def fetch(request: Request) -> Page:
-        """Request as many pages as are needed; the plan receives one empty page for them."""
-        del request  # it is for the whole window
+    def find(_: Request) -> Page:
+        """Find them all in a thread of the workers, whose wait ends at a signal."""
         _find(count, client, window, order, found)
-        return Page()
+        return Page()  # the only one of the plan
 
-    workers = runtime.new_workers(Plan(window, page_size=1), fetch, runtime.stop, 1)
+    workers = runtime.new_workers(Plan(window, page_size=1), find, runtime.stop, 1)
     try:
         for _ in workers.pages(lambda: None):
             pass

@@ -27,18 +27,6 @@ class Organization:
     access_token_file: str | None
 
 
-class ProblemsError(ValueError):
-    """What is wrong with several organizations.
-
-    Attributes:
-        problems: one for each thing to fix, each to follow the setting's name.
-    """
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("; ".join(problems))
-        self.problems = problems
-
-
 def read_organizations(
     value: Any, *, token: str | None, token_file: str | None
 ) -> tuple[Organization, ...]:
@@ -50,10 +38,11 @@ def read_organizations(
         token_file: the file that it came from.
 
     Raises:
-        ProblemsError: one problem for each thing to fix. None contains a token.
+        ValueError: its arguments are the things to fix, each to follow the setting's name. None
+            contains a token.
     """
     if not isinstance(value, list) or not value:
-        raise ProblemsError([' must be a list of objects, for example [{"organization_id": "…"}]'])
+        raise ValueError(' must be a list of objects, for example [{"organization_id": "…"}]')
     shared = None if token is None else (token, token_file)
     problems: list[str] = []
     organizations: dict[str, Organization] = {}
@@ -61,15 +50,15 @@ def read_organizations(
     for position, item in enumerate(value):
         try:
             organization = _organization(item, shared, read_file)
-        except ProblemsError as error:
-            problems += [f"[{position}]{problem}" for problem in error.problems]
+        except ValueError as error:
+            problems += [f"[{position}]{problem}" for problem in error.args]
             continue
         key = organization.organization_id.lower()
         if key in organizations:
             problems.append(f"[{position}].organization_id {key} is in the list twice")
         organizations[key] = organization
     if problems:
-        raise ProblemsError(problems)
+        raise ValueError(*problems)
     return tuple(organizations.values())
 
 
@@ -77,7 +66,7 @@ def _organization(
     item: Any, shared: tuple[str, str | None] | None, read_file: Callable[[str], str]
 ) -> Organization:
     if not isinstance(item, dict):
-        raise ProblemsError([' must be an object, for example {"organization_id": "…"}'])
+        raise ValueError(' must be an object, for example {"organization_id": "…"}')
     given = {name: value for name, value in item.items() if value is not None}
     problems = list(_wrong_names(given))
     values: dict[str, str] = {}
@@ -88,7 +77,7 @@ def _organization(
         except ValueError as error:
             problems.append(f".{name} {error}")
     if problems:
-        raise ProblemsError(problems)
+        raise ValueError(*problems)
     return Organization(values["organization_id"], *_token(values, shared, read_file))
 
 
@@ -113,9 +102,9 @@ def _token(
         try:
             return read_file(path), path
         except ValueError as error:
-            raise ProblemsError([f".access_token_file {error}"]) from None
+            raise ValueError(f".access_token_file {error}") from None
     if shared is None:
-        raise ProblemsError(
-            [" has no access_token or access_token_file, and there is none for all organizations"]
+        raise ValueError(
+            " has no access_token or access_token_file, and there is none for all organizations"
         )
     return shared

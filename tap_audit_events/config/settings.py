@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tap_audit_events.config import validators
 from tap_audit_events.config.access_token import PAT_MARK, mask_possible_tokens
-from tap_audit_events.config.organizations import Organization, ProblemsError, read_organizations
+from tap_audit_events.config.organizations import Organization, read_organizations
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.config.token_file import others_may_read, read_token_file
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
@@ -234,8 +234,8 @@ def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> lis
             token=values.get("access_token", "") if has_token else None,
             token_file=values.get("access_token_file"),
         )
-    except ProblemsError as error:
-        return [f"organizations{problem}" for problem in error.problems]
+    except ValueError as error:
+        return [f"organizations{problem}" for problem in error.args]
     return []
 
 
