@@ -92,10 +92,9 @@ def run_window(
     The lookback's start and ``now`` are rounded down to whole seconds; events of the second that
     has not ended yet are left for the next run. None if the range is empty.
     """
-    starts = [] if start_date is None else [start_date]
+    start = start_date or EARLIEST
     if bookmark is not None:
         lookback = whole_second(later(bookmark, seconds=-lookback_seconds))
-        starts.append(max(lookback, ids_from or lookback))
-    start = max(starts, default=EARLIEST)
+        start = max(start, lookback, ids_from or lookback)
     end = min(whole_second(now), end_date or whole_second(now))
     return None if end < start else Window(None if start == EARLIEST else start, end)

@@ -166,7 +166,10 @@ class OrganizationsPlan:
     def next_page(self) -> News | None:
         """A page of any organization, or its start or end; None if there is no news."""
         if self._given_up is not None:
-            self._end_all(self._given_up)
+            self._groups.clear()
+            given_up = [*self._open, *self._new]
+            self._news += [News(each, Stage.ENDED, error=self._given_up) for each in given_up]
+            self._open, self._new = [], []
         while self._failed:
             failed = self._failed.pop()
             self._open.remove(failed.member)
@@ -197,11 +200,6 @@ class OrganizationsPlan:
         It only takes note of it, so it may be called while other threads use the plan.
         """
         self._given_up = error
-
-    def _end_all(self, error: Exception) -> None:
-        self._groups.clear()
-        self._news += [News(each, Stage.ENDED, error=error) for each in (*self._open, *self._new)]
-        self._open, self._new = [], []
 
     def _open_more(self) -> None:
         """Open organizations ahead of the requests for them, one of each group in turn."""

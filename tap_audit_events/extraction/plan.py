@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Final
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
@@ -127,12 +128,12 @@ class Plan:
         reader = request.reader
         self.in_flight -= 1
         reader.fail(error)
-        is_refused = isinstance(error, CursorRefusedError)
-        is_parallel = self._concurrency > 1 and not reader.is_alone
-        if is_refused and reader.error is not None and is_parallel:
+        if not isinstance(error, CursorRefusedError):
+            return
+        if reader.error is not None and self._concurrency > 1 and not reader.is_alone:
             self._is_sequential = True
             reader.restart_alone()
-        if is_refused and reader.error is None:
+        if reader.error is None:
             self.restarted.append(reader.window)
 
     def next_page(self) -> ReadPage | None:
@@ -169,13 +170,8 @@ class Plan:
 
     def _unread(self) -> list[WindowReader]:
         """The windows that are not read to their end, up to one that ends the run."""
-        unread = []
-        for reader in self._readers:
-            if reader.error is not None:
-                break
-            if not reader.is_read:
-                unread.append(reader)
-        return unread
+        before_error = takewhile(lambda reader: reader.error is None, self._readers)
+        return [reader for reader in before_error if not reader.is_read]
 
     def _has_room(self, reader: WindowReader, pages_before: float) -> bool:
         """Whether there is room to hold a page until all pages before it are taken.

@@ -134,9 +134,9 @@ class WindowReader:
         self._progress.advance(held, is_ascending=page.is_ascending)
         if held:
             self._newest_page_start = held[0]
+        is_filtered = len(held) < len(page.ids)
         try:
-            are_all = len(held) == len(page.ids)
-            self._paginator.advance(page, None if are_all else self._requested.rounded.holds)
+            self._paginator.advance(page, self._requested.rounded.holds if is_filtered else None)
         except Exception as error:  # noqa: BLE001 - raised after the page was delivered
             self._fail(error)
         if page.malformed is not None:
@@ -150,8 +150,7 @@ class WindowReader:
                 return
         completes = self.is_read and self.error is None
         in_order = self._progress.in_order
-        read = ReadPage(self.window, page, in_order, completes, self._restarted_at)
-        self._ready.append(read)
+        self._ready.append(ReadPage(self.window, page, in_order, completes, self._restarted_at))
 
     def fail(self, error: Exception) -> None:
         """Take in what came instead of a page.

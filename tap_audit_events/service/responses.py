@@ -22,6 +22,7 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
+from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.errors.exceptions import (
     RetryableError,
     ServiceError,
@@ -48,7 +49,6 @@ NETWORK_ERRORS: Final = (
 """What `requests` and what it stands on raise if a response does not arrive, or not completely."""
 
 _PROXY_REFUSES: Final = "Tunnel connection failed: 407"
-_STATUSES = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
 
 
 def read_body(response: requests.Response, most_bytes: int) -> bytes:
@@ -96,7 +96,7 @@ def _code_of_status(status: int) -> str:
     if status == HTTPStatus.REQUEST_TIMEOUT:
         return "AE-TIMEOUT"
     code = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
-    return code if code in _STATUSES else "AE-STATUS"
+    return code if code in CATALOGUE else "AE-STATUS"
 
 
 def _message(body: bytes) -> str:
@@ -139,15 +139,9 @@ def _code_of(error: Exception, cause: BaseException) -> str:
 
 def _innermost(error: BaseException) -> BaseException:
     """The exception that requests and urllib3 wrapped."""
-    while True:
-        inner = error.reason if isinstance(error, MaxRetryError) else _first_argument(error)
-        if not isinstance(inner, BaseException):
-            return error
-        error = inner
-
-
-def _first_argument(error: BaseException) -> object:
-    return next((argument for argument in error.args if isinstance(argument, BaseException)), None)
+    arguments = [error.reason] if isinstance(error, MaxRetryError) else error.args
+    inner = next((each for each in arguments if isinstance(each, BaseException)), None)
+    return error if inner is None else _innermost(inner)
 
 
 def _text(value: Any) -> str:
