@@ -23,13 +23,10 @@ class OrganizationRun:
     """Reads the range of one organization.
 
     Attributes:
-        client: requests its pages.
         logger: its lines name the organization if there are several.
         opened_at: when it was opened, before its first request; the range ends then at the latest.
         window: the range, None if it is empty.
-        delivery: which events are delivered.
-        plan: which windows are requested.
-        stage: whether it is opened, has a page to deliver, or has ended.
+        stage: what is new about it.
         error: why it ended before its end, or could not be opened.
     """
 
@@ -84,7 +81,7 @@ class TokenGroup:
 
     Args:
         each: the settings of each organization.
-        limiter: holds their requests back until they may be sent.
+        limiter: holds their requests back.
         open_run: opens an organization of the group.
         has_others: whether there are other tokens, for which requests can be sent meanwhile.
     """

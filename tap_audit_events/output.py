@@ -68,11 +68,10 @@ class LineWriter:
                 file.write(piece)
             if flush:
                 file.flush()
-        except BrokenPipeError:
-            self._abandon_output()
-            raise OutputError from None
         except OSError as error:
             self._abandon_output()
+            if isinstance(error, BrokenPipeError):
+                raise OutputError from None
             raise OutputError(error.strerror or str(error)) from None
 
     def _output(self) -> BinaryIO:

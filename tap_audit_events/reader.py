@@ -44,10 +44,6 @@ class Reader:
             logger; it raises `AuditEventsError` if that cannot be known.
         runtime: clock, sessions, threads and signals of the run.
         logger: receives retries, restarts and those warnings.
-
-    Attributes:
-        organization_count: how many there are.
-        requests: the requests of the run: those in flight, and totals.
     """
 
     def __init__(
@@ -106,7 +102,7 @@ class Reader:
         try:
             with closing(workers.pages(idle)) as pages:
                 for run, stage, page, error in pages:
-                    self._tell_restarts(run)
+                    self._log_restarts(run)
                     if error is not None and not self._has_several:
                         raise error
                     run.stage, run.error = stage, error
@@ -191,7 +187,7 @@ class Reader:
         run = self.requests
         return run.paused + (run.waiting if len(self._groups) > 1 else 0)
 
-    def _tell_restarts(self, run: OrganizationRun) -> None:
+    def _log_restarts(self, run: OrganizationRun) -> None:
         while run.plan.restarted:
             run.logger.warning(
                 "The service refused one of its own cursors, which may have expired: the rest"

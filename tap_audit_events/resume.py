@@ -41,12 +41,7 @@ def warn_of_gaps(
 ) -> None:
     """Warn of events that neither this run nor later ones will bring.
 
-    Args:
-        watermark: what earlier runs delivered.
-        state: what `to_run_state` returned for it, empty for a first run.
-        settings: those of this run.
-        runtime: knows the time.
-        logger: receives the warnings.
+    The state is what `to_run_state` returned for the watermark, empty for a first run.
     """
     if (added := types_never_requested(state, settings.action_types)) is not None:
         logger.warning("%s", widened_warning(added))

@@ -34,9 +34,7 @@ def read_json_file(kind: str, path: str) -> dict[str, Any]:
 def read_any_json_file(kind: str, path: str) -> Any:
     """Read a JSON value from a file, or from stdin if ``path`` is ``-``.
 
-    Args:
-        kind: what the file is, for the message: config, catalog or state.
-        path: the file.
+    `kind` is what the file is, for the message: config, catalog or state.
 
     Raises:
         SettingsError: the file cannot be read, is larger than `MAX_FILE_BYTES`, or is not JSON. The

@@ -114,10 +114,8 @@ _ADDED: Final = frozenset({RAW_EVENT, ORGANIZATION_KEY})
 def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, Any]:
     """The schema of records of a shape.
 
-    Args:
-        shape: the shape.
-        base: a schema of the stream, perhaps from a catalog that was written for another shape.
-            What the shape does not determine is kept.
+    What the shape does not determine is kept from `base`, a schema of the stream, perhaps from a
+    catalog that was written for another shape.
     """
     properties = {name: each for name, each in base["properties"].items() if name not in _ADDED}
     action = properties.get("action", {})

@@ -62,13 +62,9 @@ class Stage(Enum):
 
 
 class News(NamedTuple):
-    """An organization is opened, has a page, or has ended.
+    """An organization, a `Member`, is opened, has a page, or has ended.
 
-    Attributes:
-        member: the organization, a `Member`.
-        stage: which of these it is.
-        page: its next page in order, if there is one.
-        error: why it ended before its end, or could not be opened.
+    `error` is why it could not be opened, or ended before its end.
     """
 
     member: Any
@@ -92,8 +88,8 @@ class OrganizationsPlan:
 
     Args:
         groups: the organizations.
-        concurrency: requests in flight at most.
-        waiting: how many requests wait, for their retry or for the service's rate limit.
+        concurrency: requests in flight at most, besides those that wait.
+        waiting: how many wait.
     """
 
     def __init__(

@@ -52,7 +52,6 @@ class Plan:
 
     Attributes:
         windows: how many were requested.
-        in_flight: requests in flight.
         restarted: the windows that were restarted because a cursor was refused.
     """
 

@@ -76,7 +76,7 @@ class Watermark:
         self.bookmark = bookmark
         self._ids_from = ids_from
         self._covered_from = covered_from
-        self._starts_anew_at: Instant | None = None
+        self._start_after_gap: Instant | None = None
         self._lookback_seconds = max(lookback_seconds, MIN_LOOKBACK_SECONDS)
         self._max_remembered_ids = max_remembered_ids or MAX_REMEMBERED_IDS
         self.dropped_until: Instant | None = None
@@ -100,18 +100,20 @@ class Watermark:
         return min(self._complete_from(), self.bookmark or EARLIEST)
 
     def start_at(self, start_date: Instant | None) -> None:
-        """Begin a run that reads nothing before `start_date`, which may lie after the bookmark."""
+        """Begin a run that reads nothing before `start_date`.
+
+        If that lies after the bookmark, the events between them are never read.
+        """
         start = start_date or EARLIEST
         if self.bookmark in (None, EARLIEST) or start > self.bookmark:
-            self._starts_anew_at = start
+            self._start_after_gap = start
 
     @property
     def covered_from(self) -> Instant | None:
         """The instant from which on everything up to the bookmark was read, None if not known."""
-        anew = self._starts_anew_at
-        if anew is not None and self.bookmark is not None and anew <= self.bookmark:
-            return anew
-        return self._covered_from
+        start = self._start_after_gap
+        is_passed = start is not None and self.bookmark is not None and start <= self.bookmark
+        return start if is_passed else self._covered_from
 
     @property
     def forgot(self) -> bool:

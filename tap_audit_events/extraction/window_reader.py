@@ -19,13 +19,7 @@ MAX_TAKEN_EVENTS: Final = 4000
 
 
 class Request(NamedTuple):
-    """What a worker requests.
-
-    Attributes:
-        reader: the reader that takes the response.
-        window: whose events are requested.
-        cursor: position of the page, None for the first one.
-    """
+    """What a worker requests, for the reader of a window; there is no cursor for the first page."""
 
     reader: WindowReader
     window: Window
@@ -37,7 +31,6 @@ class ReadPage(NamedTuple):
 
     Attributes:
         window: the window it belongs to; other events of the page belong to other windows.
-        page: the page.
         in_order: whether the events of the window came in ascending order, up to this page.
         completes_window: whether no more pages of the window follow.
         restarted_at: where the window was restarted, None if it was not: older events came before,
@@ -55,12 +48,8 @@ class WindowReader:
     """Reads one window by cursor to its end; no thread, no clock, no network.
 
     Attributes:
-        window: the window.
         expected_pages: how many pages it should have, 1 as long as nothing is known.
-        is_in_flight: whether a request is on its way.
         is_read: whether nothing is left to request.
-        pages_read: pages that have come.
-        events_read: events that have come.
         has_more: whether it is known that more of its events follow.
         is_alone: whether it was restarted to be read without others next to it.
         error: what ended it before its end.
@@ -97,7 +86,7 @@ class WindowReader:
 
     @property
     def ready_bytes(self) -> int:
-        """Bytes of them."""
+        """Bytes of pages that have come and were not taken."""
         return sum(read.page.size for read in self._ready)
 
     @property

@@ -34,11 +34,11 @@ class Workers:
     """Sends the requests of a plan in daemon threads, each of which sends one at a time.
 
     Args:
-        plan: knows what to request; only one thread at a time uses it.
+        plan: what to request; only one thread at a time uses it.
         fetch: requests a page.
         stop: ends the main thread's wait for a page.
         count: threads at most.
-        clock: a monotonic clock, in seconds.
+        clock: monotonic, in seconds.
     """
 
     def __init__(

@@ -59,10 +59,10 @@ def _check_organization(settings: Settings, runtime: Runtime, logger: logging.Lo
     try:
         oldest, date = first("asc")
     except ServiceError as error:
-        _tell_reached(error.code, settings, logger)
+        _log_reached(error.code, settings, logger)
         raise
-    _tell_reached(None, settings, logger)
-    _tell_clock(http_date(date), runtime.now(), logger)
+    _log_reached(None, settings, logger)
+    _log_clock(http_date(date), runtime.now(), logger)
     newest, _ = first("desc")
     if oldest and newest:
         shown = brief(oldest[0]), brief(newest[0])
@@ -71,7 +71,7 @@ def _check_organization(settings: Settings, runtime: Runtime, logger: logging.Lo
         logger.info("There are no events %s", window)
 
 
-def _tell_reached(code: str | None, settings: Settings, logger: logging.Logger) -> None:
+def _log_reached(code: str | None, settings: Settings, logger: logging.Logger) -> None:
     """Log how far the first request came; without an error code it succeeded."""
     if code is None or code in _RESPONDED:
         logger.info("The service responds at %s", settings.base_url)
@@ -81,7 +81,7 @@ def _tell_reached(code: str | None, settings: Settings, logger: logging.Logger) 
         logger.info("Audit events of %s can be read", settings.organization_id)
 
 
-def _tell_clock(date: datetime | None, now: datetime, logger: logging.Logger) -> None:
+def _log_clock(date: datetime | None, now: datetime, logger: logging.Logger) -> None:
     """Log how this machine's clock differs from the service's, by the Date header."""
     if date is None:
         logger.info("The service sends no usable Date header: clocks cannot be compared")

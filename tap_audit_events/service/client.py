@@ -41,7 +41,7 @@ class Client:
         limiter: holds every request back until it may be sent.
         logger: receives retries and changes of the token.
         order: ``asc`` or ``desc``.
-        authenticator: adds the token; by default one of its own, for the settings' token.
+        authenticator: adds the token; by default one for this client alone.
 
     Attributes:
         date: the Date header of the newest response, None if it had none.

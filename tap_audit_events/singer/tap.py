@@ -26,7 +26,6 @@ from singer_sdk.singerlib.catalog import Metadata
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events.config.batch_config import read_batch_config
-from tap_audit_events.config.catalog_shape import check_catalog
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.process import collect_garbage_rarely
@@ -40,7 +39,7 @@ from tap_audit_events.config.settings import (
     shape_to_discover,
     token_warnings,
 )
-from tap_audit_events.config.state_shape import check_state, state_warnings
+from tap_audit_events.config.singer_shapes import check_catalog, check_state, state_warnings
 from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM

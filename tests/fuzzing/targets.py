@@ -19,12 +19,11 @@ from requests.utils import default_headers
 from singer_sdk.singerlib import Catalog
 from urllib3.util import parse_url
 
-from tap_audit_events.config.catalog_shape import check_catalog
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, read_settings, settings_warnings
-from tap_audit_events.config.state_shape import check_state, state_warnings
+from tap_audit_events.config.singer_shapes import check_catalog, check_state, state_warnings
 from tap_audit_events.errors.exceptions import (
     ContractError,
     RefusedError,

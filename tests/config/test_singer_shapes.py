@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.config.catalog_shape import check_catalog
+from tap_audit_events.config.singer_shapes import check_catalog
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
 from tests.conftest import Sync

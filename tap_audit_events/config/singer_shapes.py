@@ -1,4 +1,4 @@
-"""Checks that a catalog has the shape of a Singer catalog and contains the stream."""
+"""Checks that a catalog and a state have the shapes that Singer defines."""
 
 from __future__ import annotations
 
@@ -49,6 +49,20 @@ class _Catalog(msgspec.Struct):
     streams: list[_Stream]
 
 
+class _Partition(msgspec.Struct):
+    context: dict[str, Any]
+    progress_markers: dict[str, Any] = {}
+
+
+class _Bookmark(msgspec.Struct):
+    partitions: list[_Partition] = []
+    progress_markers: dict[str, Any] = {}
+
+
+class _State(msgspec.Struct):
+    bookmarks: dict[str, _Bookmark] = {}
+
+
 _IN_METADATA = {
     "key_properties": "table-key-properties",
     "replication_key": "replication-key",
@@ -89,3 +103,30 @@ def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
         if stream.get(key) in (None, "") and root.get(name)
     }
     return {**stream, **moved, "stream": stream["tap_stream_id"], "metadata": metadata}
+
+
+def check_state(state: Mapping[str, Any]) -> None:
+    """Check the shape of a state, down to the bookmark of each stream.
+
+    Raises:
+        SettingsError: it has another shape.
+    """
+    check_serializable("state", state)  # first: the next check fails on lone surrogates
+    for wrapper in ("singer_state", "completed", "value"):
+        if wrapper in state and "bookmarks" not in state:
+            raise malformed(
+                "state", f"has the bookmarks inside {wrapper!r}: give only the value of {wrapper!r}"
+            )
+    try:
+        msgspec.convert(state, _State)
+    except msgspec.ValidationError as error:
+        raise malformed(
+            "state", f'must look like {{"bookmarks": {{"audit_events": {{ … }}}}}} ({error})'
+        ) from None
+
+
+def state_warnings(state: Mapping[str, Any]) -> list[str]:
+    """A warning if a state has bookmarks, but none for the stream, or an empty one."""
+    if state and not state.get("bookmarks", {}).get(STREAM):
+        return [f"The state has no bookmark for {STREAM}: all events are read"]
+    return []
