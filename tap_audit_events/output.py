@@ -51,10 +51,6 @@ class LineWriter:
             or self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
         )
 
-    def _is_last_line(self, state: bytes) -> bool:
-        """Whether a STATE is already the last line."""
-        return state == self._last_state and not self._bytes_since_state
-
     def _note_state(self, line: bytes) -> None:
         """Note that a STATE is the last line, so that it is not due again at once."""
         self._last_state, self._bytes_since_state = line, 0

@@ -67,7 +67,7 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
             OutputError: it cannot be written, for example because the reader closed the pipe.
         """
         line = self.format_message(message) + b"\n"
-        if not self._is_last_line(line):
+        if line != self._last_state or self._bytes_since_state:
             self._write(line, flush=message.type != SingerMessageType.RECORD)
         if isinstance(message, StateMessage):
             self._note_state(line)
