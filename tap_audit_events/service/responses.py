@@ -22,7 +22,6 @@ from urllib3.exceptions import (
     ReadTimeoutError,
 )
 
-from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.errors.exceptions import (
     RetryableError,
     ServiceError,
@@ -49,6 +48,7 @@ NETWORK_ERRORS: Final = (
 """What `requests` and what it stands on raise if a response does not arrive, or not completely."""
 
 _PROXY_REFUSES: Final = "Tunnel connection failed: 407"
+_STATUSES: Final = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
 
 
 def read_body(response: requests.Response, most_bytes: int) -> bytes:
@@ -96,7 +96,7 @@ def _code_of_status(status: int) -> str:
     if status == HTTPStatus.REQUEST_TIMEOUT:
         return "AE-TIMEOUT"
     code = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
-    return code if code in CATALOGUE else "AE-STATUS"
+    return code if code in _STATUSES else "AE-STATUS"
 
 
 def _message(body: bytes) -> str:
