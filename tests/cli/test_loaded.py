@@ -216,7 +216,7 @@ def test_an_unusual_parquet_file_is_one_line(
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.parquet"])
 @pytest.mark.parametrize(
     "at",
-    [pytest.param(n, marks=() if n % 30 == 0 else pytest.mark.long) for n in range(0, 100, 10)],
+    [pytest.param(n, marks=() if n % 60 == 0 else pytest.mark.long) for n in range(0, 100, 10)],
 )
 def test_a_damaged_file_is_one_line(name: str, at: int, service: Service, command: Command) -> None:
     """Wherever in it the damage is."""

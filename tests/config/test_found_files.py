@@ -36,7 +36,10 @@ def installed(tmp_path: Path) -> Path:
     return packages
 
 
-@pytest.mark.parametrize("source", ["--config config.json", "--config ENV", "both"])
+@pytest.mark.parametrize(
+    "source",
+    ["--config config.json", "--config ENV", pytest.param("both", marks=pytest.mark.long)],
+)
 def test_no_file_named_env_is_read(
     source: str, service: Service, settings: dict[str, Any], installed: Path, tmp_path: Path
 ) -> None:

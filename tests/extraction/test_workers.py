@@ -135,7 +135,9 @@ def test_each_page_comes_once_and_in_order_again_and_again(seed: int) -> None:
     assert distinct(ids_of(workers.pages(patiently()))) == list(range((50 + seed) * PAGE_SIZE))
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "count", [1, 4, *(pytest.param(count, marks=pytest.mark.long) for count in (2, 3))]
+)
 def test_requests_are_in_flight_together(count: int) -> None:
     """As many as there are workers, if that many pay."""
     service = Patient(pages=50, together=count)

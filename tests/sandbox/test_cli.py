@@ -179,7 +179,14 @@ def test_the_same_seed_and_end_give_the_same_events() -> None:
 
 @pytest.mark.parametrize(
     "option",
-    ["--fault=explode@1", "--until=2024-05-31", "--events=-1", "--days=0", "--late=6", "--live=-1"],
+    [
+        "--fault=explode@1",
+        "--until=2024-05-31",
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in ("--events=-1", "--days=0", "--late=6", "--live=-1")
+        ),
+    ],
 )
 def test_bad_options_are_refused(option: str) -> None:
     """With exit code 2 and the name of the option, and the command is not run."""

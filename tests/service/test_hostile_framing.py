@@ -110,7 +110,13 @@ def test_headers_without_end_end_the_run(start: bytes) -> None:
 # Time
 
 
-@pytest.mark.parametrize("kind", ENDLESS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=() if number % 4 == 0 else pytest.mark.long)
+        for number, kind in enumerate(ENDLESS)
+    ],
+)
 def test_a_response_without_end_is_a_timeout(kind: str) -> None:
     """Each wait on bytes is short; only the whole takes too long."""
     start, piece = ENDLESS[kind]
