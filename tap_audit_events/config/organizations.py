@@ -105,6 +105,6 @@ def _token(
             raise ValueError(f".access_token_file {error}") from None
     if shared is None:
         raise ValueError(
-            " has no access_token or access_token_file, and there is none for all organizations"
+            " has no access_token or access_token_file, and neither is set for all organizations"
         )
     return shared

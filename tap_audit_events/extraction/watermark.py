@@ -210,9 +210,9 @@ class Watermark:
         dropped = self._held[: min(first, surplus)]
         dropped += self._held[end : end + surplus - len(dropped)]
         own_spare = max(0, len(self._ids) - IDS_HELD_BEFORE_LOOKBACK)
-        own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
-        if len(own) > own_spare:
-            del dropped[own[own_spare] :]
+        if len(dropped) > own_spare:
+            own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
+            dropped = dropped[: own[own_spare]] if len(own) > own_spare else dropped
         if not dropped:
             return
         del self._held[end : end + max(0, len(dropped) - first)]

@@ -62,7 +62,7 @@ def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
     a header of its own, the largest counts.
 
     Args:
-        header: the header's text, None if there is none.
+        header: text of the header; None if the response has no such header.
         now: the time of the response, aware; best the service's own, so that clocks need not agree.
 
     Returns:

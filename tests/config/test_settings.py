@@ -380,43 +380,6 @@ def test_a_file_without_end_is_refused(option: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "problem"),
-    [
-        ({"bookmarks": []}, 'must look like {"bookmarks"'),
-        ({"completed": {"singer_state": {}}}, "has the bookmarks inside 'completed'"),
-        ({"bookmarks": {"x": {"partitions": 5}}}, 'must look like {"bookmarks"'),
-        ({"bookmarks": {"audit_events": {"partitions": [{}]}}}, 'must look like {"bookmarks"'),
-        ({"bookmarks": {"x": {"partitions": [{"context": 1}]}}}, 'must look like {"bookmarks"'),
-        ({"bookmarks": {"x": {"partitions": [{"context": 1}]}}}, "partitions[0].context"),
-        (
-            {
-                "bookmarks": {
-                    "audit_events": {"partitions": [{"context": {}, "progress_markers": []}]}
-                }
-            },
-            'must look like {"bookmarks"',
-        ),
-        ({"bookmarks": {"x": {"a": "\ud800"}}}, "cannot be written again"),
-        ({"bookmarks": {"audit_events": "2026-01-01T00:00:00Z"}}, 'must look like {"bookmarks"'),
-        ({"singer_state": {"bookmarks": {}}}, "has the bookmarks inside 'singer_state'"),
-        ({"type": "STATE", "value": {"bookmarks": {}}}, "has the bookmarks inside 'value'"),
-        (
-            {"bookmarks": {"audit_events": {"replication_key_value": "last week"}}},
-            "its time 'last week' is not an RFC 3339 date-time",
-        ),
-    ],
-)
-def test_a_state_of_another_shape_is_refused(
-    state: object, problem: str, service: Service, sync: Sync
-) -> None:
-    """A state that cannot be understood is not treated as empty."""
-    line = only_error(sync(state=state))
-    assert line.startswith("AE-STATE: ")
-    assert problem in line
-    assert service.requests == []
-
-
-@pytest.mark.parametrize(
     ("settings", "problem"),
     [
         (
