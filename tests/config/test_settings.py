@@ -139,6 +139,19 @@ def test_an_organization_has_the_file_that_its_token_came_from(tmp_path: Path) -
     assert [each.access_token_file for each in settings.each()] == [*files, None]
 
 
+def test_everything_to_fix_in_several_organizations_is_named() -> None:
+    """One line for each, with its place in the list."""
+    items = [{"organization_id": "x", "name": "a"}, 5, {"organization_id": ORGANIZATION_ID}]
+    with pytest.raises(SettingsError) as raised:
+        read_settings(GOOD | {"organization_id": None, "organizations": items})
+    places = [line.split()[1] for line in raised.value.lines]
+    assert sorted(places) == [
+        "organizations[0]",
+        "organizations[0].organization_id",
+        "organizations[1]",
+    ]
+
+
 def test_an_organization_is_not_in_the_list_twice() -> None:
     """Also not in capitals: its events would be delivered twice."""
     items = [{"organization_id": each} for each in (ORGANIZATION_ID, ORGANIZATION_ID.upper())]
