@@ -12,8 +12,8 @@ RESULTS: Final = Path(__file__).with_name("results.json")
 
 DEFAULT_REPETITIONS: Final = 5
 
-FLEET: Final = "quiet organizations"
-LARGE_IN_FLEET: Final = "one large organization among quiet ones"
+ALL_QUIET: Final = "quiet organizations"
+LARGE_AMONG_QUIET: Final = "one large organization among quiet ones"
 
 FAR_EARLIER: Final = {f"far-long-{hours}": hours for hours in range(14, 168, 14)}
 """Scenarios like ``far-long``, so many hours earlier: how well windows can be cut depends on the

@@ -16,9 +16,9 @@ from benchmarks.candidates import CANDIDATES, Candidate, Job
 from benchmarks.counting import Counted
 from benchmarks.measuring import FailedError
 from benchmarks.results import (
+    ALL_QUIET,
     FAR_EARLIER,
-    FLEET,
-    LARGE_IN_FLEET,
+    LARGE_AMONG_QUIET,
     Check,
     Content,
     Sample,
@@ -60,9 +60,9 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
         *_near(content),
         *_far(content),
         *_small_pages(content),
-        Scenario(FLEET, Content(0, FAR_SECONDS, organizations=ORGANIZATIONS), ("tap-8",)),
+        Scenario(ALL_QUIET, Content(0, FAR_SECONDS, organizations=ORGANIZATIONS), ("tap-8",)),
         Scenario(
-            LARGE_IN_FLEET,
+            LARGE_AMONG_QUIET,
             content(100_000, FAR_SECONDS, shape="even", organizations=ORGANIZATIONS),
             ("tap-8",),
         ),

@@ -7,10 +7,10 @@ from typing import Final
 from benchmarks.candidates import CANDIDATES
 from benchmarks.figures import START_UP, Figures, Runs, memory_runs, runs_of
 from benchmarks.results import (
+    ALL_QUIET,
     DEFAULT_REPETITIONS,
     FAR_EARLIER,
-    FLEET,
-    LARGE_IN_FLEET,
+    LARGE_AMONG_QUIET,
     Content,
     Results,
 )
@@ -180,7 +180,7 @@ def _where(content: Content) -> str:
     return f"{content.shape}{earlier}"
 
 
-def fleet_table(figures: Figures) -> str:
+def organizations_table(figures: Figures) -> str:
     """Runs that read several organizations; one of them has all the events."""
     rows = [
         [
@@ -191,7 +191,7 @@ def fleet_table(figures: Figures) -> str:
             str(figures.requests(scenario, name)),
             f"{figures.peak_mib(scenario, name):.0f}",
         ]
-        for each in (FLEET, LARGE_IN_FLEET)
+        for each in (ALL_QUIET, LARGE_AMONG_QUIET)
         for scenario, name in runs_of(figures, each)
         for content in [figures.scenario(scenario).content]
     ]
@@ -309,7 +309,7 @@ PARTS: Final[dict[str, Callable[[Figures], str]]] = {
     "far": partial(remote_table, scenario="far"),
     "far-gzip": partial(remote_table, scenario="far-gzip"),
     "in-flight": in_flight_table,
-    "fleet": fleet_table,
+    "organizations": organizations_table,
     "displaced": displaced_table,
     "memory": memory_table,
     "loads": loads_table,

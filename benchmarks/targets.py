@@ -8,7 +8,7 @@ from typing import Final
 from benchmarks.displaced import CANDIDATE
 from benchmarks.figures import START_UP, Figures
 from benchmarks.lines import CORE, CORE_CODE, WHOLE, WHOLE_CODE
-from benchmarks.results import BATCH, COPY, FAR_EARLIER, FLEET
+from benchmarks.results import ALL_QUIET, BATCH, COPY, FAR_EARLIER
 
 NOISE: Final = 1.05
 """What counts as no slower, and as about so many lines."""
@@ -70,7 +70,7 @@ def targets(figures: Figures) -> Iterator[Target]:
             yield Target(text, 1.3, ratio, at_least=False, earlier=earlier)
     yield from _in_flight(figures)
     yield from _requests(figures)
-    yield from _fleet(figures)
+    yield from _organizations(figures)
     yield from _displaced(figures)
     if figures.measured("near", "usual", "sdk-lane"):
         text = "events/s of the SDK lane, one field deselected, against the usual SDK tap"
@@ -145,16 +145,16 @@ def _requests(figures: Figures) -> Iterator[Target]:
             yield Target(text, 1.25 * pages + 3, sent, at_least=False, unit="requests")
 
 
-def _fleet(figures: Figures) -> Iterator[Target]:
-    if not figures.measured(FLEET, CANDIDATE):
+def _organizations(figures: Figures) -> Iterator[Target]:
+    if not figures.measured(ALL_QUIET, CANDIDATE):
         return
-    content = figures.scenario(FLEET).content
-    of_fleet = f"{content.organizations} quiet organizations, 100 ms, eight in flight"
+    content = figures.scenario(ALL_QUIET).content
+    of_several = f"{content.organizations} quiet organizations, 100 ms, eight in flight"
     least = content.organizations * content.latency_seconds / 8
-    text = f"time after start-up against {least:g} s, {of_fleet}"
-    yield Target(text, 1.3, figures.after_start_up(FLEET, CANDIDATE) / least, at_least=False)
-    sent, most = figures.requests(FLEET, CANDIDATE), content.organizations
-    yield Target(f"requests, {of_fleet}", most, sent, at_least=False, unit="requests")
+    text = f"time after start-up against {least:g} s, {of_several}"
+    yield Target(text, 1.3, figures.after_start_up(ALL_QUIET, CANDIDATE) / least, at_least=False)
+    sent, most = figures.requests(ALL_QUIET, CANDIDATE), content.organizations
+    yield Target(f"requests, {of_several}", most, sent, at_least=False, unit="requests")
 
 
 def _displaced(figures: Figures) -> Iterator[Target]:

@@ -15,20 +15,20 @@ from tests.airbyte.source import Output, a_catalog, run_source
 from tests.builders import an_event
 from tests.singer.test_organizations import (
     SHARED,
-    Fleet,
+    SharedServer,
     a_service,
     an_event_that_cannot_be_written,
     an_id,
 )
 
 
-def settings_of(fleet: Fleet, *numbers: int, **more: Any) -> dict[str, Any]:
+def settings_of(shared: SharedServer, *numbers: int, **more: Any) -> dict[str, Any]:
     items = [{"organization_id": an_id(number)} for number in numbers]
-    return {"base_url": fleet.base_url, "access_token": SHARED, "organizations": items} | more
+    return {"base_url": shared.base_url, "access_token": SHARED, "organizations": items} | more
 
 
-def read(fleet: Fleet, *numbers: int, state: object = None, **more: Any) -> Output:
-    given = settings_of(fleet, *numbers, page_size=10, **more)
+def read(shared: SharedServer, *numbers: int, state: object = None, **more: Any) -> Output:
+    given = settings_of(shared, *numbers, page_size=10, **more)
     return run_source("read", given, catalog=a_catalog(), state=state)
 
 
@@ -39,11 +39,11 @@ def keys(done: Output) -> list[tuple[str, str]]:
 def test_each_is_read_once_and_keeps_its_state() -> None:
     """Also one that is added later; one that is removed loses nothing."""
     services = [a_service(number, 15) for number in range(3)]
-    with Fleet(services).served() as fleet:
-        first = read(fleet, 0, 1)
+    with SharedServer(services).served() as shared:
+        first = read(shared, 0, 1)
         services[0].add([an_event(id="new", at="2024-05-06T09:00:00Z")])
-        second = read(fleet, 1, 2, state=first.state)
-        third = read(fleet, 0, 1, 2, state=second.state)
+        second = read(shared, 1, 2, state=first.state)
+        third = read(shared, 0, 1, 2, state=second.state)
     assert [first.exit_code, second.exit_code, third.exit_code] == [0, 0, 0]
     assert len(keys(first)) == len({*keys(first)}) == 30
     assert {key[0] for key in keys(second)} == {an_id(2)}
@@ -54,10 +54,10 @@ def test_each_is_read_once_and_keeps_its_state() -> None:
 def test_the_state_of_one_is_taken_over() -> None:
     """From a connection that read one organization."""
     services = [a_service(number, 15) for number in range(2)]
-    with Fleet(services).served() as fleet:
+    with SharedServer(services).served() as shared:
         alone = {"organizations": None, "organization_id": an_id(1)}
-        first = read(fleet, **alone)
-        second = read(fleet, 0, 1, state=first.state)
+        first = read(shared, **alone)
+        second = read(shared, 0, 1, state=first.state)
     assert len(first.records) == 15
     assert {key[0] for key in keys(second)} == {an_id(0)}
 
@@ -66,12 +66,12 @@ def test_the_state_of_several_is_taken_over() -> None:
     """By a connection that reads one of them, whichever it is; the state of the other stays."""
     services = [a_service(number, 15) for number in range(2)]
     alone = {"organizations": None, "organization_id": an_id(1)}
-    with Fleet(services).served() as fleet:
-        first = read(fleet, 0, 1)
-        second = read(fleet, **alone, state=first.state)
+    with SharedServer(services).served() as shared:
+        first = read(shared, 0, 1)
+        second = read(shared, **alone, state=first.state)
         services[1].add([an_event(id="new", at="2024-05-06T09:00:00Z")])
-        third = read(fleet, **alone, state=second.state)
-        fourth = read(fleet, 0, 1, state=third.state)
+        third = read(shared, **alone, state=second.state)
+        fourth = read(shared, 0, 1, state=third.state)
     assert [each.exit_code for each in (second, third, fourth)] == [0, 0, 0]
     assert [len(each.records) for each in (second, third, fourth)] == [0, 1, 0]
 
@@ -80,9 +80,9 @@ def test_one_fails_alone() -> None:
     """The error names it; the state covers the others."""
     services = [a_service(number, 15) for number in range(3)]
     services[1].add_faults(["status:code=403@2"])
-    with Fleet(services).served() as fleet:
-        done = read(fleet, 0, 1, 2)
-        again = read(fleet, 0, 1, 2, state=done.state)
+    with SharedServer(services).served() as shared:
+        done = read(shared, 0, 1, 2)
+        again = read(shared, 0, 1, 2, state=done.state)
     assert done.exit_code == 1
     assert done.statuses[-1] == "INCOMPLETE"
     (failure,) = done.failures
@@ -94,10 +94,10 @@ def test_one_fails_alone() -> None:
 def test_check_and_discover_know_them() -> None:
     """Each is checked; the key has the organization."""
     services = [a_service(number, 1) for number in range(2)]
-    with Fleet(services).served() as fleet:
-        good = run_source("check", settings_of(fleet, 0, 1))
-        bad = run_source("check", settings_of(fleet, 0, 1, 7))
-        found = run_source("discover", settings_of(fleet, 0, 1))
+    with SharedServer(services).served() as shared:
+        good = run_source("check", settings_of(shared, 0, 1))
+        bad = run_source("check", settings_of(shared, 0, 1, 7))
+        found = run_source("discover", settings_of(shared, 0, 1))
     assert good.of_type("CONNECTION_STATUS")[0]["status"] == "SUCCEEDED"
     status = bad.of_type("CONNECTION_STATUS")[0]
     assert status["status"] == "FAILED"
@@ -121,8 +121,8 @@ def test_a_catalog_for_the_other_setting_is_refused(
     setting: dict[str, Any], right: list[list[str]], stale: list[list[str]]
 ) -> None:
     """By its key an event of one organization could replace that of another."""
-    with Fleet([a_service(0, 5)]).served() as fleet:
-        given = settings_of(fleet, 0, **setting)
+    with SharedServer([a_service(0, 5)]).served() as shared:
+        given = settings_of(shared, 0, **setting)
         done = run_source("read", given, catalog=a_catalog(primary_key=right))
         refused = run_source("read", given, catalog=a_catalog(primary_key=stale))
     assert len(done.raise_for_exit_code().records) == 5
@@ -136,9 +136,9 @@ def test_a_catalog_for_the_other_setting_is_refused(
 def test_a_file_of_the_machine_cannot_be_named() -> None:
     """Not by an item either: it is not read with the token of the others instead."""
     service = a_service(0, 1)
-    with Fleet([service]).served() as fleet:
+    with SharedServer([service]).served() as shared:
         item = {"organization_id": an_id(0), "access_token_file": "/etc/hostname"}
-        done = run_source("check", settings_of(fleet) | {"organizations": [item]})
+        done = run_source("check", settings_of(shared) | {"organizations": [item]})
     (status,) = done.of_type("CONNECTION_STATUS")
     assert status["status"] == "FAILED"
     assert "organizations[0].access_token_file is not known" in status["message"]
@@ -147,8 +147,8 @@ def test_a_file_of_the_machine_cannot_be_named() -> None:
 
 def test_an_event_that_cannot_be_written_ends_its_organization_alone(tmp_path: Path) -> None:
     """The others are read to their end."""
-    with Fleet([a_service(number, 30) for number in range(3)]).served() as fleet:
-        settings = read_settings(settings_of(fleet, 0, 1, 2, page_size=10))
+    with SharedServer([a_service(number, 30) for number in range(3)]).served() as shared:
+        settings = read_settings(settings_of(shared, 0, 1, 2, page_size=10))
         with (tmp_path / "out").open("w") as stdout, an_event_that_cannot_be_written():
             sync = Sync(settings, MessageWriter(stdout), runtime=Runtime(), logger=getLogger())
             with pytest.raises(OrganizationsError) as raised:

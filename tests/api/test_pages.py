@@ -24,7 +24,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import events, first_pages, ids, stored
 from tests.builders import an_event
 from tests.loaders import hostile
-from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
+from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
 
 COUNT = 150
 SECOND = datetime(2024, 5, 6, 7, 0, 30, tzinfo=UTC)
@@ -292,9 +292,9 @@ def test_an_error_of_one_of_several_organizations_comes_last() -> None:
     services = [a_service(number, 20) for number in range(3)]
     services[1].add_faults([Fault(kind="status", when="1-", code=403)])
     pages: list[EventPage] = []
-    with Fleet(services).served() as fleet:
+    with SharedServer(services).served() as shared:
         items = [{"organization_id": each.organization_id} for each in services]
-        log = AuditEvents(base_url=fleet.base_url, access_token=SHARED, organizations=items)
+        log = AuditEvents(base_url=shared.base_url, access_token=SHARED, organizations=items)
         with pytest.raises(OrganizationsError) as raised:
             pages.extend(log.pages())
     assert {page.organization_id for page in pages} == {an_id(0), an_id(2)}
@@ -306,10 +306,10 @@ def test_an_organization_that_has_nothing_to_read_keeps_its_state() -> None:
     """Also with other settings, while another organization has events."""
     quiet, active = a_service(0, 20), a_service(1, 0)
     active.add([an_event(at="2024-01-01T00:00:00Z")])
-    with Fleet([quiet, active]).served() as fleet:
-        alone = fleet.settings | {"organizations": fleet.settings["organizations"][:1]}
+    with SharedServer([quiet, active]).served() as shared:
+        alone = shared.settings | {"organizations": shared.settings["organizations"][:1]}
         *_, before = AuditEvents(**alone).pages()
-        both = AuditEvents(**fleet.settings, end_date="2024-02-01T00:00:00Z", lookback_seconds=0)
+        both = AuditEvents(**shared.settings, end_date="2024-02-01T00:00:00Z", lookback_seconds=0)
         *_, after = both.pages(state=stored(before.state))
     (kept,) = before.state["organizations"]
     assert kept in after.state["organizations"]

@@ -22,7 +22,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.test_failures import full_disk
 from tests.cli.verifying import EVENTS, lines, verify
-from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
+from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
 
 REPAIR_JSON_LINES = ("--repair", "missing.jsonl", "--repair-format", "jsonl")
 
@@ -251,10 +251,10 @@ def test_the_repair_has_the_schema_and_the_records_of_the_tap(
 
 def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None:
     """Each with its own events of the same ids; rows of others are left out. UUIDs have no case."""
-    fleet = Fleet([a_service(number, 10) for number in range(10, 13)])
-    with fleet.served():
+    shared = SharedServer([a_service(number, 10) for number in range(10, 13)])
+    with shared.served():
         settings = {
-            "base_url": fleet.base_url,
+            "base_url": shared.base_url,
             "access_token": SHARED,
             "organizations": json.dumps([{"organization_id": an_id(n)} for n in (10, 11)]),
         }
@@ -300,7 +300,7 @@ def test_files_that_do_not_say_the_organization_are_refused(
     name: str, form: str | None, says: str, tmp_path: Path
 ) -> None:
     """All of their events would be missing, and repeated by a repair."""
-    fleet = Fleet([a_service(number, 10) for number in range(2)])
+    shared = SharedServer([a_service(number, 10) for number in range(2)])
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     events = [{"id": f"e{n:04}", "occurredAt": "2024-05-06T00:00:00Z"} for n in range(10)]
@@ -309,9 +309,9 @@ def test_files_that_do_not_say_the_organization_are_refused(
     else:
         scope = {"organizationId": form.format(an_id(0))}
         path.write_bytes(lines(event | {"scope": scope} for event in events))
-    with fleet.served():
+    with shared.served():
         settings = {
-            "base_url": fleet.base_url,
+            "base_url": shared.base_url,
             "access_token": SHARED,
             "organizations": json.dumps([{"organization_id": an_id(n)} for n in (0, 1)]),
         }

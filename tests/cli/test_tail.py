@@ -22,7 +22,7 @@ from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE, history
 from tests.forking import PipedTap
-from tests.singer.test_organizations import SHARED, Fleet, a_service, an_id
+from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
 
 FAST = ("--interval", "0.1")
 
@@ -268,19 +268,19 @@ def test_it_waits_while_the_service_fails(fault: str, service: Service, command:
     assert "Retrying in 0.1 s" in log
 
 
-def of_two(tmp_path: Path, fleet: Fleet) -> Command:
+def of_two(tmp_path: Path, shared: SharedServer) -> Command:
     """The command with two organizations, without retries of its own."""
     items = [{"organization_id": an_id(number)} for number in range(2)]
-    settings = {"base_url": fleet.base_url, "access_token": SHARED, "max_retries": 0}
+    settings = {"base_url": shared.base_url, "access_token": SHARED, "max_retries": 0}
     return Command(tmp_path, settings | {"organizations": json.dumps(items)})
 
 
 def test_the_events_of_several_organizations_are_in_the_order_of_time(tmp_path: Path) -> None:
     """The newest of all of them."""
-    first, second = fleet = [a_service(number, 0) for number in range(2)]
+    first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(100, "a"), now(60, "c")])
     second.add([now(80, "b"), now(40, "d")])
-    with Fleet(fleet).served() as served:
+    with SharedServer(services).served() as served:
         done = of_two(tmp_path, served)("tail", "-n", "3")
     assert ids(done.stdout.decode().splitlines()) == ["b", "c", "d"]
 
@@ -288,11 +288,11 @@ def test_the_events_of_several_organizations_are_in_the_order_of_time(tmp_path: 
 @pytest.mark.parametrize("fault", ["status:code=500", "status:code=429,retry-after=0"])
 def test_it_waits_while_one_of_several_organizations_fails(fault: str, tmp_path: Path) -> None:
     """At first, and later, while the events of the other one are printed; each event once."""
-    first, second = fleet = [a_service(number, 0) for number in range(2)]
+    first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(100, "a")])
     second.add([now(90, "b")])
     second.add_faults([Fault.parse(f"{fault}@2-4")])
-    with Fleet(fleet).served() as served:
+    with SharedServer(services).served() as served:
         command = of_two(tmp_path, served)
         with command.started("tail", "--follow", *FAST) as run:
             assert read(run, 2) == ["a", "b"]
@@ -311,7 +311,7 @@ def test_it_waits_while_one_of_several_organizations_fails(fault: str, tmp_path:
 @pytest.mark.parametrize("count", ["0", "1"])
 def test_what_appears_while_it_waits_to_begin_is_printed(count: str, tmp_path: Path) -> None:
     """One of two organizations fails all the time; the other one's new events come all the same."""
-    first, second = fleet = [a_service(number, 0) for number in range(2)]
+    first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(100, "a"), now(99, "b")])
     fails = threading.Event()
 
@@ -322,7 +322,7 @@ def test_what_appears_while_it_waits_to_begin_is_printed(count: str, tmp_path: P
 
     second.add_faults([Fault(kind="status", code=500, only=notes)])
     with (
-        Fleet(fleet).served() as served,
+        SharedServer(services).served() as served,
         of_two(tmp_path, served).started("tail", "--follow", "-n", count, *FAST) as run,
     ):
         assert fails.wait(60)
@@ -334,12 +334,12 @@ def test_what_appears_while_it_waits_to_begin_is_printed(count: str, tmp_path: P
 
 def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> None:
     """Also while another one fails for a time."""
-    fleet = [a_service(number, 0) for number in range(2)]
-    for service, code in zip(fleet, (500, 403), strict=True):
+    services = [a_service(number, 0) for number in range(2)]
+    for service, code in zip(services, (500, 403), strict=True):
         service.add([now(100, "a")])
         service.add_faults([Fault.parse(f"status:code={code}@2-")])
     with (
-        Fleet(fleet).served() as served,
+        SharedServer(services).served() as served,
         of_two(tmp_path, served).started("tail", "--follow", *FAST) as run,
     ):
         assert run.wait(60) == 1
@@ -348,9 +348,9 @@ def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> No
 
 def test_an_error_names_the_organization(tmp_path: Path) -> None:
     """Its window and what the service said do not tell which one it is about."""
-    fleet = [a_service(number, 0) for number in range(2)]
-    fleet[1].add_faults([Fault.parse("status:code=403@*")])
-    with Fleet(fleet).served() as served:
+    services = [a_service(number, 0) for number in range(2)]
+    services[1].add_faults([Fault.parse("status:code=403@*")])
+    with SharedServer(services).served() as served:
         done = of_two(tmp_path, served)("tail", "-n", "3")
     assert done.exit_code == 1
     assert f"\nAE-403: {an_id(1)}: " in done.log

@@ -7,7 +7,7 @@ from typing import Any
 
 from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant
 from tap_audit_events.extraction.coverage import digest_number
-from tests.simulation.fleet_target import CoverageRecord
+from tests.simulation.joint_target import CoverageRecord
 from tests.simulation.judge import Expected, PlayedRun
 
 

@@ -37,7 +37,7 @@ def a_service(number: int, events: int, **options: Any) -> Service:
     return service
 
 
-class Fleet:
+class SharedServer:
     """Services behind one server, and the settings that reach them."""
 
     def __init__(self, services: list[Service]) -> None:
@@ -46,7 +46,7 @@ class Fleet:
         self.base_url = ""
 
     @contextmanager
-    def served(self) -> Iterator["Fleet"]:
+    def served(self) -> Iterator["SharedServer"]:
         with serve(self.several) as server:
             self.base_url = server.base_url
             yield self
@@ -85,12 +85,12 @@ def partitions(done: Run) -> dict[str, dict[str, Any]]:
 def test_each_organization_is_read_whole_and_in_order(selected: bool, concurrency: int) -> None:
     """In both lanes; the key is the organization and the id."""
     counts = [0, 1, 25, 95, 0, 10]
-    with Fleet([a_service(n, count) for n, count in enumerate(counts)]).served() as fleet:
+    with SharedServer([a_service(n, count) for n, count in enumerate(counts)]).served() as shared:
         maps = {} if selected else {"stream_maps": {"audit_events": {"actor": "__NULL__"}}}
-        done = fleet.run(page_size=10, concurrency=concurrency, **maps).raise_for_exit_code()
-        before = len(fleet.several.requests)
-        again = fleet.run(state=done.state, **maps).raise_for_exit_code()
-        assert len(fleet.several.requests) - before == len(counts)
+        done = shared.run(page_size=10, concurrency=concurrency, **maps).raise_for_exit_code()
+        before = len(shared.several.requests)
+        again = shared.run(state=done.state, **maps).raise_for_exit_code()
+        assert len(shared.several.requests) - before == len(counts)
     for number, count in enumerate(counts):
         ids = [key[1] for key in keys(done) if key[0] == an_id(number)]
         assert ids == [f"e{n:04}" for n in range(count)]
@@ -104,21 +104,21 @@ def test_each_organization_is_read_whole_and_in_order(selected: bool, concurrenc
 @pytest.mark.parametrize("several", [True, False])
 def test_a_catalog_for_the_other_setting_serves_too(several: bool) -> None:
     """The key is that of the records: with another one, events would replace each other."""
-    with Fleet([a_service(n, 5) for n in range(2)]).served() as fleet:
+    with SharedServer([a_service(n, 5) for n in range(2)]).served() as shared:
         one = {"organizations": None, "organization_id": an_id(0)}
-        catalog = json.loads(fleet.run("--discover", **one if several else {}).stdout)
-        done = fleet.run(catalog=catalog, **{} if several else one).raise_for_exit_code()
-        wanted = fleet.run(**{} if several else one).raise_for_exit_code()
+        catalog = json.loads(shared.run("--discover", **one if several else {}).stdout)
+        done = shared.run(catalog=catalog, **{} if several else one).raise_for_exit_code()
+        wanted = shared.run(**{} if several else one).raise_for_exit_code()
     schema = [each for each in done.messages if each["type"] == "SCHEMA"]
     assert schema == [each for each in wanted.messages if each["type"] == "SCHEMA"]
 
 
-def test_a_quiet_fleet_costs_a_request_each_and_few_lines() -> None:
+def test_quiet_organizations_cost_a_request_each_and_few_lines() -> None:
     """And one large organization among them has its windows read in parallel."""
     services = [a_service(n, 0) for n in range(40)]
-    with Fleet(services).served() as fleet:
-        done = fleet.run(concurrency=8).raise_for_exit_code()
-        assert len(fleet.several.requests) == 40
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=8).raise_for_exit_code()
+        assert len(shared.several.requests) == 40
     assert [line for line in done.log.splitlines() if " | INFO " in line and "Done" in line]
     assert len(done.log.splitlines()) < 12
 
@@ -137,8 +137,8 @@ def test_one_organization_fails_alone(fault: str, code: str) -> None:
     """The others are read to their end, and the last line names it with its code."""
     services = [a_service(n, 30) for n in range(4)]
     services[1].add_faults([fault])
-    with Fleet(services).served() as fleet:
-        done = fleet.run(page_size=10)
+    with SharedServer(services).served() as shared:
+        done = shared.run(page_size=10)
         services[1].add_faults([])
     assert done.exit_code == 1
     for number in (0, 2, 3):
@@ -170,12 +170,12 @@ def test_an_event_that_cannot_be_written_ends_its_organization_alone(selected: b
     """What was written of it counts, and nothing else."""
     maps = {} if selected else {"stream_maps": {"audit_events": {"actor": "__NULL__"}}}
     writer = WriterIntoMemory()
-    with Fleet([a_service(n, 30) for n in range(3)]).served() as fleet:
-        config = fleet.settings | {"page_size": 10, **maps}
+    with SharedServer([a_service(n, 30) for n in range(3)]).served() as shared:
+        config = shared.settings | {"page_size": 10, **maps}
         with an_event_that_cannot_be_written(), pytest.raises(OrganizationsError) as raised:
             TapAuditEvents(config=config, message_writer=writer).sync_all()
         *messages, state = writer.messages
-        again = fleet.run(page_size=10, state=state["value"]).raise_for_exit_code()
+        again = shared.run(page_size=10, state=state["value"]).raise_for_exit_code()
     assert {name: error.code for name, error in raised.value.errors.items()} == {
         an_id(1): "AE-NESTING"
     }
@@ -195,8 +195,8 @@ def test_windows_that_do_not_fit_end_their_organization_alone() -> None:
     shifted.seconds = (3, 3)
     shifted.add(EVEN)
     others = [a_service(number, 30, page_latency_seconds=0.05) for number in (0, 2)]
-    with Fleet([shifted, *others]).served() as fleet:
-        done = fleet.run(page_size=10, start_date="2024-04-30T23:00:00Z")
+    with SharedServer([shifted, *others]).served() as shared:
+        done = shared.run(page_size=10, start_date="2024-04-30T23:00:00Z")
     assert done.errors[-1].startswith(f"AE-WINDOW: {an_id(1)}: ")
     for number in (0, 2):
         assert sum(key[0] == an_id(number) for key in keys(done)) == 30
@@ -206,9 +206,9 @@ def test_a_failed_organization_resumes_where_it_was() -> None:
     """What was read of it is not read again."""
     services = [a_service(n, 30) for n in range(3)]
     services[1].add_faults([Fault(kind="status", code=403, when="3")])
-    with Fleet(services).served() as fleet:
-        done = fleet.run(page_size=10, concurrency=1)
-        again = fleet.run(state=done.state, page_size=10).raise_for_exit_code()
+    with SharedServer(services).served() as shared:
+        done = shared.run(page_size=10, concurrency=1)
+        again = shared.run(state=done.state, page_size=10).raise_for_exit_code()
     assert done.exit_code == 1
     assert sorted(keys(done) + keys(again)) == sorted(
         (an_id(number), f"e{n:04}") for number in range(3) for n in range(30)
@@ -219,13 +219,13 @@ def test_a_failed_organization_resumes_where_it_was() -> None:
 def test_a_state_of_one_organization_is_taken_over_and_given_back() -> None:
     """From one to several and back: nothing is repeated, and the others keep their bookmarks."""
     services = [a_service(n, 20) for n in range(3)]
-    with Fleet(services).served() as fleet:
+    with SharedServer(services).served() as shared:
         alone = {"organizations": None, "organization_id": an_id(1)}
-        first = fleet.run(**alone).raise_for_exit_code()
-        several = fleet.run(state=first.state).raise_for_exit_code()
+        first = shared.run(**alone).raise_for_exit_code()
+        several = shared.run(state=first.state).raise_for_exit_code()
         services[1].add([an_event(id="new", at="2024-05-06T09:00:00Z")])
-        back = fleet.run(state=several.state, **alone).raise_for_exit_code()
-        fewer = fleet.run(
+        back = shared.run(state=several.state, **alone).raise_for_exit_code()
+        fewer = shared.run(
             state=back.state, organizations=[{"organization_id": an_id(2)}]
         ).raise_for_exit_code()
     assert len(first.records) == 20
@@ -241,12 +241,12 @@ def test_a_state_of_one_organization_is_taken_over_and_given_back() -> None:
 def test_a_state_that_cannot_be_used_ends_its_organization_alone(part: str, key: str) -> None:
     """The line names the organization, whose state stays as it is; the others are read."""
     services = [a_service(n, 5) for n in range(3)]
-    with Fleet(services).served() as fleet:
-        catalog = json.loads(fleet.run("--discover").raise_for_exit_code().stdout)
+    with SharedServer(services).served() as shared:
+        catalog = json.loads(shared.run("--discover").raise_for_exit_code().stdout)
         for stream in catalog["streams"]:
             (of_stream,) = [each for each in stream["metadata"] if not each["breadcrumb"]]
             of_stream["metadata"]["selected"] = True
-        state = fleet.run(catalog=catalog).raise_for_exit_code().state
+        state = shared.run(catalog=catalog).raise_for_exit_code().state
         (broken,) = [
             each
             for each in state["bookmarks"]["audit_events"]["partitions"]
@@ -255,7 +255,7 @@ def test_a_state_that_cannot_be_used_ends_its_organization_alone(part: str, key:
         broken[part][0][key] = "malformed"
         for service in services:
             service.add([an_event(id="new", at="2024-05-07T09:00:00Z")])
-        done = fleet.run(catalog=catalog, state=state)
+        done = shared.run(catalog=catalog, state=state)
     assert done.exit_code == 1
     (line,) = [line for line in done.errors if line.startswith("AE-STATE: ")]
     assert an_id(1) in line
@@ -266,9 +266,9 @@ def test_a_state_that_cannot_be_used_ends_its_organization_alone(part: str, key:
 
 def test_a_bookmark_without_an_organization_is_refused() -> None:
     """It may belong to any of them."""
-    with Fleet([a_service(n, 1) for n in range(2)]).served() as fleet:
+    with SharedServer([a_service(n, 1) for n in range(2)]).served() as shared:
         state = {"bookmarks": {"audit_events": {"replication_key_value": "2024-05-06T08:00:00Z"}}}
-        done = fleet.run(state=state)
+        done = shared.run(state=state)
     assert done.exit_code == 1
     (line,) = done.errors
     assert line.startswith("AE-STATE: ")
@@ -279,13 +279,13 @@ def test_each_organization_may_have_its_own_token() -> None:
     """From a setting, from a file, or the one for all; none is ever shown."""
     tokens = ["acme_pat_own-token-of-one", SHARED]
     services = [a_service(n, 5, access_token=token) for n, token in enumerate(tokens)]
-    with Fleet(services).served() as fleet:
+    with SharedServer(services).served() as shared:
         items = [
             {"organization_id": an_id(0), "access_token": tokens[0]},
             {"organization_id": an_id(1)},
         ]
-        done = fleet.run(organizations=items).raise_for_exit_code()
-        wrong = fleet.run(organizations=[items[1], {**items[0], "access_token": "acme_pat_wrong"}])
+        done = shared.run(organizations=items).raise_for_exit_code()
+        wrong = shared.run(organizations=[items[1], {**items[0], "access_token": "acme_pat_wrong"}])
     assert len(done.records) == 10
     assert wrong.exit_code == 1
     assert wrong.errors[-1].startswith(f"AE-401: {an_id(0)}: ")
@@ -295,10 +295,10 @@ def test_each_organization_may_have_its_own_token() -> None:
 
 def test_from_the_environment_it_is_json() -> None:
     """As a platform sets it."""
-    with Fleet([a_service(n, 3) for n in range(2)]).served() as fleet:
+    with SharedServer([a_service(n, 3) for n in range(2)]).served() as shared:
         items = [{"organization_id": an_id(n)} for n in range(2)]
         environment = {
-            "TAP_AUDIT_EVENTS_BASE_URL": fleet.base_url,
+            "TAP_AUDIT_EVENTS_BASE_URL": shared.base_url,
             "TAP_AUDIT_EVENTS_ACCESS_TOKEN": SHARED,
             "TAP_AUDIT_EVENTS_ORGANIZATIONS": json.dumps(items),
         }
@@ -312,8 +312,8 @@ def test_a_token_that_is_limited_does_not_hold_up_others() -> None:
     fast = [a_service(n, 5) for n in range(2, 12)]
     for each in slow:
         each.add_faults([Fault(kind="status", code=429, retry_after="2", when="1")])
-    with Fleet([*slow, *fast]).served() as fleet:
-        done = fleet.run(organizations=fleet.with_tokens, concurrency=2).raise_for_exit_code()
+    with SharedServer([*slow, *fast]).served() as shared:
+        done = shared.run(organizations=shared.with_tokens, concurrency=2).raise_for_exit_code()
         first_retry = min(each.requests[1].seconds for each in slow if len(each.requests) > 1)
         last_of_others = max(each.requests[-1].seconds for each in fast)
     assert len(done.records) == 60
@@ -326,8 +326,8 @@ def test_a_wait_that_is_too_long_holds_no_others(retry_after: str) -> None:
     services = [a_service(n, 5) for n in range(4)]
     fault = Fault(kind="status", code=429, retry_after=retry_after, when="1")
     services[0].add_faults([fault])
-    with Fleet(services).served() as fleet:
-        done = fleet.run(concurrency=1, max_retries=0)
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=1, max_retries=0)
     assert done.exit_code == 1
     assert len(done.records) == 15
     assert "AE-RETRY-AFTER" in done.log
@@ -340,8 +340,8 @@ def test_a_token_that_is_limited_leaves_the_threads_to_others() -> None:
     fast = [a_service(n, 5) for n in range(6, 12)]
     for each in slow:
         each.add_faults([Fault(kind="status", code=429, retry_after="3", when="1")])
-    with Fleet([*slow, *fast]).served() as fleet:
-        done = fleet.run(organizations=fleet.with_tokens, concurrency=1).raise_for_exit_code()
+    with SharedServer([*slow, *fast]).served() as shared:
+        done = shared.run(organizations=shared.with_tokens, concurrency=1).raise_for_exit_code()
         first_retry = min(each.requests[1].seconds for each in slow)
         last_of_others = max(each.requests[-1].seconds for each in fast)
     assert len(done.records) == 60
@@ -354,8 +354,8 @@ def test_organizations_that_wait_for_retries_hold_up_no_others() -> None:
     others = [a_service(n, 5) for n in range(4, 20)]
     for each in failing:
         each.add_faults([Fault(kind="status", code=503, retry_after="3", when="1")])
-    with Fleet([*failing, *others]).served() as fleet:
-        done = fleet.run(concurrency=2).raise_for_exit_code()
+    with SharedServer([*failing, *others]).served() as shared:
+        done = shared.run(concurrency=2).raise_for_exit_code()
         first_retry = min(each.requests[1].seconds for each in failing)
         last_of_others = max(each.requests[-1].seconds for each in others)
     assert len(done.records) == 100
@@ -369,12 +369,12 @@ def test_the_same_token_from_two_places_is_one_token(tmp_path: Path) -> None:
     path.chmod(0o600)
     services = [a_service(n, 1) for n in range(2)]
     services[0].add_faults([Fault(kind="status", code=429, retry_after="1", when="1")])
-    with Fleet(services).served() as fleet:
+    with SharedServer(services).served() as shared:
         items = [
             {"organization_id": an_id(0)},
             {"organization_id": an_id(1), "access_token_file": str(path)},
         ]
-        done = fleet.run(organizations=items, concurrency=1).raise_for_exit_code()
+        done = shared.run(organizations=items, concurrency=1).raise_for_exit_code()
         refused_at = services[0].requests[0].seconds
         assert services[1].requests[0].seconds >= refused_at + 1
     assert len(done.records) == 2
@@ -385,8 +385,8 @@ def test_a_service_that_is_down_ends_the_run_soon() -> None:
     services = [a_service(n, 1) for n in range(60)]
     for each in services:
         each.add_faults(["status:code=503@*"])
-    with Fleet(services).served() as fleet:
-        done = fleet.run(concurrency=2, max_retries=0)
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=2, max_retries=0)
         requested = sum(bool(each.requests) for each in services)
     assert done.exit_code == 1
     assert MAX_FAILURES <= requested <= MAX_FAILURES + 4 * 2
@@ -404,8 +404,8 @@ def test_a_long_wait_for_all_ends_the_run_soon() -> None:
     services = [a_service(n, 1) for n in range(60)]
     for each in services:
         each.add_faults([Fault(kind="status", code=429, retry_after="3600", when="*")])
-    with Fleet(services).served() as fleet:
-        done = fleet.run(concurrency=2)
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=2)
         requested = sum(len(each.requests) for each in services)
     assert done.exit_code == 1
     assert MAX_FAILURES <= requested <= MAX_FAILURES + 4 * 2
@@ -417,8 +417,8 @@ def test_some_that_fail_do_not_end_the_others() -> None:
     services = [a_service(n, 1) for n in range(40)]
     for each in services[::2]:
         each.add_faults(["status:code=503@*"])
-    with Fleet(services).served() as fleet:
-        done = fleet.run(concurrency=1, max_retries=0)
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=1, max_retries=0)
     assert len(done.records) == 20
     assert len(done.errors) == 21
 
@@ -429,8 +429,8 @@ def test_one_that_is_refused_shows_that_the_service_is_up() -> None:
     for n, each in enumerate(services[:-1]):
         code = 403 if n == MAX_FAILURES - 1 else 503
         each.add_faults([Fault(kind="status", code=code, when="*")])
-    with Fleet(services).served() as fleet:
-        done = fleet.run(concurrency=1, max_retries=0)
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=1, max_retries=0)
     assert len(done.records) == 1
 
 
@@ -439,7 +439,7 @@ def test_a_state_names_no_token() -> None:
     tokens = [f"acme_pat_{n}-of-its-own" for n in range(3)]
     services = [a_service(n, 3, access_token=token) for n, token in enumerate(tokens)]
     services[2].add_faults(["status:code=403,msg=acme_pat_0-of-its-own@*"])
-    with Fleet(services).served() as fleet:
+    with SharedServer(services).served() as shared:
         items = [
             {"organization_id": each.organization_id, "access_token": each.access_token}
             for each in services
@@ -448,12 +448,12 @@ def test_a_state_names_no_token() -> None:
         maps = {"audit_events": {"note": f"'{tokens[1]}'"}}
         settings = {"access_token": None, "organizations": items}
         runs = [
-            fleet.run(state=state, **settings),
-            fleet.run(stream_maps=maps, **settings),
-            fleet.run("--about", **settings),
-            fleet.run("--discover", **settings),
-            fleet.run("--test", **settings),
-            fleet.run(base_url=f"{fleet.base_url}/{tokens[0]}", **settings),
+            shared.run(state=state, **settings),
+            shared.run(stream_maps=maps, **settings),
+            shared.run("--about", **settings),
+            shared.run("--discover", **settings),
+            shared.run("--test", **settings),
+            shared.run(base_url=f"{shared.base_url}/{tokens[0]}", **settings),
         ]
     for done in runs:
         done.check_discreet(tokens)
@@ -475,12 +475,12 @@ def test_tokens_in_files_are_masked_too(tmp_path: Path) -> None:
         path.chmod(0o600)
         services.append(a_service(number, 1, access_token=f"acme_pat_in-file-{number}"))
     services[0].add_faults(["status:code=403,msg=acme_pat_in-file-1@*"])
-    with Fleet(services).served() as fleet:
+    with SharedServer(services).served() as shared:
         items = [
             {"organization_id": an_id(n), "access_token_file": str(tmp_path / f"{n}")}
             for n in range(2)
         ]
-        done = fleet.run(organizations=items, access_token=None)
+        done = shared.run(organizations=items, access_token=None)
     done.check_discreet(["acme_pat_in-file-0", "acme_pat_in-file-1"])
     assert "<access_token>" in done.errors[-1]
 
@@ -500,8 +500,8 @@ def test_the_connection_to_each_is_tested() -> None:
     """With ``--test``: each line names the organization, and the last ones what fails."""
     services = [a_service(n, 2) for n in range(3)]
     services[1].add_faults(["status:code=403@*"])
-    with Fleet(services).served() as fleet:
-        done = fleet.run("--test")
+    with SharedServer(services).served() as shared:
+        done = shared.run("--test")
     assert done.exit_code == 1
     for number in (0, 2):
         assert f"{an_id(number)}: Audit events of {an_id(number)} can be read" in done.log

@@ -43,7 +43,7 @@ class Trouble:
 
 
 @dataclass(frozen=True)
-class FleetRun:
+class JointRun:
     """When a run starts, what it reads, and what happens to it.
 
     Attributes:
@@ -62,7 +62,7 @@ class FleetRun:
 
 
 @dataclass(frozen=True)
-class Fleet:
+class JointHistory:
     """Everything that a seed decides.
 
     Attributes:
@@ -74,7 +74,7 @@ class Fleet:
     seed: int
     histories: dict[str, History]
     tokens: dict[str, str]
-    runs: list[FleetRun]
+    runs: list[JointRun]
     has_coverage: bool
     rng: random.Random = field(repr=False)
 
@@ -83,11 +83,11 @@ class Fleet:
         return next(iter(self.histories.values()))
 
     @property
-    def last_run(self) -> FleetRun:
+    def last_run(self) -> JointRun:
         """A run that reads all organizations to their end."""
         at = max(history.over_at for history in self.histories.values())
         planned = PlannedRun(at=at, settings=self.any_history.settings)
-        return FleetRun(
+        return JointRun(
             planned,
             tuple(self.histories),
             is_single=False,
@@ -96,9 +96,9 @@ class Fleet:
         )
 
 
-def draw_fleet(seed: int, *, uses_threads: bool = False) -> Fleet:
+def draw_joint(seed: int, *, uses_threads: bool = False) -> JointHistory:
     """The histories of a seed. All organizations use the same ids for their events."""
-    rng = random.Random(f"fleet {seed}")
+    rng = random.Random(f"joint {seed}")
     ids = [f"{n:08x}-0000-4000-8000-000000000000" for n in range(rng.randint(2, 6))]
     settings = _settings(rng)
     has_coverage = rng.random() < 0.6
@@ -124,7 +124,7 @@ def draw_fleet(seed: int, *, uses_threads: bool = False) -> Fleet:
     }
     tokens = [f"acme_pat_token-{n}" for n in range(rng.randint(1, 3))]
     owners = {each: rng.choice(tokens) for each in ids}
-    return Fleet(seed, histories, owners, runs, has_coverage, rng)
+    return JointHistory(seed, histories, owners, runs, has_coverage, rng)
 
 
 def _settings(rng: random.Random) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _settings(rng: random.Random) -> dict[str, Any]:
 
 def _run(
     rng: random.Random, at: float, settings: dict[str, Any], ids: list[str], *, has_coverage: bool
-) -> FleetRun:
+) -> JointRun:
     planned = PlannedRun(
         at=at,
         settings=settings,
@@ -164,7 +164,7 @@ def _run(
         if rng.random() < 0.3
     }
     keeps = has_coverage and rng.random() < 0.85
-    return FleetRun(planned, tuple(chosen), is_single, keeps, troubles)
+    return JointRun(planned, tuple(chosen), is_single, keeps, troubles)
 
 
 def _happenings(rng: random.Random, lookback: int) -> list[Happening]:
@@ -184,13 +184,13 @@ def _happenings(rng: random.Random, lookback: int) -> list[Happening]:
 class Organization(World):
     """One organization of a world: its service, and what is still to happen."""
 
-    def __init__(self, world: "FleetWorld", organization_id: str, history: History) -> None:
+    def __init__(self, world: "JointWorld", organization_id: str, history: History) -> None:
         self.history = history
         self.active: set[str] = set()
         self._ahead = sorted(history.happenings, key=lambda each: each.visible_at)
         self.service = Service(
             organization_id=organization_id,
-            access_token=world.fleet.tokens[organization_id],
+            access_token=world.joint.tokens[organization_id],
             clock=lambda: world.seconds,
             faults=[
                 Fault(
@@ -206,17 +206,17 @@ class Organization(World):
             self.service.add([self._ahead.pop(0).event])
 
 
-class FleetWorld(World):
+class JointWorld(World):
     """The clock, and several organizations."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
+    def __init__(self, joint: JointHistory) -> None:
+        self.joint = joint
         self.seconds = 0.0
-        self.random = fleet.rng
-        self.history = fleet.any_history
+        self.random = joint.rng
+        self.history = joint.any_history
         self.lock = threading.RLock()
         self.organizations = {
-            each: Organization(self, each, history) for each, history in fleet.histories.items()
+            each: Organization(self, each, history) for each, history in joint.histories.items()
         }
 
     @property
@@ -248,17 +248,17 @@ class Traffic:
     most_in_flight: int = 0
 
 
-class FleetNetwork(Network):
+class JointNetwork(Network):
     """Carries the requests of a run with several organizations.
 
     Attributes:
         traffic: that of each organization.
     """
 
-    def __init__(self, world: FleetWorld, run: FleetRun, met: Callable[[str], None]) -> None:
+    def __init__(self, world: JointWorld, run: JointRun, met: Callable[[str], None]) -> None:
         super().__init__(world, run.planned, met)
         self.traffic = {each: Traffic() for each in run.organizations}
-        self._fleet_world = world
+        self._joint_world = world
         self._troubles = run.troubles
         self._limited_until: dict[str, float] = {}
 
@@ -268,11 +268,11 @@ class FleetNetwork(Network):
         self.count += 1
         assert self.count <= 3000, "the run does not end"
         self._met("request")
-        world = self._fleet_world
+        world = self._joint_world
         parts = urlsplit(request.url or "")
         organization_id = parts.path.split("/")[3]
         assert organization_id in self.traffic, f"{organization_id} is not configured"
-        token = world.fleet.tokens[organization_id]
+        token = world.joint.tokens[organization_id]
         sent = request.headers["Authorization"]
         assert sent == f"Bearer {token}", f"another organization's token: {organization_id}"
         traffic = self.traffic[organization_id]

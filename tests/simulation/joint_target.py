@@ -1,4 +1,4 @@
-"""The target of a fleet's runs, and what each organization has of a run and of its STATEs."""
+"""The target of runs of several organizations, and what each has of a run and of its STATEs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class CoverageRecord:
     states: int
 
 
-class FleetTarget(Target):
+class JointTarget(Target):
     """A loader with two tables.
 
     Attributes:

@@ -16,32 +16,32 @@ from tap_audit_events.events.instants import Instant, instant_of, whole_second
 from tap_audit_events.organization_run import OrganizationLogger
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.coverage_judge import CoverageJudge
-from tests.simulation.fleet_target import FleetTarget, as_single, owner_at_top, part_of
-from tests.simulation.fleets import (
-    Fleet,
-    FleetNetwork,
-    FleetRun,
-    FleetWorld,
+from tests.simulation.histories import START
+from tests.simulation.joint_histories import (
+    JointHistory,
+    JointNetwork,
+    JointRun,
+    JointWorld,
     Traffic,
     Trouble,
-    draw_fleet,
+    draw_joint,
 )
-from tests.simulation.histories import START
+from tests.simulation.joint_target import JointTarget, as_single, owner_at_top, part_of
 from tests.simulation.judge import Acknowledged, Expected, Judge, PlayedRun
 from tests.simulation.play import QUIET_RUNS, _drawn, _Run
 from tests.simulation.world import Network, World, Writer, threads_joined
 
 
-def play_fleet(seed: int, *, uses_threads: bool = False) -> None:
+def play_joint(seed: int, *, uses_threads: bool = False) -> None:
     """Play the history of a seed.
 
     Raises:
         AssertionError: a promise was broken; the message names the seed.
     """
-    fleet = draw_fleet(seed, uses_threads=uses_threads)
+    joint = draw_joint(seed, uses_threads=uses_threads)
     try:
-        with patch("backoff.full_jitter", partial(_drawn, fleet.rng)):
-            _Player(fleet).play()
+        with patch("backoff.full_jitter", partial(_drawn, joint.rng)):
+            _Player(joint).play()
     except AssertionError as error:
         with_threads = " with threads" if uses_threads else ""
         raise AssertionError(f"seed {seed}{with_threads}: {error}") from error
@@ -50,8 +50,8 @@ def play_fleet(seed: int, *, uses_threads: bool = False) -> None:
 class _Judged:
     """The judges of one organization, and what its newest STATE stands for."""
 
-    def __init__(self, fleet: Fleet, world: FleetWorld, organization_id: str) -> None:
-        history = fleet.histories[organization_id]
+    def __init__(self, joint: JointHistory, world: JointWorld, organization_id: str) -> None:
+        history = joint.histories[organization_id]
         self.organization_id = organization_id
         self.judge = Judge(history, world.organizations[organization_id])
         self._ids = {each.event["id"] for each in history.happenings}
@@ -62,7 +62,7 @@ class _Judged:
         acknowledged = self.judge.acknowledged
         return acknowledged[-1] if acknowledged else Acknowledged()
 
-    def judge_run(self, run: FleetRun, played: PlayedRun, target: FleetTarget) -> None:
+    def judge_run(self, run: JointRun, played: PlayedRun, target: JointTarget) -> None:
         own = self._own(run, played)
         strange = {record["id"] for record in own.arrived} - self._ids
         assert not strange, f"events of another organization: {sorted(strange)}"
@@ -81,9 +81,9 @@ class _Judged:
             same = part_of(value, self.organization_id) == before
             assert same, f"the bookmark of {self.organization_id} changed, which is not read"
 
-    def _own(self, run: FleetRun, played: PlayedRun) -> PlayedRun:
+    def _own(self, run: JointRun, played: PlayedRun) -> PlayedRun:
         """What a run was for this organization."""
-        network = cast("FleetNetwork", played.network)
+        network = cast("JointNetwork", played.network)
         ended = played.ended
         if isinstance(ended, OrganizationsError):
             ended = ended.errors.get(self.organization_id)
@@ -120,10 +120,10 @@ class _Judged:
         )
         return traffic.range_end
 
-    def _count(self, run: FleetRun, records: list[dict[str, Any]]) -> int:
+    def _count(self, run: JointRun, records: list[dict[str, Any]]) -> int:
         return sum(self._is_own(run, each) for each in records)
 
-    def _is_own(self, run: FleetRun, record: dict[str, Any]) -> bool:
+    def _is_own(self, run: JointRun, record: dict[str, Any]) -> bool:
         if run.is_single:
             assert "organization_id" not in record, "a record of one organization names it"
             return run.organizations == (self.organization_id,)
@@ -141,18 +141,18 @@ def _may_fail(trouble: Trouble | None) -> bool:
 
 
 class _Player:
-    def __init__(self, fleet: Fleet) -> None:
-        self.fleet = fleet
-        self.world = FleetWorld(fleet)
-        self._target = FleetTarget(commits_at_state=fleet.any_history.commits_at_state)
-        self._judged = {each: _Judged(fleet, self.world, each) for each in fleet.histories}
+    def __init__(self, joint: JointHistory) -> None:
+        self.joint = joint
+        self.world = JointWorld(joint)
+        self._target = JointTarget(commits_at_state=joint.any_history.commits_at_state)
+        self._judged = {each: _Judged(joint, self.world, each) for each in joint.histories}
         self._state: dict[str, Any] = {}
         self._keeps_once = True
 
     def play(self) -> None:
-        for run in self.fleet.runs:
+        for run in self.joint.runs:
             self._run(run)
-        last = self.fleet.last_run
+        last = self.joint.last_run
         played = self._run(last)
         assert played.ended is None, f"the last run failed: {played.ended}"
         for organization_id, judged in self._judged.items():
@@ -167,12 +167,12 @@ class _Player:
             quiet = self._run(replace(last, planned=replace(last.planned, at=at)))
             assert not quiet.arrived, "a quiet run delivered records"
 
-    def _run(self, run: FleetRun) -> PlayedRun:
+    def _run(self, run: JointRun) -> PlayedRun:
         run = self._possible(run)
         self.world.pass_time(max(0.0, run.planned.at - self.world.seconds))
         given = Acknowledged(self._state)
         with threads_joined():
-            played = _FleetRun(self.world, self._target, run, given).run()
+            played = _JointRun(self.world, self._target, run, given).run()
         kept = self._target.records[len(self._target.records) - len(played.arrived) :]
         for record in [*kept, *played.arrived] if run.is_single else []:
             record.setdefault("_of", run.organizations[0])
@@ -184,7 +184,7 @@ class _Player:
                     for record in played.arrived
                 ],
             )
-        if played.ended is not None and not self.fleet.any_history.commits_at_state:
+        if played.ended is not None and not self.joint.any_history.commits_at_state:
             self._keeps_once = False
         for organization_id, judged in self._judged.items():
             if organization_id in run.organizations:
@@ -198,7 +198,7 @@ class _Player:
             self._state = played.states[-1][0]
         return played
 
-    def _possible(self, run: FleetRun) -> FleetRun:
+    def _possible(self, run: JointRun) -> JointRun:
         """A run for one organization refuses the bookmark of another: then it reads that one."""
         owner = owner_at_top(self._state)
         if not run.is_single or owner in (None, *run.organizations):
@@ -206,16 +206,16 @@ class _Player:
         return replace(run, organizations=(cast("str", owner),), troubles={})
 
 
-class _FleetRun(_Run):
+class _JointRun(_Run):
     """One run of the tap for several organizations."""
 
     def __init__(
-        self, world: FleetWorld, target: FleetTarget, run: FleetRun, given: Acknowledged
+        self, world: JointWorld, target: JointTarget, run: JointRun, given: Acknowledged
     ) -> None:
         super().__init__(cast("World", world), target, run.planned, given)
-        self._fleet_world = world
+        self._joint_world = world
         self._run = run
-        self._network = FleetNetwork(world, run, self._meet)
+        self._network = JointNetwork(world, run, self._meet)
 
     @contextmanager
     def _heard(self, logger: Logger) -> Iterator[None]:
@@ -228,7 +228,7 @@ class _FleetRun(_Run):
     def _tap(self) -> TapAuditEvents:
         run = self._run
         config: dict[str, Any] = {"base_url": "https://simulated.example", **run.planned.settings}
-        tokens = self._fleet_world.fleet.tokens
+        tokens = self._joint_world.joint.tokens
         if run.is_single:
             (only,) = run.organizations
             config |= {"organization_id": only, "access_token": tokens[only]}

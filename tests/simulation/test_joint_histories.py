@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation.fleet_mutations import IMPORTANT, OTHERS
-from tests.simulation.fleets import FAULTS, draw_fleet
 from tests.simulation.histories import ENDS
+from tests.simulation.joint_histories import FAULTS, draw_joint
+from tests.simulation.joint_mutations import IMPORTANT, OTHERS
 from tests.simulation.mutations import Mutation
-from tests.simulation.play_fleet import play_fleet
+from tests.simulation.play_joint import play_joint
 
 HISTORIES = 25
 THREADED_HISTORIES = 10
@@ -28,7 +28,7 @@ def _quiet() -> Iterator[None]:
 
 def play_many(histories: int, first: int = 0, *, uses_threads: bool = False) -> None:
     for seed in range(first, first + histories):
-        play_fleet(seed, uses_threads=uses_threads)
+        play_joint(seed, uses_threads=uses_threads)
 
 
 def test_each_organization_arrives_once_whatever_happens_to_others() -> None:
@@ -61,8 +61,8 @@ def test_a_broken_promise_is_noticed(mutate: Mutation, monkeypatch: pytest.Monke
 
 def test_histories_vary_what_they_should() -> None:
     """Each kind of trouble is drawn, or the histories would prove nothing about it."""
-    fleets = [draw_fleet(seed) for seed in range(DRAWN)]
-    runs = [run for fleet in fleets for run in fleet.runs]
+    histories = [draw_joint(seed) for seed in range(DRAWN)]
+    runs = [run for joint in histories for run in joint.runs]
     kinds = {trouble.kind for run in runs for trouble in run.troubles.values()}
     assert kinds == set(FAULTS)
     assert {run.planned.end for run in runs} == {None, *ENDS}
@@ -70,6 +70,6 @@ def test_histories_vary_what_they_should() -> None:
         assert {getattr(run, name) for run in runs} == {True, False}, name
     for name in ("stream_maps", "batch_config"):
         assert {name in run.planned.settings for run in runs} == {True, False}, name
-    assert {len(set(fleet.tokens.values())) for fleet in fleets} == {1, 2, 3}
-    pairs = [(run, fleet) for fleet in fleets for run in fleet.runs]
-    assert {len(run.organizations) < len(fleet.histories) for run, fleet in pairs} == {True, False}
+    assert {len(set(joint.tokens.values())) for joint in histories} == {1, 2, 3}
+    pairs = [(run, joint) for joint in histories for run in joint.runs]
+    assert {len(run.organizations) < len(joint.histories) for run, joint in pairs} == {True, False}
