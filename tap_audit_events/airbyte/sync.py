@@ -17,8 +17,8 @@ from tap_audit_events.extraction.run_state import RunStates
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
+from tap_audit_events.reporting.start_warnings import resume
 from tap_audit_events.reporting.summary import Report
-from tap_audit_events.resume import resume
 from tap_audit_events.runtime import Runtime
 
 
@@ -76,7 +76,7 @@ class Sync:
     def _read(self, state: dict[str, Any]) -> None:
         def watermark_of(settings: Settings, logger: Logger) -> Watermark:
             known = self._states.of(settings.organization_id)
-            return resume(settings, known, runtime=self._runtime, logger=logger)
+            return resume(settings, known, now=self._runtime.now(), logger=logger)
 
         self._states = RunStates(state, as_list=bool(self._settings.organizations))
         reader = Reader(self._settings, watermark_of, runtime=self._runtime, logger=self._logger)

@@ -25,7 +25,7 @@ from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates, from_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
-from tap_audit_events.resume import resume
+from tap_audit_events.reporting.start_warnings import resume
 from tap_audit_events.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ def _pages(
 ) -> Generator[EventPage, None, None]:
     def watermark_of(each: Settings, logger: Logger) -> Watermark:
         state = states.of(each.organization_id)
-        return resume(each, state, runtime=runtime, logger=logger)
+        return resume(each, state, now=runtime.now(), logger=logger)
 
     reader = Reader(settings, watermark_of, runtime=runtime, logger=_logger)
     changed: dict[str, Watermark | dict[str, Any]] = {}

@@ -1,16 +1,56 @@
-"""Warnings at the start of a run: events that neither this run nor later ones will bring."""
+"""What a run continues from, and warnings of events that neither it nor later runs will bring."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from logging import Logger
+from typing import Any
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import sanitize
-from tap_audit_events.events.instants import EARLIEST, Instant, brief, later
+from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
+from tap_audit_events.extraction.run_state import from_run_state, types_never_requested
 from tap_audit_events.extraction.watermark import Watermark
 
 _WITHOUT_STATE = "To get them, run once without state into a target that updates by id."
+
+
+def resume(
+    settings: Settings, state: Mapping[str, Any], *, now: datetime, logger: Logger
+) -> Watermark:
+    """The watermark of a state that `to_run_state` returned, and the warnings of `warn_of_gaps`.
+
+    Raises:
+        SettingsError: it is not such a state, or belongs to another organization.
+    """
+    watermark = from_run_state(
+        state,
+        organization_id=settings.organization_id,
+        lookback_seconds=settings.lookback_seconds,
+    )
+    warn_of_gaps(watermark, state, settings, now=now, logger=logger)
+    return watermark
+
+
+def warn_of_gaps(
+    watermark: Watermark,
+    state: Mapping[str, Any],
+    settings: Settings,
+    *,
+    now: datetime,
+    logger: Logger,
+) -> None:
+    """Warn of what a run leaves out that continues from a watermark, and from its state if any."""
+    if (added := types_never_requested(state, settings.action_types)) is not None:
+        logger.warning(
+            "action_types was widened since the bookmark was written: older events of %s were never"
+            " requested. To get them, run once without state.",
+            ", ".join(map(sanitize, added)) or "the other types",
+        )
+    for warning in start_warnings(watermark, settings, instant_of(now)):
+        logger.warning("%s", warning)
 
 
 def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> Iterator[str]:
@@ -62,15 +102,6 @@ def raw_event_warnings(
             "raw_event contains the event as it was before stream_maps: if they mask or remove"
             " fields, remove raw_event there too"
         )
-
-
-def widened_warning(added: list[str]) -> str:
-    """The warning that earlier runs did not request some action types; empty: all the others."""
-    return (
-        "action_types was widened since the bookmark was written: older events of"
-        f" {', '.join(map(sanitize, added)) or 'the other types'} were never requested."
-        " To get them, run once without state."
-    )
 
 
 def _never_read(covered_from: Instant | None, start_date: Instant | None) -> Iterator[str]:

@@ -21,9 +21,8 @@ from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
-from tap_audit_events.reporting.start_warnings import raw_event_warnings
+from tap_audit_events.reporting.start_warnings import raw_event_warnings, warn_of_gaps
 from tap_audit_events.reporting.summary import Report
-from tap_audit_events.resume import warn_of_gaps
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.coverage_stream import CoverageStream, coverage_entry
@@ -144,7 +143,7 @@ class AuditEventsStream(ExactStream):
         )
         self._coverage.check(bookmark, settings.organization_id)
         state = run_state_of(bookmark)
-        warn_of_gaps(watermark, state, settings, runtime=self._runtime, logger=logger)
+        warn_of_gaps(watermark, state, settings, now=self._runtime.now(), logger=logger)
         return watermark
 
     # STATE

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tap_audit_events import organization_run, resume
+from tap_audit_events import organization_run
 from tap_audit_events.errors.exceptions import CursorRefusedError, RetryableError
 from tap_audit_events.events import window as windows
 from tap_audit_events.events.instants import (
@@ -164,7 +164,7 @@ def a_gap_is_noted_without_an_event(patch: Patch) -> None:
 
 def nothing_is_said_of_what_is_left_out(patch: Patch) -> None:
     """A run begins without its warnings."""
-    patch.setattr(resume, "start_warnings", lambda *_: ())
+    patch.setattr(start_warnings, "start_warnings", lambda *_: ())
 
 
 def a_short_reach_is_not_warned_about(patch: Patch) -> None:
@@ -179,7 +179,7 @@ def an_earlier_start_date_is_not_warned_about(patch: Patch) -> None:
 
 def added_types_are_not_warned_about(patch: Patch) -> None:
     """Older events of added types do not come, without a word."""
-    patch.setattr(resume, "types_never_requested", lambda *_: None)
+    patch.setattr(start_warnings, "types_never_requested", lambda *_: None)
 
 
 def the_bookmark_is_the_last_event(patch: Patch) -> None:
