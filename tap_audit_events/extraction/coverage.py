@@ -2,42 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Annotated, Any
+
+import msgspec
 
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant, text_of
 
-_DIGEST_BYTES: Final = 32
-_MODULUS: Final = 1 << 8 * _DIGEST_BYTES
+_Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 
 
-class Coverage:
+class Coverage(msgspec.Struct):
     """Counts what one organization's runs have delivered since the last record of the chain.
 
-    Args:
+    Attributes:
         covered_from: where the next record begins: everything before it is covered by the record
-            before, or was never requested.
+            before, or was never requested. This and the other times are texts in UTC form.
         action_types: which events are requested, empty for all.
         previous_digest: the digest of the record before, None for the first one.
+        digest: that of the events counted so far: see `digest_number`.
     """
 
-    def __init__(
-        self,
-        covered_from: Instant,
-        action_types: Iterable[str],
-        *,
-        previous_digest: str | None = None,
-    ) -> None:
-        self.covered_from = covered_from
-        self._action_types = list(action_types)
-        self._previous_digest = previous_digest
-        self._events = self._late_events = 0
-        self._first: Instant | None = None
-        self._last: Instant | None = None
-        self._sum = 0
+    covered_from: str
+    action_types: list[str]
+    previous_digest: _Digest | None = None
+    events: int = 0
+    late_events: int = 0
+    first_event_at: str | None = None
+    last_event_at: str | None = None
+    digest: _Digest = "0" * 64
+
+    @property
+    def start(self) -> Instant:
+        """`covered_from` as an instant."""
+        return parse_instant(self.covered_from)
 
     def add(
         self, ids: Sequence[str], instants: Sequence[Instant], texts: Sequence[JsonText]
@@ -45,12 +46,17 @@ class Coverage:
         """Count events that have been written; the order does not matter."""
         if not ids:
             return
-        self._events += len(ids)
-        self._late_events += sum(instant < self.covered_from for instant in instants)
-        self._first = min(*instants, self._first or instants[0])
-        self._last = max(*instants, self._last or instants[0])
-        for event_id, text in zip(ids, texts, strict=True):
-            self._sum = (self._sum + digest_number(event_id, text)) % _MODULUS
+        start = self.start
+        self.events += len(ids)
+        self.late_events += sum(instant < start for instant in instants)
+        before = map(parse_instant, filter(None, (self.first_event_at, self.last_event_at)))
+        all_instants = [*instants, *before]
+        self.first_event_at, self.last_event_at = (
+            text_of(min(all_instants)),
+            text_of(max(all_instants)),
+        )
+        total = int(self.digest, 16) + sum(map(digest_number, ids, texts))
+        self.digest = f"{total % 2**256:064x}"
 
     def record(
         self, organization_id: str, covered_until: Instant, read_at: Instant
@@ -66,29 +72,15 @@ class Coverage:
             **self.to_json(),
         }
 
-    @property
-    def digest(self) -> str:
-        """The digest of the events counted so far, in hexadecimal digits."""
-        return f"{self._sum:0{2 * _DIGEST_BYTES}x}"
-
     def following(self, covered_until: Instant) -> Coverage:
         """The coverage that follows a record."""
-        return Coverage(covered_until, self._action_types, previous_digest=self.digest)
+        return Coverage(text_of(covered_until), self.action_types, self.digest)
 
     # STATE
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` understands."""
-        return {
-            "covered_from": text_of(self.covered_from),
-            "action_types": self._action_types,
-            "previous_digest": self._previous_digest,
-            "events": self._events,
-            "late_events": self._late_events,
-            "first_event_at": self._first and text_of(self._first),
-            "last_event_at": self._last and text_of(self._last),
-            "digest": self.digest,
-        }
+        return msgspec.structs.asdict(self)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Coverage:
@@ -98,29 +90,16 @@ class Coverage:
             ValueError: it is something else.
         """
         try:
-            coverage = cls(
-                parse_instant(value["covered_from"]),
-                value["action_types"],
-                previous_digest=value["previous_digest"],
-            )
-            coverage._events = int(value["events"])
-            coverage._late_events = int(value["late_events"])
-            coverage._first = _instant(value["first_event_at"])
-            coverage._last = _instant(value["last_event_at"])
-            coverage._sum = int(value["digest"], 16) % _MODULUS
-            if value["previous_digest"] is not None:
-                int(value["previous_digest"], 16)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            reason = f"{type(error).__name__}: {sanitize(str(error), 60)}"
+            coverage = msgspec.convert(value, cls)
+            if {**value, **coverage.to_json()} != value:
+                raise ValueError("a value is missing")
+            for time in (coverage.covered_from, coverage.first_event_at, coverage.last_event_at):
+                if time is not None and text_of(parse_instant(time)) != time:
+                    raise ValueError("a time is not in UTC form")
+        except ValueError as error:
+            reason = sanitize(str(error), 60)
             raise ValueError(f"its coverage is not as this tap writes it: {reason}") from None
-        changed = [name for name, each in coverage.to_json().items() if value[name] != each]
-        if changed:
-            raise ValueError(f"its coverage is not as this tap writes it: {', '.join(changed)}")
         return coverage
-
-    def has_types(self, action_types: Iterable[str]) -> bool:
-        """Whether the same events are requested."""
-        return self._action_types == list(action_types)
 
 
 def digest_number(event_id: str, text: JsonText) -> int:
@@ -133,11 +112,8 @@ def digest_number(event_id: str, text: JsonText) -> int:
 
 
 def start_of_chain(
-    bookmark: Instant | None, range_start: Instant | None, action_types: Iterable[str]
+    bookmark: Instant | None, range_start: Instant | None, action_types: list[str]
 ) -> Coverage:
     """A chain without a record yet: it starts at the bookmark, or at the start of the range."""
-    return Coverage(max(bookmark or EARLIEST, range_start or EARLIEST), action_types)
-
-
-def _instant(text: str | None) -> Instant | None:
-    return None if text is None else parse_instant(text)
+    start = max(bookmark or EARLIEST, range_start or EARLIEST)
+    return Coverage(text_of(start), action_types)

@@ -50,10 +50,10 @@ class CoverageStream(ExactStream):
         """
         if run.window is None:
             return
-        types = run.settings.action_types
         coverage = _read(bookmark, run.settings.organization_id)
-        start, watermark = run.window.start, run.delivery.watermark
-        if not (coverage and coverage.has_types(types) and _continues(coverage, start, watermark)):
+        start, types = run.window.start, list(run.settings.action_types)
+        watermark = run.delivery.watermark
+        if coverage is None or not _continues(coverage, start, types, watermark):
             coverage = start_of_chain(watermark.bookmark, start, types)
         run.delivery.coverage = coverage
 
@@ -63,7 +63,7 @@ class CoverageStream(ExactStream):
         Before it, `complete` passes all events that were written on to the target.
         """
         coverage, window = run.delivery.coverage, run.window
-        if coverage is None or window is None or window.end <= coverage.covered_from:
+        if coverage is None or window is None or window.end <= coverage.start:
             return
         complete()
         if not self._has_schema:
@@ -87,11 +87,14 @@ def coverage_entry(run: OrganizationRun) -> dict[str, Any]:
     return {_COVERAGE: [coverage.to_json() | scope]}
 
 
-def _continues(coverage: Coverage, start: Instant | None, watermark: Watermark) -> bool:
+def _continues(
+    coverage: Coverage, start: Instant | None, action_types: list[str], watermark: Watermark
+) -> bool:
     """Whether all that follows the end of the chain was read by earlier runs, or is read now."""
-    read_until = max(coverage.covered_from, watermark.bookmark or EARLIEST)
+    read_until = max(coverage.start, watermark.bookmark or EARLIEST)
     read_from = watermark.covered_from or EARLIEST
-    return (start is None or start <= read_until) and read_from <= coverage.covered_from
+    is_read = (start is None or start <= read_until) and read_from <= coverage.start
+    return is_read and coverage.action_types == action_types
 
 
 def _read(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tap_audit_events import reader
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.events.instants import instant_of
+from tap_audit_events.events.instants import instant_of, text_of
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.organizations_plan import News, OrganizationsPlan, Stage
 from tap_audit_events.organization_run import OrganizationRun
@@ -159,9 +159,7 @@ def counts_are_lost_with_the_run(patch: Patch) -> None:
     """What a run counted before it was killed is not in STATE."""
 
     def to_json(self: Coverage) -> dict[str, Any]:
-        empty = Coverage(
-            self.covered_from, self._action_types, previous_digest=self._previous_digest
-        )
+        empty = Coverage(self.covered_from, self.action_types, self.previous_digest)
         return real(empty)
 
     real = Coverage.to_json
@@ -197,7 +195,7 @@ def the_chain_has_no_links(patch: Patch) -> None:
     """No record names the digest of the one before."""
 
     def following(self: Coverage, covered_until: Any) -> Coverage:
-        return Coverage(covered_until, self._action_types)
+        return Coverage(text_of(covered_until), self.action_types)
 
     patch.setattr(Coverage, "following", following)
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from tap_audit_events.errors.redaction import register_secret
-from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.extraction.coverage import Coverage, digest_number
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
@@ -236,7 +235,7 @@ def test_events_that_nobody_counted_end_the_chain(service: Service, sync: Sync) 
 def test_a_digest_is_not_masked() -> None:
     """It may look like a token; changed, it would break the chain, or the next run."""
     register_secret("0000")
-    coverage = Coverage(parse_instant(START), [], previous_digest="0" * 64).to_json()
+    coverage = Coverage(START, [], previous_digest="0" * 64).to_json()
     others = {"other": "a0000", "digest": "a0000"}
     state = {"bookmarks": {"audit_events": {"coverage": [coverage], **others}}}
     masked = redacted_state(state)["bookmarks"]["audit_events"]
