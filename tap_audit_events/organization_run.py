@@ -7,12 +7,14 @@ from logging import Logger, LoggerAdapter
 from typing import Any, cast
 
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.plan import Plan
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.extraction.window_reader import ReadPage
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
@@ -66,6 +68,20 @@ class OrganizationRun:
     @property
     def is_held(self) -> bool:
         return self._group.is_held
+
+    def start_page(self, page: ReadPage) -> bool:
+        """Start the delivery of a page; whether that was possible."""
+        try:
+            self.delivery.start(page)
+        except ServiceError as error:
+            self.fail(error)
+        return self.error is None
+
+    def fail(self, error: Exception) -> None:
+        """End the organization with an error, which is raised if it is the only one of the run."""
+        if not self.settings.is_one_of_several:
+            raise error
+        self.error = error
 
     def finish_page(self) -> None:
         """Count the page as delivered; after an error, only what of it was written."""

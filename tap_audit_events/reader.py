@@ -21,7 +21,6 @@ from tap_audit_events.errors.exceptions import (
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.organizations_plan import MemberRequest, OrganizationsPlan, Stage
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.window_reader import ReadPage
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, organization_logger
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
@@ -83,10 +82,10 @@ class Reader:
     ) -> Generator[OrganizationRun, None, None]:
         """Each organization: when it is opened, for each page to be written, and when it has ended.
 
-        `OrganizationRun.stage` tells which it is. A page counts as delivered when it was written:
-        see `OrganizationRun.delivery`. If there are several organizations, the error of one is its
-        `OrganizationRun.error`. A caller that cannot write a page sets it, which ends the
-        organization.
+        `OrganizationRun.stage` tells which it is. The caller writes the page, tells so to
+        `OrganizationRun.delivery`, and calls `OrganizationRun.finish_page`; if it cannot write the
+        page, it calls `OrganizationRun.fail` before, which ends the organization. If there are
+        several, the error of one is its `OrganizationRun.error`.
 
         Args:
             idle: called now and then while a page is waited for.
@@ -101,39 +100,24 @@ class Reader:
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:
-                for run, stage, page, error in pages:
+                for run, stage, page in pages:
+                    run.stage = stage
                     self._log_restarts(run)
-                    if error is not None and not self._has_several:
-                        raise error
-                    run.stage, run.error = stage, error
-                    if stage is Stage.ENDED and error is not None:
-                        self._errors[run.settings.organization_id] = error
+                    if run.error is not None:
+                        run.fail(run.error)
                     self._opened += stage is Stage.OPENED
-                    if self._is_down(stage, error):
+                    if stage is Stage.ENDED and run.error is not None:
+                        self._errors[run.settings.organization_id] = run.error
+                    if self._is_down(run):
                         newest = self._failures[-1]
                         # Without the window, which is that of one organization.
                         plan.give_up(service_error(newest.code, details=newest.details))
-                    if page is not None:
-                        run.error = self._start(run, page)
-                    del page  # so that the next page can take its place in memory
-                    if not (stage is Stage.PAGE and run.error):
+                    if page is None or run.start_page(page):
+                        del page  # so that the next page can take its place in memory
                         yield run
-                        run.finish_page()
-                    if stage is Stage.PAGE and run.error:
-                        plan.end(run, run.error)
         finally:
             self.requests.close()
             self._transport.close()
-
-    def _start(self, run: OrganizationRun, page: ReadPage) -> ServiceError | None:
-        """Start a page; the error of one of several organizations is returned."""
-        try:
-            run.delivery.start(page)
-        except ServiceError as error:
-            if not self._has_several:
-                raise
-            return error
-        return None
 
     def check_errors(self) -> None:
         """Check that all organizations were read to their end.
@@ -174,11 +158,11 @@ class Reader:
         run.error = error
         return run
 
-    def _is_down(self, stage: Stage, error: Exception | None) -> bool:
+    def _is_down(self, run: OrganizationRun) -> bool:
         """Whether the service fails for all, so that requests for the rest are useless."""
-        if isinstance(error, ServiceError) and is_temporary(error):
-            self._failures.append(error)
-        elif stage is Stage.PAGE or error is not None:
+        if isinstance(run.error, ServiceError) and is_temporary(run.error):
+            self._failures.append(run.error)
+        elif run.stage is Stage.PAGE or run.error is not None:
             self._failures.clear()
         return len(self._failures) == MAX_FAILURES
 

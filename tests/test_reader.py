@@ -69,6 +69,7 @@ class OneReader:
             for self.run in runs:
                 if self.run.stage is Stage.PAGE:
                     yield self.run.delivery
+                    self.run.finish_page()
 
 
 def a_reader(settings: dict[str, Any], watermark: Watermark, **more: Any) -> OneReader:

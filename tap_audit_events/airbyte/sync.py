@@ -108,9 +108,7 @@ class Sync:
             try:
                 self._write_page(run.delivery, self._runtime.now())
             except ServiceError as error:
-                if not self._settings.organizations:
-                    raise
-                run.error = error
+                run.fail(error)
             run.delivery.commit()
             report.page(run)
             run.finish_page()

@@ -19,16 +19,15 @@ wait are not counted."""
 class Member(Protocol):
     """An organization that is read."""
 
+    error: Exception | None
+    """Why it could not be opened, or ends before its end; set by the plan, or by who reads it."""
+
     @property
     def plan(self) -> Plan: ...
 
     @property
     def has_requests(self) -> bool:
         """Whether there is anything to request."""
-
-    @property
-    def error(self) -> Exception | None:
-        """Why it could not be opened."""
 
     @property
     def is_held(self) -> bool:
@@ -62,15 +61,11 @@ class Stage(Enum):
 
 
 class News(NamedTuple):
-    """An organization, a `Member`, is opened, has a page, or has ended.
-
-    `error` is why it could not be opened, or ended before its end.
-    """
+    """An organization, a `Member`, is opened, has a page, or has ended."""
 
     member: Any
     stage: Stage
     page: ReadPage | None = None
-    error: Exception | None = None
 
 
 class OrganizationsPlan:
@@ -106,7 +101,6 @@ class OrganizationsPlan:
         self._open: list[Member] = []
         self._news: deque[News] = deque()
         self._given_up: Exception | None = None
-        self._failed: list[News] = []
 
     @property
     def is_done(self) -> bool:
@@ -163,32 +157,21 @@ class OrganizationsPlan:
         """A page of any organization, or its start or end; None if there is no news."""
         if self._given_up is not None:
             self._groups.clear()
-            given_up = [*self._open, *self._new]
-            self._news += [News(each, Stage.ENDED, error=self._given_up) for each in given_up]
-            self._open, self._new = [], []
-        while self._failed:
-            failed = self._failed.pop()
-            self._open.remove(failed.member)
-            self._news.append(failed)
+            self._open += self._new
+            self._new.clear()
+            for member in self._open:
+                member.error = self._given_up
         self._open_more()
         if self._news:
             return self._news.popleft()
         for member in self._open:
-            try:
-                page = member.plan.next_page()
-            except Exception as error:  # noqa: BLE001 - it ends this organization alone
-                self._open.remove(member)
-                return News(member, Stage.ENDED, error=error)
+            page = _next_page(member)
             if page is not None:
                 return News(member, Stage.PAGE, page)
-            if member.plan.is_done:
+            if member.error is not None or member.plan.is_done:
                 self._open.remove(member)
                 return News(member, Stage.ENDED)
         return None
-
-    def end(self, member: Member, error: Exception) -> None:
-        """End an organization whose page cannot be delivered, with the next news; as `give_up`."""
-        self._failed.append(News(member, Stage.ENDED, error=error))
 
     def give_up(self, error: Exception) -> None:
         """End the organizations that are read, with the next news; the others are not opened.
@@ -211,13 +194,23 @@ class OrganizationsPlan:
         is_held = group.is_held and bool(self._new or self._open)
         member = None if is_held else group.open_next()
         if member is not None:
-            self._news.append(News(member, Stage.OPENED, error=member.error))
+            self._news.append(News(member, Stage.OPENED))
             if member.has_requests:
                 self._new.append(member)
             else:
-                self._news.append(News(member, Stage.ENDED, error=member.error))
+                self._news.append(News(member, Stage.ENDED))
         if member is not None or is_held:
             self._groups.append(group)
+
+
+def _next_page(member: Member) -> ReadPage | None:
+    """Its next page, None if it has not come or there is none; an error ends it alone."""
+    if member.error is None:
+        try:
+            return member.plan.next_page()
+        except Exception as error:  # noqa: BLE001 - of any kind
+            member.error = error
+    return None
 
 
 def _load(member: Member) -> int:

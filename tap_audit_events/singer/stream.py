@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from contextlib import closing
 from logging import Logger
 
@@ -59,8 +59,10 @@ class AuditEventsStream(ExactStream):
         self._changed: dict[str, OrganizationRun] = {}
         self._report: Report | None = None
 
-    def _pages(self) -> Generator[OrganizationRun, None, None]:
-        """Each page of this run's range, to be written; STATE follows if it is due.
+    def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
+        """Write the records; STATE covers those that were written even if that ends early.
+
+        It replaces the SDK's loop, which keeps an inexact bookmark.
 
         Raises:
             ServiceError: the range could not be read to its end.
@@ -68,6 +70,39 @@ class AuditEventsStream(ExactStream):
             SettingsError: the bookmark does not fit this tap or this organization.
             StoppedError: a signal asked the run to stop.
         """
+        try:
+            self._output = self._new_output()
+            with self.get_record_counter() as counter, self.get_sync_timer():
+                try:
+                    self._read()
+                finally:
+                    counter.value = self.records_written  # the SDK would log it each minute
+            self._write_state_message()
+        except OutputError:
+            raise
+        except Exception:
+            for run in self._changed.values():
+                run.delivery.commit()
+            self._write_checkpoint()
+            raise
+        finally:
+            self._output.close()
+            if self._report is not None:
+                self._report.close()
+                write_metrics(self._report)
+        return ()
+
+    def _new_output(self) -> RecordOutput:
+        config = read_batch_config(self.config.get("batch_config"))
+        if config is None:
+            return self._writer
+        from tap_audit_events.singer.batch_files import BatchFiles  # noqa: PLC0415 - few runs need it
+
+        page_size = self._read_settings().page_size
+        return BatchFiles(config, self._writer, logger=self.logger, page_size=page_size)
+
+    def _read(self) -> None:
+        """Read all organizations to their end, and write what is new."""
         settings = self._read_settings()
         self._warn_of_raw_event()
         self._bookmarks = Bookmarks(
@@ -83,29 +118,33 @@ class AuditEventsStream(ExactStream):
             now=self._runtime.now,
             keeps_bookmark=self.replication_method == REPLICATION_INCREMENTAL,
         )
-        with closing(reader.pages(report.tick)) as pages:
-            for run in pages:
-                if run.window is not None:
-                    self._changed[run.settings.organization_id] = run
-                if run.stage is Stage.PAGE:
-                    yield run
-                    run.delivery.commit()
-                    report.page(run)
-                    run.finish_page()
-                elif run.stage is Stage.OPENED:
-                    report.opened(run)
-                    if not run.error:
-                        self._begin_coverage(run)
-                else:
-                    report.ended(run)
-                    if not run.error:
-                        self._coverage.write(run, self._output.complete)
-                    self._keep_bookmarks()  # so that the run is not held until the next STATE
-                if self._is_worth_a_state(run) and self._output.state_is_due:
-                    self._write_checkpoint()
+        with closing(reader.pages(report.tick)) as runs:
+            for run in runs:
+                self._take(run, report)
         self._keep_bookmarks()
         report.done(records=self.records_written, left_out=self.events_left_out)
         reader.check_errors()
+
+    def _take(self, run: OrganizationRun, report: Report) -> None:
+        """Handle news of an organization: it is opened, has a new page, or has ended."""
+        if run.window is not None:
+            self._changed[run.settings.organization_id] = run
+        if run.stage is Stage.OPENED:
+            report.opened(run)
+            if not run.error:
+                self._begin_coverage(run)
+        elif run.stage is Stage.PAGE:
+            self._write_page(run)
+            run.delivery.commit()
+            report.page(run)
+            run.finish_page()
+        else:
+            report.ended(run)
+            if not run.error:
+                self._coverage.write(run, self._output.complete)
+            self._keep_bookmarks()  # so that the run is not held until the next STATE
+        if self._is_worth_a_state(run) and self._output.state_is_due:
+            self._write_checkpoint()
 
     def _warn_of_raw_event(self) -> None:
         hidden = [".".join(path) for path in self.left_out]
@@ -175,61 +214,19 @@ class AuditEventsStream(ExactStream):
         """Write a record of the SDK lane."""
         self._output.write_records(message.stream, [encode(message.record)], self._now())
 
-    def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
-        """Write the records; STATE covers those that were written even if that ends early.
+    def _write_page(self, run: OrganizationRun) -> None:
+        """Write the records of a page by one of two lanes.
 
-        It replaces the SDK's loop, which keeps an inexact bookmark.
+        In the verbatim lane events leave as the bytes they came in, all at once; in the SDK lane
+        one by one, through stream maps and flattening.
         """
         try:
-            self._output = self._new_output()
-            self._write_pages()
-        except OutputError:
-            raise
-        except Exception:
-            for run in self._changed.values():
-                run.delivery.commit()
-            self._write_checkpoint()
-            raise
-        finally:
-            self._output.close()
-            if self._report is not None:
-                self._report.close()
-                write_metrics(self._report)
-        return ()
-
-    def _new_output(self) -> RecordOutput:
-        config = read_batch_config(self.config.get("batch_config"))
-        if config is None:
-            return self._writer
-        from tap_audit_events.singer.batch_files import BatchFiles  # noqa: PLC0415 - few runs need it
-
-        page_size = self._read_settings().page_size
-        return BatchFiles(config, self._writer, logger=self.logger, page_size=page_size)
-
-    def _write_pages(self) -> None:
-        """Write the records by one of two lanes, and STATE at the end.
-
-        In the verbatim lane events leave as the bytes they came in, a page at a time; in the SDK
-        lane one by one, through stream maps and flattening.
-        """
-        write = self._write_verbatim if self.is_verbatim else self._write_by_sdk
-        counter = self.get_record_counter()
-        with counter, self.get_sync_timer(), closing(self._pages()) as pages:
-            try:
-                for run in pages:
-                    self._write_page(run, write)
-            finally:
-                counter.value = self.records_written  # the SDK would log it each minute
-        self._write_state_message()
-
-    def _write_page(self, run: OrganizationRun, write: Callable[[Delivery], None]) -> None:
-        """Write a page; an error ends only its organization, if there are several."""
-        try:
-            write(run.delivery)
+            if self.is_verbatim:
+                self._write_verbatim(run.delivery)
+            else:
+                self._write_by_sdk(run.delivery)
         except ServiceError as error:
-            if not self._read_settings().organizations:
-                raise
-            run.error = error
+            run.fail(error)
 
     def _write_verbatim(self, delivery: Delivery) -> None:
         texts = delivery.record_texts()

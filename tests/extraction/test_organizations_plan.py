@@ -228,7 +228,9 @@ def test_one_failure_ends_one_organization() -> None:
     error = service_error("AE-403")
     plan.fail(bad, error)
     plan.accept(good, good.member.page())
-    ended = {news.member.name: news.error for news in news_of(plan) if news.stage is Stage.ENDED}
+    ended = {
+        news.member.name: news.member.error for news in news_of(plan) if news.stage is Stage.ENDED
+    }
     assert ended == {"a0": error, "a1": None}
     assert plan.is_done
 
@@ -244,7 +246,7 @@ def test_after_giving_up_all_end_with_the_error() -> None:
     plan.give_up(error)
     news = news_of(plan)
     assert [each.member for each in news] == opened
-    assert all(each.stage is Stage.ENDED and each.error is error for each in news)
+    assert all(each.stage is Stage.ENDED and each.member.error is error for each in news)
     assert group.opened == opened
     assert plan.is_done
     assert requests_of(plan) == []
@@ -298,8 +300,9 @@ def test_one_whose_page_cannot_be_delivered_ends_alone() -> None:
     (page,) = news_of(plan)
     assert page.member is bad.member
     error = service_error("AE-NESTING")
-    plan.end(bad.member, error)
+    bad.member.error = error
     (ended,) = news_of(plan)
-    assert (ended.member, ended.stage, ended.error) == (bad.member, Stage.ENDED, error)
+    assert (ended.member, ended.stage) == (bad.member, Stage.ENDED)
+    assert bad.member.error is error
     plan.accept(good, good.member.page())
     assert [news.member for news in news_of(plan)] == [good.member]

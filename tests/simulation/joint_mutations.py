@@ -62,8 +62,8 @@ def a_failure_ends_all(patch: Patch) -> None:
 
     def next_page(self: Any) -> News | None:
         news: News | None = real(self)
-        if news is not None and news.stage is Stage.ENDED and news.error is not None:
-            self.give_up(news.error)
+        if news is not None and news.stage is Stage.ENDED and news.member.error is not None:
+            self.give_up(news.member.error)
         return news
 
     real = OrganizationsPlan.next_page
