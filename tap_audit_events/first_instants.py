@@ -25,13 +25,7 @@ def first_instants(
 ) -> tuple[list[Instant], str | None]:
     """The times of the first events of a range, and the Date header of the last response.
 
-    Args:
-        count: how many events at least, if there are as many.
-        settings: those of one organization.
-        window: the range.
-        order: ``asc`` or ``desc``.
-        runtime: clock, sessions, threads and signals of the run.
-        logger: receives retries.
+    There are `count` of them or more, if the range has as many; `order` is ``asc`` or ``desc``.
 
     Raises:
         ServiceError: the events cannot be read.

@@ -95,11 +95,7 @@ class OrganizationRun:
 class TokenGroup:
     """Organizations with the same token: the service limits their requests together.
 
-    Args:
-        each: the settings of each organization.
-        limiter: holds their requests back.
-        open_run: opens an organization of the group.
-        has_others: whether there are other tokens, for which requests can be sent meanwhile.
+    `has_others` says whether there are other tokens, for which requests can be sent meanwhile.
     """
 
     def __init__(

@@ -22,12 +22,7 @@ this time."""
 
 
 class LineWriter:
-    """Writes to stdout, and says when a STATE is due.
-
-    Args:
-        clock: a monotonic clock, in seconds.
-        stdout: what is written to; by default `sys.stdout` as it is at the time, None if closed.
-    """
+    """Writes to stdout as it is at the time, and says when a STATE is due."""
 
     def __init__(
         self,

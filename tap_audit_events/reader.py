@@ -37,12 +37,8 @@ MAX_FAILURES: Final = 10
 class Reader:
     """Reads the organizations of one run side by side.
 
-    Args:
-        settings: those of the run.
-        watermark_of: returns what earlier runs delivered of an organization, and warns by the
-            logger; it raises `AuditEventsError` if that cannot be known.
-        runtime: clock, sessions, threads and signals of the run.
-        logger: receives retries, restarts and those warnings.
+    `watermark_of` returns what earlier runs delivered of an organization, and warns by the logger;
+    it raises `AuditEventsError` if that cannot be known.
     """
 
     def __init__(

@@ -17,12 +17,7 @@ from tap_audit_events.service.transport import NewSession
 class Runtime:
     """What a run needs of its surroundings; a simulation replaces it.
 
-    Attributes:
-        stop: ends the run at a signal.
-        now: the time; it is read once for each organization to fix its range.
-        new_session: creates a session for a thread.
-        new_rate_limiter: creates the rate limiter of one token, in a run.
-        new_workers: creates what sends the requests of a plan.
+    There is a session for each thread, and a rate limiter for each token.
     """
 
     stop: Stop = field(default_factory=Stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -69,14 +69,7 @@ class Settings:
         if not self.organizations:
             yield self
         for each in self.organizations:
-            yield replace(
-                self,
-                organization_id=each.organization_id,
-                access_token=each.access_token,
-                access_token_file=each.access_token_file,
-                organizations=(),
-                is_one_of_several=True,
-            )
+            yield replace(self, **asdict(each), organizations=(), is_one_of_several=True)
 
 
 _VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {

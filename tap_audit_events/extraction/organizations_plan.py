@@ -77,14 +77,9 @@ class OrganizationsPlan:
     besides organizations that were the oldest until their requests had to wait. Once the pages that
     are held fill the room of two plans, every organization gets one request.
 
-    Requests that wait, for their retry or for the service's rate limit, do not keep others from
-    being sent; if there are no others, one request waits. The main thread alone calls `next_page`,
-    which opens organizations.
-
-    Args:
-        groups: the organizations.
-        concurrency: requests in flight at most, besides those that wait.
-        waiting: how many wait.
+    At most `concurrency` requests are in flight. Those that wait, for their retry or for the
+    service's rate limit, do not count, so that others are sent meanwhile; if there are no others,
+    one request waits. The main thread alone calls `next_page`, which opens organizations.
     """
 
     def __init__(

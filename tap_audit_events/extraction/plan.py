@@ -43,12 +43,7 @@ class Plan:
     The first request covers the whole range. If more pages follow and parallel requests gain time,
     the range is cut into windows of a few pages, by how many events are expected; each is read by
     cursor to its own end. So the service's time filter finds every event of a window, and no
-    window depends on another.
-
-    Args:
-        window: the range of the run.
-        page_size: events of a page at most.
-        concurrency: requests in flight at most; with 1 nothing is cut.
+    window depends on another. With a concurrency of 1 nothing is cut.
 
     Attributes:
         windows: how many were requested.

@@ -31,14 +31,9 @@ class Requests(Protocol):
 
 
 class Workers:
-    """Sends the requests of a plan in daemon threads, each of which sends one at a time.
+    """Sends the requests of a plan in at most `count` daemon threads, each of them one at a time.
 
-    Args:
-        plan: what to request; only one thread at a time uses it.
-        fetch: requests a page.
-        stop: ends the main thread's wait for a page.
-        count: threads at most.
-        clock: monotonic, in seconds.
+    Only one thread at a time uses the plan. `stop` ends the main thread's wait for a page.
     """
 
     def __init__(

@@ -15,10 +15,6 @@ class Progress:
     """Tells how many events are delivered, how fast, and estimates the time that remains.
 
     The estimate assumes that events are spread evenly over the range, which they rarely are.
-
-    Args:
-        window: the range of the run.
-        clock: monotonic seconds.
     """
 
     def __init__(self, window: Window, clock: Callable[[], float] = time.monotonic) -> None:

@@ -37,9 +37,6 @@ class ProgressBar:
     """A progress bar on the last line of a terminal. Until `close`, log lines go above it.
 
     Meanwhile it takes the terminal's place as the stream of log handlers.
-
-    Args:
-        terminal: the stream that log handlers write to as well.
     """
 
     def __init__(self, terminal: TextIO) -> None:

@@ -123,12 +123,7 @@ class Report:
             run.logger.info("%d events%s; %s", delivered, late, self._bookmark(run))
 
     def done(self, *, records: int, left_out: int) -> None:
-        """Report that everything was read.
-
-        Args:
-            records: how many records were written.
-            left_out: of how many events stream maps wrote no record.
-        """
+        """Report that everything was read; stream maps wrote no record of `left_out` events."""
         total, requests = self._total, self.reader.requests
         run = self._run
         if run is None and not self._settings.organizations:

@@ -33,15 +33,7 @@ MEGABYTE: Final = 1_000_000
 
 
 class Client:
-    """Requests pages of audit events (interface.md 4.1); safe to use from several threads.
-
-    Args:
-        settings: those of one organization.
-        transport: sends the requests.
-        limiter: holds every request back until it may be sent.
-        logger: receives retries and changes of the token.
-        order: ``asc`` or ``desc``.
-        authenticator: adds the token; by default one for this client alone.
+    """Requests pages of one organization's events; safe to use from several threads.
 
     Attributes:
         date: the Date header of the newest response, None if it had none.

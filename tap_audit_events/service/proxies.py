@@ -16,12 +16,7 @@ _SCHEMES: Final = frozenset({None, "http", "https", "socks4", "socks4a", "socks5
 
 
 def check_proxy(url: str, proxies: Mapping[str, str], environment: Mapping[str, str]) -> None:
-    """Check the proxy through which a URL would be requested, if there is one.
-
-    Args:
-        url: what is requested; https, as plain http goes through no proxy.
-        proxies: the proxies' URLs by scheme.
-        environment: the environment variables that they came from.
+    """Check the proxy through which an https URL would be requested, if there is one.
 
     Raises:
         RefusedError: it cannot be used. The message names the variable and never its value, which

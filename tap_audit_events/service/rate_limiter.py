@@ -18,12 +18,7 @@ class ClosedError(Exception):
 
 @dataclass(slots=True)
 class Permit:
-    """Permit to send one request.
-
-    Attributes:
-        started_at: when it was given, by the limiter's clock.
-        succeeded: set by the caller after a good response.
-    """
+    """Permit to send one request; after a good response, the caller sets `succeeded`."""
 
     started_at: float
     succeeded: bool = False
@@ -33,17 +28,13 @@ class RunRequests:
     """The requests of a run, whichever limiter they go through: those in flight, and totals.
 
     Attributes:
-        limit: requests in flight at most.
         on_wait: is called when a request begins to wait, as others can be sent meanwhile.
         changed: guards it and its limiters, and is notified of every change.
         paused: requests that wait for their own retry.
         waiting: requests that wait because the service limits the rate of their token.
-        in_flight: requests with a permit.
         sent: requests sent so far, retries included.
-        retries: how many of them were retries.
         request_seconds: time that permits were held, in total.
         retry_wait_seconds: waits before retries, in total.
-        is_closed: whether the run is over.
     """
 
     def __init__(self, limit: int, on_wait: Callable[[], object] = lambda: None) -> None:
@@ -65,9 +56,7 @@ class RunRequests:
 class RateLimiter:
     """Limits how many requests are in flight, and sends none while the service wants none.
 
-    Args:
-        run: what it shares with the limiters of other tokens.
-        clock: a monotonic clock, in seconds.
+    It shares `run` with the limiters of other tokens.
     """
 
     def __init__(self, run: RunRequests, clock: Callable[[], float] = time.monotonic) -> None:

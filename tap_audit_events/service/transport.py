@@ -26,10 +26,6 @@ class _Connection(threading.local):
 class Transport:
     """Sends requests to one service; safe to use from several threads.
 
-    Args:
-        base_url: URL of the service.
-        new_session: creates a session for a thread, which adds each socket before it is read.
-
     Raises:
         RefusedError: the environment names a proxy that cannot be used.
     """
