@@ -83,10 +83,6 @@ class OrganizationRun:
             raise error
         self.error = error
 
-    def finish_page(self) -> None:
-        """Count the page as delivered; after an error, only what of it was written."""
-        self.delivery.finish(is_written=self.error is None)
-
     @property
     def has_requests(self) -> bool:
         return self.window is not None and self.error is None

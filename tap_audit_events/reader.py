@@ -78,10 +78,10 @@ class Reader:
     ) -> Generator[OrganizationRun, None, None]:
         """Each organization: when it is opened, for each page to be written, and when it has ended.
 
-        `OrganizationRun.stage` tells which it is. The caller writes the page, tells so to
-        `OrganizationRun.delivery`, and calls `OrganizationRun.finish_page`; if it cannot write the
-        page, it calls `OrganizationRun.fail` before, which ends the organization. If there are
-        several, the error of one is its `OrganizationRun.error`.
+        `OrganizationRun.stage` tells which it is. The caller writes the page, and commits that to
+        `OrganizationRun.delivery`; if it cannot write the page, it calls `OrganizationRun.fail`,
+        which ends the organization. If there are several, the error of one is its
+        `OrganizationRun.error`.
 
         Args:
             idle: called now and then while a page is waited for.
@@ -111,6 +111,7 @@ class Reader:
                     if page is None or run.start_page(page):
                         del page  # so that the next page can take its place in memory
                         yield run
+                        run.delivery.let_go()
         finally:
             self.requests.close()
             self._transport.close()

@@ -69,7 +69,7 @@ class OneReader:
             for self.run in runs:
                 if self.run.stage is Stage.PAGE:
                     yield self.run.delivery
-                    self.run.finish_page()
+                    self.run.delivery.commit()
 
 
 def a_reader(settings: dict[str, Any], watermark: Watermark, **more: Any) -> OneReader:

@@ -111,7 +111,6 @@ class Sync:
                 run.fail(error)
             run.delivery.commit()
             report.page(run)
-            run.finish_page()
             if self._writer.state_is_due:
                 self._write_state()
 

@@ -228,7 +228,7 @@ def _pages(
             texts, instants = delivery.texts(), delivery.instants()
             bookmark = delivery.watermark.bookmark
             delivery.all_written()
-            run.finish_page()
+            delivery.commit()
             if texts or delivery.watermark.bookmark != bookmark:
                 changed[organization_id] = delivery.watermark.snapshot()
                 yield EventPage(

@@ -98,27 +98,24 @@ class Delivery:
         """Count as delivered what has been written since the last call.
 
         While events of a window come out of order, older ones may follow: the bookmark stays where
-        it is until the window is complete.
+        it is until the window is complete, that is, until all of its last page has been written.
         """
-        page, positions = self._read.page, self._positions[self._committed : self._written]
+        read, page = self._read, self._read.page
+        positions = self._positions[self._committed : self._written]
         self._committed = self._written
         ids, instants = _pick(page.ids, positions), _pick(page.instants, positions)
-        self.watermark.deliver(ids, instants, moves_bookmark=self._read.in_order)
+        self.watermark.deliver(ids, instants, moves_bookmark=read.in_order)
         if self.coverage is not None:
             self.coverage.add(ids, instants, _pick(page.texts, positions))
         self.delivered += len(ids)
         self._count_late(instants)
-
-    def finish(self, *, is_written: bool = True) -> None:
-        """Commit the page and let it go; after its last page, a window is complete.
-
-        Args:
-            is_written: whether every event of the page could be written.
-        """
-        self.commit()
-        read, self._read, self._positions = self._read, _NO_PAGE, ()
-        if read.completes_window and is_written:
+        if read.completes_window and self._committed == len(self._positions):
             self.watermark.settle(read.window.until or read.window.end)
+
+    def let_go(self) -> None:
+        """Let the page go: it is large, and may wait long until the next one comes."""
+        self._read, self._positions = _NO_PAGE, ()
+        self._written = self._committed = 0
 
     def _to_deliver(self, read: ReadPage) -> Sequence[int]:
         page, window = read.page, read.window

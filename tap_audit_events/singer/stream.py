@@ -137,7 +137,6 @@ class AuditEventsStream(ExactStream):
             self._write_page(run)
             run.delivery.commit()
             report.page(run)
-            run.finish_page()
         else:
             report.ended(run)
             if not run.error:

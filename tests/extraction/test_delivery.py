@@ -42,7 +42,8 @@ def delivered(
 ) -> list[str]:
     delivery.start(ReadPage(window, page, in_order, completes_window))
     ids = [record["id"] for record in delivery.records()]
-    delivery.finish()
+    delivery.commit()
+    delivery.let_go()
     return ids
 
 
@@ -140,27 +141,28 @@ def test_a_complete_window_moves_the_bookmark_once_its_last_page_was_written() -
     window = Window(None, at(1000), until=at(500))
     delivered(delivery, a_page([("a", at(110))]), window)
     delivery.start(ReadPage(window, a_page([("c", at(300)), ("b", at(200))]), False, True))
-    delivery.all_written()
+    assert len(list(zip(range(2), delivery.records(), strict=False))) == 2
     delivery.commit()
     assert watermark.bookmark == at(110)
-    delivery.finish()
+    delivery.all_written()
+    delivery.commit()
     assert watermark.bookmark == at(300)
     delivered(delivery, a_page([("d", at(600))]), Window(at(500), at(1000)))
     assert watermark.bookmark == at(600)
 
 
-def test_a_page_is_let_go_when_it_is_finished() -> None:
+def test_a_page_can_be_let_go() -> None:
     """It is large, and may wait long until the next one comes."""
     delivery = Delivery(Watermark())
     page = a_page([("a", at(1)), ("b", at(2))])
     kept = [weakref.ref(page)]
     delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=True))
     delivery.all_written()
-    delivery.finish()
+    delivery.commit()
+    delivery.let_go()
     del page
     assert [each() for each in kept] == [None]
     delivery.commit()
-    delivery.finish()
     assert delivery.delivered == 2
 
 
@@ -234,7 +236,6 @@ def test_before_the_first_page_there_is_nothing() -> None:
     assert not list(delivery.texts())
     assert not list(delivery.records())
     delivery.commit()
-    delivery.finish()
     assert (delivery.delivered, delivery.repeats, delivery.outside, delivery.late) == (0, 0, 0, 0)
 
 
@@ -247,7 +248,7 @@ def test_each_record_counts_when_the_next_is_requested() -> None:
     for _ in delivery.records():
         delivery.commit()
         counts.append(delivery.delivered)
-    delivery.finish()
+    delivery.commit()
     assert (counts, delivery.delivered) == ([0, 1, 2, 3, 4], 5)
 
 
@@ -362,7 +363,7 @@ def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
     delivery.start(ReadPage(EVERYTHING, page, in_order=False, completes_window=True))
     next(records := delivery.records())
     next(records)
-    delivery.finish(is_written=False)
+    delivery.commit()
     assert delivery.delivered == 1
     assert delivery.watermark.bookmark == EARLIEST
 
@@ -380,7 +381,7 @@ def test_an_event_that_follows_in_its_window_is_no_error() -> None:
     ):
         delivery.start(ReadPage(window, a_page(ids), in_order, completes_window))
         delivery.all_written()
-        delivery.finish()
+        delivery.commit()
     assert delivery.delivered == 5
 
 
