@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from tap_audit_events.config import validators
-from tap_audit_events.config.token_file import read_token_file
+from tap_audit_events.config.access_token import read_token_file
 from tap_audit_events.errors.exceptions import sanitize
 
 _VALIDATORS: Final[dict[str, Callable[[Any], str]]] = {

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from tap_audit_events.config import validators
-from tap_audit_events.config.access_token import PAT_MARK, mask_possible_tokens
+from tap_audit_events.config.access_token import (
+    PAT_MARK,
+    mask_possible_tokens,
+    others_may_read,
+    read_token_file,
+)
 from tap_audit_events.config.organizations import Organization, read_organizations
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
-from tap_audit_events.config.token_file import others_may_read, read_token_file
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import Instant

@@ -1,4 +1,4 @@
-"""The schema of the stream: AuditEvent as JSON Schema (interface.md, section 2)."""
+"""The schemas of the streams: AuditEvent (interface.md, section 2), and coverage records."""
 
 from __future__ import annotations
 
@@ -7,69 +7,29 @@ from typing import Any, Final, TypeAlias
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY, PRIMARY_KEY
 
-_Property: TypeAlias = tuple[str, dict[str, Any]]
+_Schema: TypeAlias = dict[str, Any]
 
 
-def _text(name: str, description: str) -> _Property:
-    return name, {"type": ["string", "null"], "description": description}
+def _nullable(kind: str, description: str, **more: Any) -> _Schema:
+    return {"type": [kind, "null"], **more, "description": description}
 
 
-def _group(name: str, description: str, *properties: _Property) -> _Property:
-    return name, {
-        "type": ["object", "null"],
-        "properties": dict(properties),
-        "additionalProperties": True,
-        "description": description,
+def _text(description: str) -> _Schema:
+    return _nullable("string", description)
+
+
+def _time(description: str) -> _Schema:
+    return _nullable("string", description, format="date-time")
+
+
+def _group(description: str, **properties: str | _Schema) -> _Schema:
+    """An object; a property that is only a description is a text."""
+    each = {
+        name: _text(given) if isinstance(given, str) else given
+        for name, given in properties.items()
     }
+    return _nullable("object", description, properties=each, additionalProperties=True)
 
-
-_ACTION = _group(
-    "action",
-    "The action performed.",
-    _text(
-        "type",
-        "Identifier of the action, for example workspace_create. New values appear over time.",
-    ),
-    (
-        "details",
-        {
-            "type": ["object", "null"],
-            "description": "Metadata of the action. Its fields depend on the type of the action.",
-        },
-    ),
-)
-_ACTOR = _group(
-    "actor",
-    "Who performed the action.",
-    _text("type", "Kind of the actor: user, anonymous, system or unknown."),
-    _text("id", "Identifier of the actor."),
-    _text("name", "Display name of the actor."),
-    _text("email", "E-mail address of the actor."),
-)
-_CONTEXT = _group(
-    "context",
-    "The request that caused the event.",
-    _text("requestId", "Identifier of the request that caused the event."),
-    _text("sessionId", "Identifier of the session."),
-    _text("requestIp", "IP address that the request came from."),
-)
-_SCOPE = _group(
-    "scope",
-    "Where the action took place.",
-    _text("organizationId", "Organization that the event belongs to."),
-    _text("workspaceId", "Workspace, if the event is in a workspace."),
-    _text("workspaceName", "Name of that workspace."),
-    _text("channelId", "Channel, if the event is in a channel."),
-)
-_ENTITY = _group(
-    "entity",
-    "The entity that the action concerned.",
-    _text("type", "Kind of the entity: channel, workspace, organization or user."),
-    _text("subtype", "Subtype of the entity."),
-    _text("id", "Identifier of the entity."),
-    _text("name", "Name of the entity."),
-    _text("email", "E-mail address of the entity, for a user."),
-)
 
 SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
@@ -84,7 +44,42 @@ SCHEMA: Final[dict[str, Any]] = {
             "description": "Time of the event: RFC 3339 in UTC, with every digit that the service"
             " sent.",
         },
-        **dict([_ACTION, _ACTOR, _CONTEXT, _SCOPE, _ENTITY]),
+        "action": _group(
+            "The action performed.",
+            type="Identifier of the action, for example workspace_create. New values appear over"
+            " time.",
+            details=_nullable(
+                "object", "Metadata of the action. Its fields depend on the type of the action."
+            ),
+        ),
+        "actor": _group(
+            "Who performed the action.",
+            type="Kind of the actor: user, anonymous, system or unknown.",
+            id="Identifier of the actor.",
+            name="Display name of the actor.",
+            email="E-mail address of the actor.",
+        ),
+        "context": _group(
+            "The request that caused the event.",
+            requestId="Identifier of the request that caused the event.",
+            sessionId="Identifier of the session.",
+            requestIp="IP address that the request came from.",
+        ),
+        "scope": _group(
+            "Where the action took place.",
+            organizationId="Organization that the event belongs to.",
+            workspaceId="Workspace, if the event is in a workspace.",
+            workspaceName="Name of that workspace.",
+            channelId="Channel, if the event is in a channel.",
+        ),
+        "entity": _group(
+            "The entity that the action concerned.",
+            type="Kind of the entity: channel, workspace, organization or user.",
+            subtype="Subtype of the entity.",
+            id="Identifier of the entity.",
+            name="Name of the entity.",
+            email="E-mail address of the entity, for a user.",
+        ),
     },
     "required": ["id", "occurredAt"],
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -95,19 +90,40 @@ Every common loader accepts it: it has only strings and objects, requires only t
 no ``enum``, ``$ref`` or ``anyOf``. Fields that are not in it are delivered too.
 """
 
-_DETAILS_AS_TEXT: Final[dict[str, Any]] = {
-    "type": ["string", "null"],
-    "description": "Metadata of the action, as JSON text. Its fields depend on the type of the"
-    " action.",
+COVERAGE_SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "organization_id": _text("UUID of the organization."),
+        "covered_from": _time(
+            "Start of the covered range, inclusive: covered_until of the record before."
+        ),
+        "covered_until": _time(
+            "End of the covered range, exclusive. Every event in the range that the service showed"
+            " at read_at is delivered; of what a failed run had read before, every event that the"
+            " service showed to that run."
+        ),
+        "read_at": _time("When the run began to read the organization, before its first request."),
+        "action_types": _nullable(
+            "array", "The setting action_types; empty for all events.", items={"type": ["string"]}
+        ),
+        "events": _nullable("integer", "Events delivered since the record before."),
+        "late_events": _nullable("integer", "How many of them are dated before covered_from."),
+        "first_event_at": _time("Time of the oldest of them."),
+        "last_event_at": _time("Time of the newest of them."),
+        "digest": _text(
+            "Sum of the SHA-256 of each of them, in hexadecimal digits: see docs/proof.md."
+        ),
+        "previous_digest": _text("digest of the record before; null in the first record."),
+    },
 }
-_RAW_EVENT_SCHEMA: Final[dict[str, Any]] = {
-    "type": ["string", "null"],
-    "description": "The whole event as JSON text, with every field that the service sent.",
-}
-_ORGANIZATION_ID_SCHEMA: Final[dict[str, Any]] = {
-    "type": ["string", "null"],
-    "description": "UUID of the organization from which the event was read.",
-}
+
+_DETAILS_AS_TEXT: Final = _text(
+    "Metadata of the action, as JSON text. Its fields depend on the type of the action."
+)
+_RAW_EVENT_SCHEMA: Final = _text(
+    "The whole event as JSON text, with every field that the service sent."
+)
+_ORGANIZATION_ID_SCHEMA: Final = _text("UUID of the organization from which the event was read.")
 _ADDED: Final = frozenset({RAW_EVENT, ORGANIZATION_KEY})
 
 

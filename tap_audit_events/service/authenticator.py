@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from requests import PreparedRequest, Response
 from requests.auth import AuthBase
 
+from tap_audit_events.config.access_token import read_token_file
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.config.token_file import read_token_file
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.errors.redaction import register_secret
 

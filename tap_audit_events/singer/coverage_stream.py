@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from singer_sdk import Tap
 
-from tap_audit_events.events.coverage_schema import COVERAGE_SCHEMA
 from tap_audit_events.events.instants import EARLIEST, Instant
+from tap_audit_events.events.schema import COVERAGE_SCHEMA
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, ORGANIZATION_KEY
 from tap_audit_events.extraction.coverage import Coverage, start_of_chain
 from tap_audit_events.extraction.run_state import unusable

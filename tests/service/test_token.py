@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pytest
 import requests
 
+from tap_audit_events.config.access_token import MAX_TOKEN_FILE_BYTES, others_may_read
 from tap_audit_events.config.settings import read_settings, token_warnings
-from tap_audit_events.config.token_file import MAX_TOKEN_FILE_BYTES, others_may_read
 from tap_audit_events.errors.redaction import redact
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
