@@ -117,12 +117,7 @@ class Reader:
             self._transport.close()
 
     def check_errors(self) -> None:
-        """Check that all organizations were read to their end.
-
-        Raises:
-            OrganizationsError: some were not.
-            Exception: the first error that is a defect.
-        """
+        """Raise `OrganizationsError` if some were not read to their end, or the first defect."""
         errors: dict[str, AuditEventsError] = {}
         for organization_id, error in self._errors.items():
             if not isinstance(error, AuditEventsError):

@@ -29,11 +29,7 @@ _PIECES: Final = (
 
 
 def check_token(text: str) -> None:
-    """Check that a token can be sent in a header (RFC 6750).
-
-    Raises:
-        ValueError: it begins with ``Bearer``, is in quotes, or is not one word of printable ASCII.
-    """
+    """Check that a token can be sent in a header (RFC 6750); `ValueError` says why it cannot."""
     if text.lower().startswith("bearer "):
         raise ValueError("begins with 'Bearer': write the token alone")
     if text[0] == text[-1] and text[0] in "\"'":

@@ -44,8 +44,7 @@ class BatchConfig:
 def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig | None:
     """Check ``batch_config``; None if it is unset or null. No token may be part of a file's name.
 
-    Raises:
-        SettingsError: one line for each thing to fix.
+    `SettingsError` has one line for each thing to fix.
     """
     if value is None:
         return None

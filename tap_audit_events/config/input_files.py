@@ -20,11 +20,7 @@ _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
 
 
 def read_json_file(kind: str, path: str) -> dict[str, Any]:
-    """Read a JSON object from a file, as `read_any_json_file`.
-
-    Raises:
-        SettingsError: as `read_any_json_file`, or it is not a JSON object.
-    """
+    """As `read_any_json_file`; `SettingsError` too if it is not a JSON object."""
     document = read_any_json_file(kind, path)
     if not isinstance(document, dict):
         raise _unusable(kind, path, "must contain a JSON object, that is { … }")
@@ -60,11 +56,7 @@ def read_any_json_file(kind: str, path: str) -> Any:
 
 
 def check_serializable(kind: str, document: Any) -> None:
-    """Check that a catalog or a state can be written again.
-
-    Raises:
-        SettingsError: it contains a lone surrogate, or is nested too deeply.
-    """
+    """Raise `SettingsError` if a document cannot be written again: a lone surrogate, deep nesting."""
     try:
         deepcopy(document)
         json.dumps(document, ensure_ascii=False).encode()

@@ -31,11 +31,7 @@ def guard_output(arguments: Sequence[str]) -> None:
 
 
 def check_log_levels(environment: Mapping[str, str]) -> None:
-    """Check the variables that name a log level.
-
-    Raises:
-        SettingsError: one of them names none.
-    """
+    """Raise `SettingsError` if a variable that names a log level names none."""
     for name in LEVELS:
         level = environment.get(name, "")
         if level and level.upper() not in logging.getLevelNamesMapping():

@@ -106,11 +106,7 @@ def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_state(state: Mapping[str, Any]) -> None:
-    """Check the shape of a state, down to the bookmark of each stream.
-
-    Raises:
-        SettingsError: it has another shape.
-    """
+    """Raise `SettingsError` if a state has another shape, down to the bookmark of each stream."""
     check_serializable("state", state)  # first: the next check fails on lone surrogates
     for wrapper in ("singer_state", "completed", "value"):
         if wrapper in state and "bookmarks" not in state:

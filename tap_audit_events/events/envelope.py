@@ -47,11 +47,7 @@ def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
 
 
 def check_keys_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
-    """Check that no events and no further pages are hidden by a repeated key.
-
-    Raises:
-        ContractError: the envelope contains ``auditEvents`` or ``nextCursor`` more than once.
-    """
+    """Raise `ContractError` if a key comes twice, which would hide events or further pages."""
     if not _may_repeat_keys(text, events, cursor):
         return
     counts = _count_keys(text)

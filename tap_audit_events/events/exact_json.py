@@ -30,11 +30,7 @@ class HugeNumber(str):
 
 
 def read_record(text: JsonText) -> dict[str, Any]:
-    """An event's JSON text as a dictionary that holds every digit.
-
-    Raises:
-        ContractError: it is nested too deeply to be read.
-    """
+    """An event as a dictionary with every digit; `ContractError` if it is nested too deeply."""
     return decode_with(_read_exactly, text)
 
 

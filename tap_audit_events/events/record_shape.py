@@ -40,11 +40,7 @@ class RecordShape:
         return not (self.details_as_text or self.has_raw_event) and self.organization_id is None
 
     def apply(self, text: JsonText) -> JsonText:
-        """The JSON text of the record for an event's JSON text, an object on one line.
-
-        Raises:
-            ContractError: it is nested too deeply to be read.
-        """
+        """The record of an event, on one line too; `ContractError` if it is nested too deeply."""
         return text if self.is_plain else decode_with(self._shaped, text)
 
     def _shaped(self, text: JsonText) -> bytes:

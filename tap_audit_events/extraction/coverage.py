@@ -84,11 +84,7 @@ class Coverage(msgspec.Struct):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Coverage:
-        """The coverage that `to_json` returned as an object.
-
-        Raises:
-            ValueError: it is something else.
-        """
+        """The coverage that `to_json` returned as an object; `ValueError` if it is none."""
         try:
             coverage = msgspec.convert(value, cls)
             if {**value, **coverage.to_json()} != value:

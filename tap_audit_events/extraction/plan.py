@@ -131,11 +131,7 @@ class Plan:
             self.restarted.append(reader.window)
 
     def next_page(self) -> ReadPage | None:
-        """The next page in order, None if it has not come or all were taken.
-
-        Raises:
-            Exception: what came instead of it.
-        """
+        """The next page in order, None if it has not come; raises what came instead of it."""
         while self._readers:
             first = self._readers[0]
             if first.ready_pages:

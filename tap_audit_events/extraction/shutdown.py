@@ -50,11 +50,7 @@ class Stop:
         self.wakeups.put(None)
 
     def check(self) -> None:
-        """Do nothing, unless a signal asked the run to stop.
-
-        Raises:
-            StoppedError: a signal did.
-        """
+        """Raise `StoppedError` if a signal asked the run to stop."""
         if self.signal_number is not None:
             raise StoppedError(self.signal_number)
 

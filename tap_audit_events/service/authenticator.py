@@ -37,11 +37,7 @@ class AccessTokenAuthenticator(AuthBase):
         self._lock = threading.Lock()
 
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
-        """Add the Authorization header.
-
-        Raises:
-            RefusedError: the request is for another scheme, host or port.
-        """
+        """Add the header; `RefusedError` if the request is for another scheme, host or port."""
         if _origin(request.url or "") != self._origin:
             raise service_error("AE-REDIRECT", details="the request is for another scheme or host")
         request.headers["Authorization"] = self._header

@@ -109,8 +109,7 @@ class Client:
     def _exchange(self, window: Window, cursor: str | None) -> tuple[Response, bytes]:
         """Send one request and read its response, whatever the status.
 
-        Raises:
-            ServiceError: no response arrived, or not all of it.
+        `ServiceError` if it did not arrive, or not all of it.
         """
         settings = self._settings
         try:

@@ -38,11 +38,7 @@ class OpenSockets:
         self.is_aborted = False
 
     def add(self, sock: Any) -> None:
-        """Add a socket before it is read.
-
-        Raises:
-            ConnectionAbortedError: `abort` was called.
-        """
+        """Add a socket before it is read; `ConnectionAbortedError` after `abort`."""
         if isinstance(sock, SSLTransport):  # TLS inside TLS, as the proxy's URL begins with https
             sock = sock.socket
         with self._lock:
@@ -77,11 +73,7 @@ class _DeadlineReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what is there.
-
-        Raises:
-            TimeoutError: the deadline has passed, or no byte came in time.
-        """
+        """Read what is there; `TimeoutError` after the deadline, or if no byte came in time."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError(

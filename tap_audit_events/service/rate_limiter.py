@@ -76,8 +76,7 @@ class RateLimiter:
     def permit(self) -> Iterator[Permit]:
         """Wait until a request may be sent, and count it as in flight for the block.
 
-        Raises:
-            ClosedError: the run is over.
+        `ClosedError` if the run is over.
         """
         permit = self._acquire()
         try:

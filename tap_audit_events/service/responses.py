@@ -52,11 +52,7 @@ _STATUSES: Final = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", 
 
 
 def read_body(response: requests.Response, most_bytes: int) -> bytes:
-    """The whole body, decompressed.
-
-    Raises:
-        ContractError: it is larger than `most_bytes`.
-    """
+    """The whole body, decompressed; `ContractError` if it is larger than `most_bytes`."""
     body = read_start(response, most_bytes + 1)
     if len(body) <= most_bytes:
         return body

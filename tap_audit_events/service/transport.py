@@ -26,8 +26,7 @@ class _Connection(threading.local):
 class Transport:
     """Sends requests to one service; safe to use from several threads.
 
-    Raises:
-        RefusedError: the environment names a proxy that cannot be used.
+    `RefusedError` if the environment names a proxy that cannot be used.
     """
 
     def __init__(self, base_url: str, new_session: NewSession) -> None:

@@ -82,11 +82,7 @@ class BatchFiles:
                 self._complete(stream)
 
     def complete(self) -> None:
-        """Complete every file, so that a STATE may follow.
-
-        Raises:
-            OutputError: a file or a message cannot be written.
-        """
+        """Complete every file, so that a STATE may follow; `OutputError` if that is impossible."""
         for stream in list(self._open):
             self._complete(stream)
 
@@ -164,11 +160,7 @@ class _BatchFile:
         self._file.close()
 
     def check_exists(self) -> None:
-        """Check that nobody has removed the file, or its folder; only for a local one.
-
-        Raises:
-            OSError: somebody has.
-        """
+        """Raise `OSError` if a local file, or its folder, has been removed."""
         if self.url.startswith(LOCAL):
             self._path.stat()
 

@@ -35,11 +35,7 @@ class CoverageStream(ExactStream):
         self._has_schema = False
 
     def check(self, bookmark: Mapping[str, Any], organization_id: str) -> None:
-        """Check that `begin` can continue from an organization's bookmark.
-
-        Raises:
-            SettingsError: it cannot.
-        """
+        """Raise `SettingsError` if `begin` cannot continue from an organization's bookmark."""
         if self.selected:
             _read(bookmark, organization_id)
 
@@ -98,11 +94,7 @@ def _continues(
 
 
 def _read(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:
-    """The chain in a bookmark, None if there is none for the organization.
-
-    Raises:
-        SettingsError: it cannot be read.
-    """
+    """An organization's chain in a bookmark, if any; `SettingsError` if it cannot be read."""
     match bookmark.get(_COVERAGE):
         case [{"organization_id": str(theirs)} as value] if (
             theirs.lower() == organization_id.lower()

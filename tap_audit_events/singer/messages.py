@@ -73,11 +73,7 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
             self._note_state(line)
 
     def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
-        """Write a RECORD for each text, as `write_message` would for the decoded record.
-
-        Raises:
-            OutputError: as `write_message`.
-        """
+        """Write a RECORD for each text, as `write_message` would for the decoded record."""
         if texts:
             begin = b'{"type":"RECORD","stream":%b,"record":' % encode(stream)
             end = b',"time_extracted":%b}\n' % encode(extracted_at)

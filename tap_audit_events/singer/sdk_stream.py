@@ -149,11 +149,7 @@ class ExactStream(Stream):
         self.events_left_out += self.records_written == written_before
 
     def _write_record_message(self, record: dict[str, Any]) -> None:
-        """Write RECORD lines.
-
-        Raises:
-            ContractError: the event is nested more deeply than the SDK can walk.
-        """
+        """Write RECORD lines; `ContractError` if the event is too nested for the SDK to walk."""
         event_id = record.get("id")  # a stream map may remove it
         try:
             # All before the first is written: one that failed would leave others without STATE.
@@ -170,8 +166,7 @@ def _catalog_error(problem: str) -> SettingsError:
 def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | None:
     """The record as a stream map or flattening changes it, None if it is filtered out.
 
-    Raises:
-        SettingsError: an expression of the stream map fails for the record.
+    `SettingsError` if an expression fails for the record.
     """
     if not isinstance(stream_map, CustomStreamMap):
         return stream_map.transform(record)  # flattening alone

@@ -89,8 +89,7 @@ def has_time(bookmark: Mapping[str, Any]) -> bool:
 def run_state_of(bookmark: Mapping[str, Any]) -> dict[str, Any]:
     """What `to_run_state` returned for a bookmark, empty if this version cannot read it.
 
-    Raises:
-        SettingsError: the list holds something else.
+    `SettingsError` if it is something else.
     """
     if "watermark" not in bookmark:
         return {}

@@ -158,11 +158,7 @@ class TapAuditEvents(Tap):
         return Catalog((name, with_all_fields(entry)) for name, entry in self.catalog.items())
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take the bookmarks of earlier runs.
-
-        Raises:
-            SettingsError: it is not a Singer state.
-        """
+        """Take the bookmarks of earlier runs; `SettingsError` if it is not a Singer state."""
         check_state(state)
         for warning in state_warnings(state):
             self.logger.warning("%s", warning)
