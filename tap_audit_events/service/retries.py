@@ -58,16 +58,9 @@ class Retries:
 def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
     """The wait that a ``Retry-After`` header requests (RFC 9110, section 10.2.3).
 
-    Both forms are accepted: a number of seconds, and an HTTP date. If several numbers came, each in
-    a header of its own, the largest counts.
-
-    Args:
-        header: text of the header; None if the response has no such header.
-        now: the time of the response, aware; best the service's own, so that clocks need not agree.
-
-    Returns:
-        Seconds from now: 0 for a date in the past, infinite if the number is too large for a
-        float; None if there is no header or it has neither form.
+    The header is a number of seconds, or an HTTP date, which is compared with `now`: best the time
+    of the response, so that clocks need not agree. If several numbers came, each in a header of its
+    own, the largest counts. None if there is no header, or it has neither form.
     """
     text = (header or "").strip()
     numbers = re.split(", *", text)  # headers of the same name are joined
