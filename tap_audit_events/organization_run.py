@@ -77,6 +77,14 @@ class OrganizationRun:
             self.fail(error)
         return self.error is None
 
+    def write_page(self, write: Callable[[Delivery], None]) -> None:
+        """Write the page, and count what was written as delivered, also after an error."""
+        try:
+            write(self.delivery)
+        except ServiceError as error:
+            self.fail(error)
+        self.delivery.commit()
+
     def fail(self, error: Exception) -> None:
         """End the organization with an error, which is raised if it is the only one of the run."""
         if not self.settings.is_one_of_several:

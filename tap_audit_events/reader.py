@@ -78,9 +78,8 @@ class Reader:
     ) -> Generator[OrganizationRun, None, None]:
         """Each organization: when it is opened, for each page to be written, and when it has ended.
 
-        `OrganizationRun.stage` tells which it is. The caller writes the page, and commits that to
-        `OrganizationRun.delivery`; if it cannot write the page, it calls `OrganizationRun.fail`,
-        which ends the organization. If there are several, the error of one is its
+        `OrganizationRun.stage` tells which it is. The caller writes the page, for example with
+        `OrganizationRun.write_page`. If there are several organizations, the error of one is its
         `OrganizationRun.error`.
 
         Args:
@@ -100,7 +99,7 @@ class Reader:
                     run.stage = stage
                     self._log_restarts(run)
                     if run.error is not None:
-                        run.fail(run.error)
+                        run.fail(run.error)  # raised if there is no other organization
                     self._opened += stage is Stage.OPENED
                     if stage is Stage.ENDED and run.error is not None:
                         self._errors[run.settings.organization_id] = run.error

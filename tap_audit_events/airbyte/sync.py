@@ -10,7 +10,6 @@ from typing import Any
 from tap_audit_events.airbyte.messages import MessageWriter, stream_status
 from tap_audit_events.airbyte.state import state_of
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.organizations_plan import Stage
 from tap_audit_events.extraction.run_state import RunStates
@@ -105,16 +104,13 @@ class Sync:
         elif run.stage is Stage.ENDED:
             report.ended(run)
         else:
-            try:
-                self._write_page(run.delivery, self._runtime.now())
-            except ServiceError as error:
-                run.fail(error)
-            run.delivery.commit()
+            run.write_page(self._write_page)
             report.page(run)
             if self._writer.state_is_due:
                 self._write_state()
 
-    def _write_page(self, delivery: Delivery, now: datetime) -> None:
+    def _write_page(self, delivery: Delivery) -> None:
+        now = self._runtime.now()
         if not self._is_running:
             self._tell("RUNNING")
             self._is_running = True

@@ -12,7 +12,7 @@ from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INC
 
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.settings import Settings, shape_to_discover
-from tap_audit_events.errors.exceptions import OutputError, ServiceError
+from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
@@ -134,8 +134,7 @@ class AuditEventsStream(ExactStream):
             if not run.error:
                 self._begin_coverage(run)
         elif run.stage is Stage.PAGE:
-            self._write_page(run)
-            run.delivery.commit()
+            run.write_page(self._write_verbatim if self.is_verbatim else self._write_by_sdk)
             report.page(run)
         else:
             report.ended(run)
@@ -213,27 +212,15 @@ class AuditEventsStream(ExactStream):
         """Write a record of the SDK lane."""
         self._output.write_records(message.stream, [encode(message.record)], self._now())
 
-    def _write_page(self, run: OrganizationRun) -> None:
-        """Write the records of a page by one of two lanes.
-
-        In the verbatim lane events leave as the bytes they came in, all at once; in the SDK lane
-        one by one, through stream maps and flattening.
-        """
-        try:
-            if self.is_verbatim:
-                self._write_verbatim(run.delivery)
-            else:
-                self._write_by_sdk(run.delivery)
-        except ServiceError as error:
-            run.fail(error)
-
     def _write_verbatim(self, delivery: Delivery) -> None:
+        """The verbatim lane: events leave as the bytes they came in, a page at a time."""
         texts = delivery.record_texts()
         self._output.write_records(self.name, texts, self._now())
         delivery.all_written()
         self.records_written += len(texts)
 
     def _write_by_sdk(self, delivery: Delivery) -> None:
+        """The SDK lane: events leave one by one, through stream maps and flattening."""
         for record in delivery.records():
             self._runtime.stop.check()
             self._check_max_record_limit(self.records_written + self.events_left_out)

@@ -251,7 +251,8 @@ def stopping_without_looking(patch: Patch) -> None:
     """A signal drops what is in hand and leaves no STATE behind."""
 
     def sync_records(self: Any, *_: object, **__: object) -> tuple[()]:
-        self._write_pages()
+        self._read()
+        self._write_state_message()
         return ()
 
     patch.setattr(AuditEventsStream, "_sync_records", sync_records)
