@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -110,25 +110,9 @@ class TapAuditEvents(Tap):
         return [events, coverage]
 
     def setup_mapper(self) -> None:
-        """Set up the stream maps, for the shape of the records that the settings ask for.
-
-        A catalog may have been written for another shape, or without the stream's keys.
-        """
-        from singer_sdk.singerlib import Schema
-
-        from tap_audit_events.events.schema import KEYS_OF_SHAPES, keys_of, schema_of
-
-        catalog = self.input_catalog
-        if catalog is not None and (entry := catalog.get_stream(STREAM)):
-            shape = shape_to_discover(self.config)
-            schema = schema_of(shape, entry.schema.to_dict())
-            entry.schema = Schema.from_dict(schema)
-            keys = keys_of(shape)
-            has_keys = all(key in schema["properties"] for key in keys)
-            given = entry.key_properties
-            if has_keys and (given is None or tuple(given) in KEYS_OF_SHAPES):
-                entry.key_properties = keys
-            _select_always(entry, (*keys, REPLICATION_KEY))
+        """Set up the stream maps."""
+        if self.input_catalog is not None and (entry := self.input_catalog.get_stream(STREAM)):
+            self._fit_to_settings(entry)
         catalog_to_map = self._catalog_to_map()
         try:
             PluginBase.setup_mapper(self)
@@ -143,6 +127,28 @@ class TapAuditEvents(Tap):
                 [f"stream_maps or the flattening settings cannot be used ({reason})"],
                 "AE-STREAM-MAPS",
             ) from error
+
+    def _fit_to_settings(self, entry: CatalogEntry) -> None:
+        """Give a catalog's entry the schema and the keys of the records that the settings ask for.
+
+        A catalog may have been written for records of another shape, or without keys.
+        """
+        from singer_sdk.singerlib import Schema
+
+        from tap_audit_events.events.schema import KEYS_OF_SHAPES, keys_of, schema_of
+
+        shape = shape_to_discover(self.config)
+        schema, keys = schema_of(shape, entry.schema.to_dict()), keys_of(shape)
+        entry.schema = Schema.from_dict(schema)
+        given = entry.key_properties
+        has_fields = schema["properties"].keys() >= set(keys)
+        if has_fields and (given is None or tuple(given) in KEYS_OF_SHAPES):
+            entry.key_properties = keys
+        for name in (*keys, REPLICATION_KEY):
+            breadcrumb = ("properties", name)
+            if breadcrumb in entry.metadata:  # otherwise it is selected with the stream
+                # Even if the catalog deselects it: targets need the keys.
+                entry.metadata[breadcrumb].inclusion = Metadata.InclusionType.AUTOMATIC
 
     def _catalog_to_map(self) -> Catalog:
         """The catalog, with all fields of a stream that is not selected.
@@ -187,14 +193,7 @@ class TapAuditEvents(Tap):
         if problems := stream_map_problems(self.config.get("stream_maps")):
             raise SettingsError(problems, "AE-STREAM-MAPS")
         self._config = {name: value for name, value in self._config.items() if value is not None}
-        errors = JSONSchemaValidator(sdk_schema).iter_errors(self._config)
-        problems = [_problem(error) for error in errors]
-        depth = self._config.get("flattening_max_depth")
-        if not problems and self._config.get("flattening_enabled") and depth is None:
-            problems = [_DEPTH_IS_MISSING]
-        if isinstance(depth, int) and depth < 0:
-            problems.append(f"flattening_max_depth {_EXPECTED['flattening_max_depth']}")
-        if problems:
+        if problems := _sdk_problems(self._config, sdk_schema):
             raise SettingsError(problems)
         return []
 
@@ -279,18 +278,21 @@ class TapAuditEvents(Tap):
         tap.runtime.stop.check()
 
 
-def _select_always(entry: CatalogEntry, names: Iterable[str]) -> None:
-    """Select fields even if the catalog deselects them: targets need the keys."""
-    for name in names:
-        breadcrumb = ("properties", name)
-        if breadcrumb in entry.metadata:  # otherwise it is selected with the stream
-            entry.metadata[breadcrumb].inclusion = Metadata.InclusionType.AUTOMATIC
-
-
 def _is_news(record: logging.LogRecord) -> bool:
     """Whether a line says more than that a stream which is off by default is off."""
     is_skipped = str(record.msg).startswith("Skipping deselected stream")
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
+
+
+def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str]:
+    """What is wrong with the settings of stream maps and flattening."""
+    problems = [_problem(error) for error in JSONSchemaValidator(schema).iter_errors(config)]
+    depth = config.get("flattening_max_depth")
+    if not problems and config.get("flattening_enabled") and depth is None:
+        return [_DEPTH_IS_MISSING]
+    if isinstance(depth, int) and depth < 0:
+        problems.append(f"flattening_max_depth {_EXPECTED['flattening_max_depth']}")
+    return problems
 
 
 def _problem(error: ValidationError) -> str:
