@@ -83,7 +83,8 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
     if within.start > within.end:
         raise SettingsError(["--start is in the future: there is nothing to compare yet"])
     with ExitStack() as stack:
-        loaded = stack.enter_context(open_loaded(options.against, options.table))
+        known = _organizations_of(settings)
+        loaded = stack.enter_context(open_loaded(options.against, options.table, known))
         if settings.organizations and not loaded.has_organizations:
             raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
                              " several organizations")  # fmt: skip
@@ -152,7 +153,7 @@ class Verification:
         self._comparison = comparison
         self._lists = lists
         self._repair = repair
-        self._known = {each.organization_id.lower() for each in settings.each()}
+        self._known = _organizations_of(settings)
 
     def read_loaded(self, loaded: Loaded, within: Range) -> None:
         """Read what was loaded, without the events of organizations that are not in the settings.
@@ -216,6 +217,10 @@ class Verification:
             if not organization or organization in self._known:
                 key = organization if self._settings.organizations else ""
                 yield Row(key, row.id or "", row.time)
+
+
+def _organizations_of(settings: Settings) -> set[str]:
+    return {each.organization_id.lower() for each in settings.each()}
 
 
 def _path(text: str | None) -> Path | None:

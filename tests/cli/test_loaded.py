@@ -5,6 +5,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import duckdb
 import pyarrow as pa
@@ -155,6 +156,18 @@ def test_an_event_may_name_its_organization_in_any_form(
     events = [each | {"scope": {"organizationId": name}} for each in EVENTS]
     service.add(events)
     (command.folder / "a.jsonl").write_bytes(lines(events))
+
+    verify(command, "a.jsonl")
+
+
+@pytest.mark.parametrize("value", ["acme", str(UUID(int=7)), 7, {"name": "acme"}, None])
+def test_an_event_may_have_a_field_organization_id(
+    value: Any, service: Service, command: Command
+) -> None:
+    """In JSON Lines it is next to the fields of the interface, and names no organization."""
+    scope = {"scope": {"organizationId": service.organization_id}}
+    service.add([each | scope | {"organization_id": value} for each in EVENTS])
+    command("export", "--to", "a.jsonl").raise_for_exit_code()
 
     verify(command, "a.jsonl")
 

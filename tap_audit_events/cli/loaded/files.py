@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
@@ -27,18 +27,19 @@ SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".parquet")
 
 
 class _Scope(msgspec.Struct, gc=False, rename="camel"):
-    organization_id: str | None = None
+    organization_id: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Line(msgspec.Struct, gc=False):
     id: str
     occurredAt: str  # noqa: N815 - the name of the field
-    organization_id: str | None = None
+    organization_id: msgspec.Raw = msgspec.Raw(b"null")
     scope: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 _decode_line = msgspec.json.Decoder(_Line).decode
 _decode_scope = msgspec.json.Decoder(_Scope).decode
+_decode_text = msgspec.json.Decoder(str).decode
 
 
 class LoadedFiles:
@@ -47,13 +48,15 @@ class LoadedFiles:
     Args:
         path: the file or folder. In a folder, hidden files and those of the stream of coverage
             records are left out.
+        known: the organizations in the settings, in lower case.
 
     Raises:
         OutputError: there is no such file, or the folder has none.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, known: Collection[str] = ()) -> None:
         self.name = sanitize(str(path))
+        self._known = known
         with _errors_of(path):
             if not path.exists():
                 raise unreadable(self.name, "it does not exist")
@@ -83,7 +86,7 @@ class LoadedFiles:
         del within
         for file in self._files:
             with _errors_of(file):
-                yield from _table_rows(file) if _is_table(file) else _line_rows(file)
+                yield from _table_rows(file) if _is_table(file) else _line_rows(file, self._known)
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
@@ -128,29 +131,42 @@ def _is_table(file: Path) -> bool:
 # JSON Lines
 
 
-def _line_rows(file: Path) -> Iterator[Sequence[Row]]:
+def _line_rows(file: Path, known: Collection[str]) -> Iterator[Sequence[Row]]:
     is_compressed = file.name.endswith(".gz")
     with cast("IO[bytes]", gzip.open(file) if is_compressed else file.open("rb")) as lines:
         numbered = enumerate(lines, start=1)
         while batch := list(islice(numbered, BATCH_ROWS)):
-            yield [_row(file, number, line) for number, line in batch if line.strip()]
+            yield [_row(file, number, line, known) for number, line in batch if line.strip()]
 
 
-def _row(file: Path, number: int, line: bytes) -> Row:
+def _row(file: Path, number: int, line: bytes, known: Collection[str]) -> Row:
     try:
         event = _decode_line(line)
     except (msgspec.DecodeError, RecursionError) as error:
         name = sanitize(str(file))
         raise unreadable(name, f"line {number} is not an event: {sanitize(str(error))}") from None
-    return Row(event.organization_id or _organization_of(event.scope), event.id, event.occurredAt)
+    return Row(_organization_of(event, known), event.id, event.occurredAt)
 
 
-def _organization_of(scope: msgspec.Raw) -> str | None:
-    """The organization that an event names, None if it is not a UUID (interface.md 2.6)."""
-    try:
-        return str(UUID(_decode_scope(scope).organization_id))
-    except (msgspec.DecodeError, ValueError, TypeError):
-        return None
+def _organization_of(event: _Line, known: Collection[str]) -> str | None:
+    """The organization of an event; None if it names none by its UUID.
+
+    The tap's property ``organization_id`` may be a field of the event itself, with another meaning.
+    So an organization in the settings counts more, in whichever of the two places it is.
+    """
+    first = None
+    for organization in _organizations_in(event):
+        if organization in known:
+            return organization
+        first = first or organization
+    return first
+
+
+def _organizations_in(event: _Line) -> Iterator[str]:
+    with suppress(msgspec.DecodeError, ValueError):
+        yield str(UUID(_decode_text(event.organization_id)))
+    with suppress(msgspec.DecodeError, ValueError):  # its form is not shown (interface.md 2.6)
+        yield str(UUID(_decode_text(_decode_scope(event.scope).organization_id)))
 
 
 # Parquet

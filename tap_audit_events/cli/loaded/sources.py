@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from os.path import exists
 from pathlib import Path
@@ -25,12 +25,13 @@ _DATABASES: Final = (".duckdb", ".db", ".ddb")
 
 
 @contextmanager
-def open_loaded(text: str, table: str | None) -> Iterator[Loaded]:
+def open_loaded(text: str, table: str | None, known: Collection[str]) -> Iterator[Loaded]:
     """The events that were loaded into a place.
 
     Args:
         text: the value of `--against`.
         table: the table of a database, None for the one that loaders create.
+        known: the organizations in the settings, in lower case.
 
     Raises:
         OutputError: it cannot be read.
@@ -45,7 +46,7 @@ def open_loaded(text: str, table: str | None) -> Iterator[Loaded]:
         raise SettingsError(["--table names a table of a database: leave it out for a file"])
     from tap_audit_events.cli.loaded.files import LoadedFiles
 
-    yield LoadedFiles(Path(text))
+    yield LoadedFiles(Path(text), known)
 
 
 def _is_database(text: str) -> bool:
