@@ -118,9 +118,9 @@ def count(by: str, format_: str, common: Common) -> None:
     audit-events tail --follow | jq -r '[.occurredAt, .action.type] | @tsv'
 
 Events come in ascending order, one JSON object per line, as the service sent them. With --follow,
-an event that becomes visible late is printed too, once, after newer ones. While the service fails
-or limits requests, --follow waits and says so on stderr. It cannot be combined with --end or the
-setting end_date."""
+an event that becomes visible late is printed too, once, after newer ones. While the service fails,
+limits requests or refuses cursors, --follow waits and says so on stderr. It cannot be combined with
+--end or the setting end_date."""
 )
 @click.option("--follow", "-f", is_flag=True, help="Keep printing events as they appear.")
 @click.option(

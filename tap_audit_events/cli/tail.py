@@ -18,6 +18,8 @@ from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    CursorRefusedError,
     OrganizationsError,
     RetryableError,
     ServiceError,
@@ -135,7 +137,7 @@ class Tail:
 
 
 class _Patience:
-    """Waits while the service fails or limits requests, if new events are followed."""
+    """Waits while the service fails, limits requests or refuses cursors, if events are followed."""
 
     def __init__(self, common: Common, interval_seconds: float | None) -> None:
         self._common = common
@@ -146,7 +148,7 @@ class _Patience:
             try:
                 return action()
             except (ServiceError, OrganizationsError) as error:
-                if self._interval_seconds is None or not is_temporary(error):
+                if self._interval_seconds is None or not _may_pass(error):
                     raise
                 self._wait(error, self._interval_seconds)
 
@@ -163,6 +165,13 @@ class _Patience:
             problem = f"{organization_id}: {each.summary}" if organization_id else each.summary
             self._common.logger.warning("%s. Retrying in %.1f s", problem, seconds)
         wait(seconds, self._common.stop)
+
+
+def _may_pass(error: AuditEventsError) -> bool:
+    """Whether the next requests may succeed; they are sent without the cursors of the last ones."""
+    if isinstance(error, OrganizationsError):
+        return all(map(_may_pass, error.errors.values()))
+    return is_temporary(error) or isinstance(error, CursorRefusedError)
 
 
 def wait(seconds: float, stop: Stop) -> None:

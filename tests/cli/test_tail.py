@@ -268,6 +268,26 @@ def test_it_waits_while_the_service_fails(fault: str, service: Service, command:
     assert "Retrying in 0.1 s" in log
 
 
+def test_it_continues_after_refused_cursors(service: Service, command: Command) -> None:
+    """More events at one time than a page holds need a cursor. None is lost, none comes twice."""
+    refuses = threading.Event()
+    refused = Fault(
+        kind="status", code=400, only=lambda each: refuses.is_set() and "cursor" in each.params
+    )
+    service.add([now(100, "a")])
+    with command.started("tail", "-f", *FAST, TAP_AUDIT_EVENTS_PAGE_SIZE="2") as run:
+        assert read(run, 1) == ["a"]
+        service.add_faults([refused])
+        refuses.set()
+        at = now(20, "")["occurredAt"]
+        service.add([an_event(id=f"b{n}", at=at) for n in range(5)])
+        warning = next(line for line in run.stderr if b"AE-CURSOR-REFUSED: " in line)
+        assert b"Retrying in 0.1 s" in warning
+        refuses.clear()
+        assert sorted(read(run, 5)) == [f"b{n}" for n in range(5)]
+        ended(run)
+
+
 def of_two(tmp_path: Path, shared: SharedServer) -> Command:
     """The command with two organizations, without retries of its own."""
     items = [{"organization_id": an_id(number)} for number in range(2)]
