@@ -44,7 +44,7 @@ def _parse(text: str, types: str | Sequence[str]) -> Any:
 
 
 def _parse_list(text: str) -> Any:
-    if text.lstrip().startswith("["):
+    if text.lstrip().startswith(("[", '"', "'")):  # in quotes it is no list, which is refused
         return json.loads(text)
     return [item.strip() for item in text.split(",")]
 

@@ -335,6 +335,13 @@ def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) 
     assert service.requests[0].params["actionTypes"] == "a,b"
 
 
+@pytest.mark.parametrize("text", ["'[\"a\", \"b\"]'", '"a,b"', "'a', 'b'"])
+def test_a_list_in_the_environment_has_no_quotes_around_it(text: str) -> None:
+    """Docker keeps the quotes in an env file. With them, no action type would be found."""
+    done = run(GOOD, "--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": text})
+    assert only_error(done).startswith("AE-SETTINGS: action_types must be a list of strings")
+
+
 @pytest.mark.parametrize(
     "name", ["PAGE_SIZE", "REQUEST_TIMEOUT_SECONDS", "MAX_RETRIES", "FLATTENING_MAX_DEPTH"]
 )
