@@ -51,6 +51,8 @@ def read_any_json_file(kind: str, path: str) -> Any:
     except json.JSONDecodeError as error:
         position = f"line {error.lineno}, column {error.colno}"
         raise _unusable(kind, path, f"is not JSON: {error.msg} at {position}") from None
+    except UnicodeDecodeError:
+        raise _unusable(kind, path, "is not UTF-8: save it as UTF-8") from None
     except (ValueError, RecursionError) as error:
         raise _unusable(kind, path, f"is not JSON: {type(error).__name__}") from None
 

@@ -383,6 +383,14 @@ def test_an_empty_or_missing_state_file_says_what_a_first_run_needs() -> None:
     assert missing.endswith(f" cannot be read: No such file or directory: {hint}")
 
 
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    """PowerShell writes UTF-16, of which "not JSON" would say nothing."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(GOOD), "utf-16")
+    done = run(GOOD, "--config", str(path))
+    assert only_error(done) == f"AE-FILE: The config file '{path}' is not UTF-8: save it as UTF-8"
+
+
 @pytest.mark.parametrize("option", ["--config", "--catalog"])
 def test_a_missing_file_is_named(option: str) -> None:
     """A wrong path is a one-line error."""
