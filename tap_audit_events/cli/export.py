@@ -12,7 +12,7 @@ from typing import Any
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.outputs.durable import check_files_differ
+from tap_audit_events.cli.outputs.durable import check_files_differ, resolved
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.cli.outputs.output import Output
@@ -38,10 +38,10 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
     """
     settings = common.settings()
     format_ = format_of(to)
-    path = Path(to).resolve()
+    path = resolved(Path(to))
     if state_path is not None:
         check_files_differ({"--to": path, "--state": state_path})
-    state_file = None if state_path is None else StateFile(state_path.resolve(), path)
+    state_file = None if state_path is None else StateFile(resolved(state_path), path)
     collect_garbage_rarely()
     with ExitStack() as entered:
         read = entered.enter_context(_reading(common, settings))

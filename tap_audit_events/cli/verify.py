@@ -20,7 +20,12 @@ from tap_audit_events.cli.loaded.files import SUFFIXES
 from tap_audit_events.cli.loaded.row import Loaded, Range, Row, unreadable
 from tap_audit_events.cli.loaded.sources import open_loaded
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.outputs.durable import check_files_differ, output_errors, unusable
+from tap_audit_events.cli.outputs.durable import (
+    check_files_differ,
+    output_errors,
+    resolved,
+    unusable,
+)
 from tap_audit_events.cli.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.repair import Repair
 from tap_audit_events.cli.reporter import Reporter
@@ -124,7 +129,7 @@ def _check_files(options: VerifyOptions) -> None:
     written = {option: path for option, path in named.items() if path is not None}
     check_files_differ({"--against": loaded} | written)
     for option, path in written.items():
-        if loaded.resolve() in path.resolve().parents and path.name.endswith(SUFFIXES):
+        if resolved(loaded) in resolved(path).parents and path.name.endswith(SUFFIXES):
             raise unusable(f"{option} is in the folder that --against names, and would count as"
                            " loaded: choose another folder")  # fmt: skip
 

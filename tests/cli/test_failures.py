@@ -442,6 +442,23 @@ def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "--to", "a.jsonl"),
+        ("verify", "--against", "a.jsonl"),
+        ("verify", "--against", "/nowhere.jsonl", "--list", "a"),
+    ],
+)
+def test_a_path_without_a_place_is_one_line(arguments: tuple[str, ...], command: Command) -> None:
+    """A relative one in a folder that is gone, or a link to itself, which some Pythons refuse."""
+    gone = ("sh", "-c", 'mkdir gone && cd gone && rmdir "$PWD" && exec "$@"', "sh")
+    refused(command.under(gone, *arguments))
+    (command.folder / arguments[-1]).symlink_to(arguments[-1])
+    if sys.version_info < (3, 13):
+        refused(command(*arguments))
+
+
+@pytest.mark.parametrize(
     ("to", "state", "needed_by"),
     [
         *((to, ["--state", "s.json"], "a state file") for to in FORMATS if ".duckdb" not in to),

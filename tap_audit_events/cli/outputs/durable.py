@@ -28,6 +28,16 @@ def temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
 
 
+def resolved(path: Path) -> Path:
+    """The absolute path without links.
+
+    Raises:
+        OutputError: links lead in a circle, or the working directory is gone.
+    """
+    with output_errors(path):
+        return path.resolve()
+
+
 def check_is_file(path: Path) -> None:
     """Check that a path is not something else than a file, such as a device or a pipe.
 
@@ -52,7 +62,7 @@ def check_files_differ(named: Mapping[str, Path]) -> None:
     files = []
     for option, path in named.items():
         with output_errors(path):
-            files.append((option, path.resolve(), path.stat() if path.exists() else None))
+            files.append((option, resolved(path), path.stat() if path.exists() else None))
     for (first, path, found), (second, other, also_found) in combinations(files, 2):
         if path == other or (found and also_found and os.path.samestat(found, also_found)):
             raise unusable(f"{first} and {second} name the same file: choose another for {second}")

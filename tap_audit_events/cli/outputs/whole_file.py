@@ -12,6 +12,7 @@ from tap_audit_events.cli.outputs.durable import (
     keep_mode,
     output_errors,
     rename_all,
+    resolved,
     sync,
     temporary,
 )
@@ -30,7 +31,7 @@ class WholeFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path.resolve()
+        self._path = resolved(path)
         check_is_file(self._path)
         self._new_path = temporary(self._path)
         with ExitStack() as entered:
