@@ -383,6 +383,14 @@ def test_a_folder_that_is_a_link_is_read_once(service: Service, command: Command
     command("verify", "--against", "loaded").raise_for_exit_code()
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
+def test_a_pipe_in_a_folder_is_an_error(name: str, tmp_path: Path) -> None:
+    """To open it would wait without end, also after a signal."""
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(OutputError, match=rf"AE-LOADED: .*{name}': it is not a file"):
+        list(LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST)))
+
+
 def test_a_folder_that_cannot_be_read_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

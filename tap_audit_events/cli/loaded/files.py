@@ -51,7 +51,7 @@ class LoadedFiles:
         known: the organizations in the settings, in lower case.
 
     Raises:
-        OutputError: there is no such file, or the folder has none.
+        OutputError: there is no such file, the folder has none, or one is a pipe or a device.
     """
 
     def __init__(self, path: Path, known: Collection[str] = ()) -> None:
@@ -61,6 +61,9 @@ class LoadedFiles:
             if not path.exists():
                 raise unreadable(self.name, "it does not exist")
             self._files = [path] if path.is_file() else sorted(_files_in(path))
+        for file in self._files:
+            if file.exists() and not file.is_file():  # to open a pipe would wait without end
+                raise unreadable(sanitize(str(file)), "it is not a file")
         if not self._files:
             raise unreadable(self.name, f"it has no files that end with {', '.join(SUFFIXES)}")
         self._tables = list(filter(_is_table, self._files))
