@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Final
 
@@ -11,6 +13,10 @@ from tap_audit_events.errors.exceptions import StoppedError
 
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 """The signals that ask a run to stop."""
+
+ONE_REQUEST_SECONDS: Final = 1.0
+"""Signals within this time count as one: `timeout` sends its signal to the process and to its group,
+and who passes Ctrl-C on sends what the terminal has sent already."""
 
 
 class Stop:
@@ -25,7 +31,9 @@ class Stop:
             be used inside a signal handler.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._requested_at = 0.0
         self.signal_number: int | None = None
         self.wakeups: SimpleQueue[None] = SimpleQueue()
 
@@ -37,15 +45,18 @@ class Stop:
     def handle(self, signal_number: int, frame: object) -> None:
         """Handle a signal: ask the run to stop; at a second signal end the process at once.
 
-        The exit code is then 128 + the number of the second signal.
+        The exit code is then 128 + the number of the second signal. One that comes within
+        `ONE_REQUEST_SECONDS` is not a second one.
         """
         del frame
-        if self.signal_number is not None:
+        if self.signal_number is None:
+            self.request(signal_number)
+        elif self._clock() - self._requested_at > ONE_REQUEST_SECONDS:
             os._exit(128 + signal_number)
-        self.request(signal_number)
 
     def request(self, signal_number: int) -> None:
         """Note the signal, and end the main thread's wait."""
+        self._requested_at = self._clock()  # first: the handler may be called again in between
         self.signal_number = signal_number
         self.wakeups.put(None)
 

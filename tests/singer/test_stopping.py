@@ -180,6 +180,21 @@ def test_a_run_goes_on_where_it_was_stopped(
     assert first.ids + second.ids == [event["id"] for event in EVENTS]
 
 
+def test_a_signal_that_comes_twice_counts_once(service: Service, start: Start) -> None:
+    """`timeout` sends it to the process and to its group; a supervisor may pass on Ctrl-C."""
+    service.add(EVENTS)
+    service.add_faults([Fault(kind="hang", seconds=300, when="3")])
+    process = start(page_size=10, concurrency=1)
+    before = read_lines(process, 1 + 2 * 10 + 2)  # SCHEMA, and two pages with their STATE
+    process.send_signal(signal.SIGSTOP)  # so that both wait for it
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
+        process.send_signal(each)
+    done = finished(process, before)
+    assert done.exit_code in {128 + signal.SIGTERM, 128 + signal.SIGINT}
+    assert "AE-STOPPED: " in done.log
+    assert done.ids == [event["id"] for event in EVENTS[:20]]
+
+
 def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start) -> None:
     """Also where the reader never reads again: the process is gone, and no STATE came after."""
     service.add(EVENTS)
