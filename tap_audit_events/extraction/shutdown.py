@@ -15,8 +15,8 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 """The signals that ask a run to stop."""
 
 ONE_REQUEST_SECONDS: Final = 1.0
-"""Signals within this time count as one: `timeout` sends its signal to the process and to its group,
-and who passes Ctrl-C on sends what the terminal has sent already."""
+"""Signals within this time count as one: `timeout` sends its signal to the process and to its
+group, and a program that passes Ctrl-C on sends what the terminal has sent already."""
 
 
 class Stop:
