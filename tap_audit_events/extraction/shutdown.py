@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import StoppedError
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 """The signals that ask a run to stop."""
 
-ONE_REQUEST_SECONDS: Final = 1.0
+ONE_REQUEST_SECONDS: Final = 0.1
 """Signals within this time count as one: `timeout` sends its signal to the process and to its
 group, and a program that passes Ctrl-C on sends what the terminal has sent already."""
 

@@ -274,7 +274,7 @@ def test_a_signal_ends_the_run_between_two_pages() -> None:
 
 def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first only asks the run to stop, and so does one that comes along with it."""
-    times, codes = iter([100.0, 101.0, 101.1]), list[int]()
+    times, codes = iter([100.0, 100.1, 100.2]), list[int]()
     stop = Stop(lambda: next(times))
     monkeypatch.setattr("os._exit", codes.append)
     for _ in range(2):
