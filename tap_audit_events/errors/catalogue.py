@@ -148,8 +148,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-CUT": ErrorEntry(
         Category.RETRY,
         "The response is incomplete",
-        "The connection closed before the response was complete, or the response's compression or"
-        " Content-Length is wrong.",
+        "The connection closed before the response was complete, or the response's compression,"
+        " Content-Length or Transfer-Encoding is wrong, or one of its headers is malformed.",
         _RUN_LATER,
     ),
     "AE-NO-JSON": ErrorEntry(

@@ -15,6 +15,7 @@ from weakref import WeakSet
 from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3.exceptions import InvalidHeader
 from urllib3.util.ssltransport import SSLTransport
 
 DEADLINE_FACTOR: Final = 10
@@ -95,6 +96,8 @@ class _Response(HTTPResponse):
 
     Interim responses such as ``103 Early Hints`` are skipped; Python's own class skips only
     ``100 Continue``. A negative chunk size is an error; Python's own class would read without end.
+    So are headers that it cannot read; it would read the body up to the end of the connection,
+    which may stay open.
     """
 
     def __init__(
@@ -111,6 +114,18 @@ class _Response(HTTPResponse):
         while self.status in _INTERIM:
             self.headers = self.msg = None  # type: ignore[assignment]  # else nothing is read
             super().begin()
+        if self.length is None and not self.chunked and self._has_unread_framing():
+            raise InvalidHeader(
+                f"the headers do not say where the body ends (status {self.status})"
+            )
+
+    def _has_unread_framing(self) -> bool:
+        """Whether a header names the body's end and cannot be read, or headers were ignored.
+
+        Python ignores the headers after a line that is not a header.
+        """
+        names = ("Content-Length", "Transfer-Encoding")
+        return bool(self.headers.defects) or any(name in self.headers for name in names)
 
     def _read_next_chunk_size(self) -> int:
         size: int = super()._read_next_chunk_size()  # type: ignore[misc]

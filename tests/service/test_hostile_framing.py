@@ -158,6 +158,45 @@ def test_a_bad_chunk_size_is_retried(size: bytes) -> None:
     assert "AE-CUT: The response is incomplete" in warning
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (f"Content-Length: {len(PAGE)}, {len(PAGE)}",),
+        ("Transfer-Encoding: gzip, chunked",),
+        ("no header", f"Content-Length: {len(PAGE)}"),
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in (
+                ("Content-Length:",),
+                ("Content-Length: -1",),
+                (f"Content-Length : {len(PAGE)}",),
+                ("Transfer-Encoding: chunked, chunked",),
+                ("no header", "Transfer-Encoding: chunked"),
+            )
+        ),
+    ],
+)
+def test_headers_that_do_not_say_where_the_body_ends_are_an_error(headers: Sequence[str]) -> None:
+    """The connection stays open, so a body up to its end would only be a timeout."""
+
+    def serve(peer: Peer) -> None:
+        while peer.hear():
+            peer.send(head(*headers) + PAGE)
+
+    with scripted_service(serve) as service:
+        line = only_error(run_against(service))
+        assert len(service.heard) == 1
+    assert line.startswith("AE-CUT: ")
+    assert "headers do not say where the body ends" in line
+
+
+@pytest.mark.parametrize("headers", [(), ("Connection: close",), ("X-Odd: a, b",)])
+def test_a_body_without_a_length_ends_with_the_connection(headers: Sequence[str]) -> None:
+    """RFC 9112, section 6.3, rule 8."""
+    with scripted_service(sends(head(*headers) + PAGE)) as service:
+        assert run_against(service).raise_for_exit_code().ids == ["a"]
+
+
 # The log
 
 
