@@ -104,5 +104,5 @@ def test_an_event_out_of_order_is_not_lost(shape: Shape, most_pages: int) -> Non
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_event_out_of_order_is_never_lost(shape: Shape, most_pages: int) -> None:
     """As above, with many more runs."""
-    for seed in range(200):
+    for seed in range(80):
         check_displaced(shape, seed, most_pages)
