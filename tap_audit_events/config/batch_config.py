@@ -76,7 +76,7 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
         ),
         root=read(storage, "storage.root", _root),
         prefix=read(storage, "storage.prefix", _prefix, ""),
-        parameters=storage.get("params") or {},
+        parameters=read(storage, "storage.params", _parameters, {}),
         batch_size=read(given, "batch_size", validators.integer(1, _MAX_EVENTS), DEFAULT_EVENTS),
     )
     names = f"{config.root} {config.prefix}".lower()
@@ -108,10 +108,21 @@ def _root(value: Any) -> str:
         with suppress(ValueError):  # not a URL; its file system says so
             register_possible_secret(urlsplit(value).password or "")
         return value.rstrip("/")
-    return f"{LOCAL}{os.path.abspath(os.path.expanduser(value))}"  # noqa: PTH100, PTH111
+    try:
+        return f"{LOCAL}{os.path.abspath(os.path.expanduser(value))}"  # noqa: PTH100, PTH111
+    except OSError as error:
+        raise ValueError(
+            f"is relative, and the working directory is gone: {error.strerror}"
+        ) from None
 
 
 def _prefix(value: Any) -> str:
     if not isinstance(value, str) or not value.isprintable() or {"/", "\\"} & {*value}:
         raise ValueError("must be the beginning of a file name; folders belong in storage.root")
+    return value
+
+
+def _parameters(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError('must be an object, for example {"endpoint_url": "…"}')
     return value

@@ -65,7 +65,7 @@ def read_organizations(
 def _organization(
     item: Any, shared: tuple[str, str | None] | None, read_file: Callable[[str], str]
 ) -> Organization:
-    if not isinstance(item, dict):
+    if not isinstance(item, Mapping):
         raise ValueError(' must be an object, for example {"organization_id": "…"}')
     given = {name: value for name, value in item.items() if value is not None}
     problems = list(_wrong_names(given))

@@ -3,6 +3,7 @@
 import json
 import random
 from datetime import UTC, datetime, timedelta, timezone
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -293,7 +294,7 @@ def test_an_error_of_one_of_several_organizations_comes_last() -> None:
     services[1].add_faults([Fault(kind="status", when="1-", code=403)])
     pages: list[EventPage] = []
     with SharedServer(services).served() as shared:
-        items = [{"organization_id": each.organization_id} for each in services]
+        items = [MappingProxyType({"organization_id": each.organization_id}) for each in services]
         log = AuditEvents(base_url=shared.base_url, access_token=SHARED, organizations=items)
         with pytest.raises(OrganizationsError) as raised:
             pages.extend(log.pages())

@@ -271,6 +271,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
         ({"storage": {}}, "batch_config.storage.root must be a folder"),
         ({"storage": {"root": "/tmp", "prefix": "a/b"}}, "folders belong in storage.root"),  # noqa: S108
         ({"storage": {"rot": "/tmp"}}, "batch_config.storage has no setting 'rot'"),  # noqa: S108
+        ({"storage": {"root": "/tmp", "params": ["a"]}}, "storage.params must be an object"),  # noqa: S108
         ({"batch_size": 0}, "batch_config.batch_size is 0: it must be 1 to 1000000"),
         ({"size": 3}, "batch_config has no setting 'size'"),
     ],
