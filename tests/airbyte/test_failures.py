@@ -122,6 +122,8 @@ WRONG_STATES: dict[str, tuple[object, str]] = {
     "a state without a type": ({"audit_events": {"occurredAt": "x"}}, "must be a list of"),
     "a message": (
         {"type": "STATE", "state": stream_state({})}, "must be a list of Airbyte's state messages"),
+    "a type alone": (
+        [{"type": "STREAM"}], "must be a list of Airbyte's state messages of the type STREAM: [{"),
     "a text": ('"x"', "must be a list of Airbyte's state messages"),
     "two": ([stream_state({}), stream_state({})], "has more than one entry for audit_events"),
     "a surrogate": ([stream_state({"ids_from": "\ud800"})], "cannot be written again"),

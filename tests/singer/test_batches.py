@@ -13,7 +13,7 @@ from singer_sdk.singerlib import Message
 from upath import UPath
 
 from tap_audit_events.config.batch_config import read_batch_config
-from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.errors.exceptions import OutputError, SettingsError
 from tap_audit_events.sandbox import Service
 from tap_audit_events.singer.batch_files import BatchFiles
 from tap_audit_events.singer.tap import TapAuditEvents
@@ -293,6 +293,17 @@ def test_a_batch_config_that_is_no_object_is_one_line(sync: Sync) -> None:
     assert sync(batch_config=[]).errors == [
         "AE-SETTINGS: batch_config must be an object with encoding, storage, batch_size"
     ]
+
+
+def test_a_relative_path_in_a_folder_that_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a deployment that replaces the folder of a running scheduler leaves it."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SettingsError, match=r"storage.root is relative, and the working directory"):
+        read_batch_config(a_batch_config(tmp_path, storage={"root": "batches"}))
 
 
 def test_a_plain_path_is_a_folder_too(service: Service, sync: Sync, tmp_path: Path) -> None:
