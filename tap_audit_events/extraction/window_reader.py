@@ -198,11 +198,11 @@ class WindowReader:
     def _restart(self, *, at_page: bool) -> None:
         """Request the rest of the window without a cursor, from its newest page or instant."""
         self._restarted_at_page = at_page
-        start = self._newest_page_start if at_page else self._reached.newest
-        start = max(filter(None, [start, self._requested.start]), default=None)
+        known = self._newest_page_start if at_page else self._reached.newest
+        start = max(filter(None, [known, self._requested.start]), default=None)
         self._progress = _Progress()
         self._requested = Window(start, self.window.end, self.window.until)
-        self._restarted_at = start
+        self._restarted_at = start if known else None
         # A new one: pages and cursors may come again.
         self._paginator = Paginator()
 

@@ -118,6 +118,25 @@ def test_an_event_outside_of_the_window_is_no_place_to_restart(
     assert instant(0) <= start <= instant(20)
 
 
+def test_a_window_that_showed_none_of_its_events_begins_again_alone() -> None:
+    """Its first page may hold only events of the window before, of the second in which both meet.
+
+    No event of it is known, so none has to come again.
+    """
+    reader = WindowReader(Window(instant(1.5), END, UNTIL))
+    before = a_page(at_times([1, 1.25]), "cursor")
+    reader.next_request()
+    reader.accept(before)
+    reader.next_request()
+    reader.fail(REFUSED)
+    reader.restart_alone()
+    assert reader.next_request() == Request(reader, Window(instant(1.5), END, UNTIL), None)
+    reader.accept(before)
+    reader.next_request()
+    reader.accept(a_page(at_times([3]), None))
+    assert (reader.error, reader.is_read) == (None, True)
+
+
 def test_a_window_without_pages_has_nothing_to_restart_from() -> None:
     """It is alone from then on, and its error stays."""
     reader = read_pages(0)
