@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -49,7 +50,7 @@ def pinned(command: str, folder: Path) -> dict[str, str]:
 
 def from_here(command: str) -> str:
     """The command for this copy of the repository, whose URL may not be reachable."""
-    return URL.sub(f"git+file://{PROJECT}", command)
+    return URL.sub(f"git+{PROJECT.as_uri()}", command)
 
 
 def check(command: str, folder: Path, environment: dict[str, str]) -> str:
@@ -72,7 +73,7 @@ def test_each_way_to_install_brings_the_command(
     if program == "pipx":
         check("uv tool install --quiet pipx", tmp_path, environment)
     if program == "pip":
-        check(f"{sys.executable} -m venv venv", tmp_path, environment)
+        check(f"{shlex.quote(sys.executable)} -m venv venv", tmp_path, environment)
         environment["PATH"] = f"{tmp_path}/venv/bin:{environment['PATH']}"
     check(from_here(command), tmp_path, environment)
     found = check("command -v tap-audit-events", tmp_path, environment).strip()
