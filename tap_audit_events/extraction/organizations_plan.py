@@ -19,9 +19,11 @@ wait are not counted."""
 class Member(Protocol):
     """An organization that is read."""
 
-    plan: Plan
     error: Exception | None
     """Why it could not be opened, or ends before its end; set by the plan, or by who reads it."""
+
+    @property
+    def plan(self) -> Plan: ...
 
     @property
     def has_requests(self) -> bool:
@@ -121,11 +123,11 @@ class OrganizationsPlan:
     def _next_request(
         self, most_in_flight: int, may_send: Callable[[Member], bool]
     ) -> MemberRequest | None:
-        if (new := next(filter(may_send, self._new), None)) is not None:
-            self._new.remove(new)
-            self._open.append(new)
-            request = new.plan.next_request(1)
-            return request and MemberRequest(new, request)
+        for member in filter(may_send, self._new):
+            self._new.remove(member)
+            self._open.append(member)
+            request = member.plan.next_request(1)
+            return request and MemberRequest(member, request)
         of_all = sum(map(_load, self._open))
         gets_rest = sum(member.plan.bytes_held for member in self._open) < 2 * BYTES_HELD
         for member in filter(may_send, self._open):

@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.service.rate_limiter import ClosedError, Permit, RateLimiter
+from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
 from tap_audit_events.service.responses import (
     MAX_ERROR_BYTES,
     NETWORK_ERRORS,
@@ -66,36 +66,32 @@ class Client:
         """
         retries = Retries(self._settings.max_retries, self._logger)
         while True:
-            with self._limiter.permit() as permit:
-                try:
-                    page = parse_page(self._body_of_page(window, cursor))
-                except RetryableError as error:
-                    seconds = self._seconds_to_pause(error, retries, permit)
-                else:
-                    permit.succeeded = True
-                    return page
-            if seconds is not None:
-                self._limiter.pause(seconds)
+            page = self._attempt(window, cursor, retries)
+            if page is not None:
+                return page
 
-    def _seconds_to_pause(
-        self, error: RetryableError, retries: Retries, permit: Permit
-    ) -> float | None:
-        """Seconds to wait before the next retry; None after a 429, which holds all requests back.
-
-        If no retry is left, the error is raised.
-        """
-        if self._transport.is_closed:
-            raise ClosedError from None
-        seconds = retries.seconds_before_next(error)
-        is_limited = error.code == "AE-429"
-        if seconds is None:
-            if is_limited:  # the requests for other organizations have to wait
-                self._limiter.hold(permit, error.retry_after_seconds or 0.0)
-            raise error
-        if is_limited:
-            self._limiter.rate_limited(permit, seconds)
-            return None
-        return seconds
+    def _attempt(self, window: Window, cursor: str | None, retries: Retries) -> Page | None:
+        """The page; None, after a wait, if the request should be retried."""
+        with self._limiter.permit() as permit:
+            try:
+                page = parse_page(self._body_of_page(window, cursor))
+            except RetryableError as error:
+                if self._transport.is_closed:
+                    raise ClosedError from None
+                is_limited = error.code == "AE-429"
+                seconds = retries.seconds_before_next(error)
+                if seconds is None:
+                    if is_limited:  # the requests for other organizations have to wait
+                        self._limiter.hold(permit, error.retry_after_seconds or 0.0)
+                    raise
+                if is_limited:
+                    self._limiter.rate_limited(permit, seconds)
+                    return None
+            else:
+                permit.succeeded = True
+                return page
+        self._limiter.pause(seconds)
+        return None
 
     def _body_of_page(self, window: Window, cursor: str | None) -> bytes:
         response, body = self._exchange(window, cursor)
