@@ -58,7 +58,7 @@ def read_any_json_file(kind: str, path: str) -> Any:
 
 
 def check_serializable(kind: str, document: Any) -> None:
-    """Raise `SettingsError` if a document cannot be written again: a lone surrogate, deep nesting."""
+    """Raise `SettingsError` if it cannot be written again: a lone surrogate, deep nesting."""
     try:
         deepcopy(document)
         json.dumps(document, ensure_ascii=False).encode()
