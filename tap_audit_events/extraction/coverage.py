@@ -84,7 +84,7 @@ class Coverage(msgspec.Struct):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Coverage:
-        """The coverage that `to_json` returned as an object; `ValueError` if it is none."""
+        """The coverage in an object that `to_json` returned; `ValueError` for any other object."""
         try:
             coverage = msgspec.convert(value, cls)
             if {**value, **coverage.to_json()} != value:

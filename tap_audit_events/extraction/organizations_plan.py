@@ -199,7 +199,7 @@ class OrganizationsPlan:
 
 
 def _next_page(member: Member) -> ReadPage | None:
-    """Its next page, None if it has not come or there is none; an error ends it alone."""
+    """The next page of an organization, None if none is ready. An error ends it, not the others."""
     if member.error is None:
         try:
             return member.plan.next_page()

@@ -33,8 +33,8 @@ class ReadPage(NamedTuple):
         window: the window it belongs to; other events of the page belong to other windows.
         in_order: whether the events of the window came in ascending order, up to this page.
         completes_window: whether no more pages of the window follow.
-        restarted_at: where the window was restarted, None if it was not: older events came before,
-            except for those out of order.
+        restarted_at: where the window was restarted: older events came before, except for those out
+            of order. None if it was not restarted, or had shown none of its events.
     """
 
     window: Window

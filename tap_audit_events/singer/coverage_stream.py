@@ -86,11 +86,11 @@ def coverage_entry(run: OrganizationRun) -> dict[str, Any]:
 def _continues(
     coverage: Coverage, start: Instant | None, action_types: list[str], watermark: Watermark
 ) -> bool:
-    """Whether all that follows the end of the chain was read by earlier runs, or is read now."""
+    """Whether what follows the end of the chain was read, or is read now, of the same types."""
     read_until = max(coverage.start, watermark.bookmark or EARLIEST)
     read_from = watermark.covered_from or EARLIEST
-    is_read = (start is None or start <= read_until) and read_from <= coverage.start
-    return is_read and coverage.action_types == action_types
+    has_no_gap = (start is None or start <= read_until) and read_from <= coverage.start
+    return has_no_gap and coverage.action_types == action_types
 
 
 def _read(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:

@@ -139,7 +139,7 @@ def test_a_backfill_fills_a_table_that_is_updated_by_id(desk: Desk) -> None:
         json.dumps({"filepath": "warehouse.duckdb", "default_target_schema": "main"})
     )
     desk.service.add(history())
-    for command in backfill_commands(f"{target} --config duckdb.json"):
+    for command in backfill_commands(f"{shlex.quote(str(target))} --config duckdb.json"):
         desk.run(command)
 
     with duckdb.connect(str(desk.folder / "warehouse.duckdb"), read_only=True) as connection:

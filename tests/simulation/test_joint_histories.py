@@ -1,8 +1,5 @@
 """Several organizations through random histories; and proof that a mistake would be noticed."""
 
-import logging
-from collections.abc import Iterator
-
 import pytest
 
 from tests.simulation.histories import ENDS
@@ -17,13 +14,6 @@ DRAWN = 60
 GROUP = 100
 LONG_GROUPS = 3
 HISTORIES_FOR_A_MUTATION = 800
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def play_many(histories: int, first: int = 0, *, uses_threads: bool = False) -> None:

@@ -1,7 +1,5 @@
 """The whole tap through random histories; and proof that the histories would notice a mistake."""
 
-import logging
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -18,13 +16,6 @@ GROUP = 125
 LONG_GROUPS = 4
 LONG_THREADED_GROUPS = 2
 HISTORIES_FOR_A_MUTATION = 1500
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 def play_many(histories: int, first: int = 0, *, uses_threads: bool = False) -> None:

@@ -1,6 +1,5 @@
 """An hour of simulated time: nothing lost, nothing twice, and nothing grows."""
 
-import logging
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +12,10 @@ MINUTES = 60.0
 
 
 @pytest.fixture(autouse=True)
-def _traced_quietly() -> Iterator[None]:
-    logging.disable(logging.CRITICAL)
+def _traced() -> Iterator[None]:
     tracemalloc.start()
     yield
     tracemalloc.stop()
-    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.long
