@@ -116,6 +116,17 @@ class PipedTap(ForkedTap):
         self.stderr.close()
 
 
+def signal_until_gone(process: "ForkedTap | subprocess.Popen[bytes]", number: int) -> int:
+    """Send a signal again and again until the process is gone, and return its exit code."""
+    for _ in range(100):
+        process.send_signal(number)
+        try:
+            return process.wait(timeout=0.1)
+        except subprocess.TimeoutExpired:
+            continue
+    raise AssertionError("it does not end")
+
+
 class _Pipe(io.FileIO):
     """Refuses to wait long for the next bytes, so that a test ends if no more come."""
 

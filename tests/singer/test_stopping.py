@@ -14,7 +14,7 @@ import pytest
 
 from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.builders import an_event
-from tests.forking import PipedTap
+from tests.forking import PipedTap, signal_until_gone
 from tests.running import Run
 
 EVENTS = [
@@ -201,15 +201,7 @@ def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start
     process = start(page_size=1000)
     read_lines(process, 1)
     wait_for_log(process, "Reading ")
-    for _ in range(100):
-        process.send_signal(signal.SIGTERM)
-        try:
-            exit_code = process.wait(timeout=0.1)
-        except subprocess.TimeoutExpired:
-            continue
-        assert exit_code == 128 + signal.SIGTERM
-        return
-    pytest.fail("it does not end")
+    assert signal_until_gone(process, signal.SIGTERM) == 128 + signal.SIGTERM
 
 
 def test_a_reader_that_goes_away_is_one_line(service: Service, start: Start) -> None:
