@@ -126,3 +126,11 @@ def test_what_it_did_not_write_is_refused(name: str, value: object) -> None:
         return
     with pytest.raises(ValueError, match="its coverage is not as this tap writes it"):
         Coverage.from_json(broken)
+
+
+@pytest.mark.parametrize("name", ["digest", "previous_digest"])
+@pytest.mark.parametrize("value", ["", "a" * 63, "a" * 65, "A" * 64, "a" * 64 + "\n"])
+def test_a_digest_of_another_form_is_refused(name: str, value: str) -> None:
+    """It could not be counted on, or would not be the digest of the record before."""
+    with pytest.raises(ValueError, match="its coverage is not as this tap writes it"):
+        Coverage.from_json({**GOOD, name: value})

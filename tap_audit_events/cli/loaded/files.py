@@ -157,12 +157,11 @@ def _organization_of(event: _Line, known: Collection[str]) -> str | None:
     The tap's property ``organization_id`` may be a field of the event itself, with another meaning.
     So an organization in the settings counts more, in whichever of the two places it is.
     """
-    first = None
+    organization = None
     for organization in _organizations_in(event):
         if organization in known:
-            return organization
-        first = first or organization
-    return first
+            break
+    return organization
 
 
 def _organizations_in(event: _Line) -> Iterator[str]:
