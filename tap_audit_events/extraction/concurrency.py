@@ -8,9 +8,6 @@ from typing import Final
 _PAGES: Final = 16
 """How many of the newest pages tell how long one takes."""
 
-_ROUNDING: Final = 0.25
-"""Three quarters of a waiting page count as one; for less, another request gains no time."""
-
 
 class ConcurrencyEstimator:
     """Estimates how many requests in flight gain time.
@@ -43,7 +40,7 @@ class ConcurrencyEstimator:
     def _estimate(self) -> None:
         page_seconds = max(_typical(self._parses), 1e-6) + _typical(self._deliveries)
         waiting = min(_typical(self._waits) / page_seconds, 1e6)
-        self.most_in_flight = int(1 + waiting + _ROUNDING)
+        self.most_in_flight = 1 + round(waiting)
 
 
 def _typical(seconds: deque[float]) -> float:
