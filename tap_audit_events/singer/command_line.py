@@ -59,20 +59,14 @@ class OneLineErrors(SingerCommand):
     """The SDK's command, with a line for each expected error instead of a traceback."""
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Read the command line, and the files that it names."""
-        with _stopped_by_ctrl_c():
+        """Read the command line, and the files that it names; some options print and exit."""
+        with _ending_with_a_code():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors reach `main` or `excepthook`."""
-        logging.captureWarnings(capture=True)
-        sys.excepthook = self.excepthook
-        with _stopped_by_ctrl_c():
-            try:
-                return click.Command.invoke(self, ctx)
-            finally:
-                if sys.stdout is not None:
-                    sys.stdout.flush()  # of --about; an error at exit would have no code
+        with _ending_with_a_code():
+            return click.Command.invoke(self, ctx)
 
     def excepthook(
         self,
@@ -86,6 +80,8 @@ class OneLineErrors(SingerCommand):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command, log expected errors, and exit with their exit code."""
+        logging.captureWarnings(capture=True)
+        sys.excepthook = self.excepthook
         try:
             return super().main(*args, **kwargs)
         except AuditEventsError as error:
@@ -109,12 +105,15 @@ class OneLineErrors(SingerCommand):
 
 
 @contextmanager
-def _stopped_by_ctrl_c() -> Iterator[None]:
-    """Turn Ctrl-C before the run begins into an error with a code; click's own has none."""
+def _ending_with_a_code() -> Iterator[None]:
+    """Flush stdout, as an error at exit has no code; turn Ctrl-C into an error with a code."""
     try:
         yield
     except KeyboardInterrupt:
         raise StoppedError(signal.SIGINT) from None
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()
 
 
 def _one_line(error: Exception) -> str:

@@ -109,10 +109,14 @@ def test_an_error_of_the_service_names_the_window() -> None:
     assert error.summary == "AE-500: The service failed (errCode 'x'), in the window up to now"
 
 
-def test_a_defect_has_a_code_before_its_traceback() -> None:
-    """An unexpected error has a code that can be looked up."""
-    broken = "tap.collect_garbage_rarely = None; tap.TapAuditEvents.cli()"
-    command = [sys.executable, "-c", f"from tap_audit_events.singer import tap; {broken}"]
+@pytest.mark.parametrize(
+    ("broken", "arguments"),
+    [("collect_garbage_rarely", []), ("TapAuditEvents.run_discovery", ["--discover"])],
+)
+def test_a_defect_has_a_code_before_its_traceback(broken: str, arguments: list[str]) -> None:
+    """An unexpected error has a code that can be looked up, also one of an option that exits."""
+    code = f"tap.{broken} = None; tap.TapAuditEvents.cli({arguments})"
+    command = [sys.executable, "-c", f"from tap_audit_events.singer import tap; {code}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     line, traceback = done.stderr.split("\n")[1:3]

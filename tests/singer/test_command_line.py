@@ -240,10 +240,15 @@ def test_versions_are_not_written(service: Service, sync: Sync) -> None:
     assert len(done.warnings) == 1
 
 
-@pytest.mark.parametrize("option", ["--discover", "--about"])
-def test_a_full_disk_is_one_line(option: str, settings: dict[str, Any], tmp_path: Path) -> None:
-    """Also for what is not a message."""
-    limited = ["bash", "-c", f'ulimit -f 0 && exec "$@" > {shlex.quote(str(tmp_path / "x"))}', "-"]
+@pytest.mark.parametrize(
+    ("option", "kilobytes"), [("--discover", 0), ("--discover", 16), ("--about", 0)]
+)
+def test_a_full_disk_is_one_line(
+    option: str, kilobytes: int, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """Also for what is not a message, and if there is room for all but its end."""
+    file = shlex.quote(str(tmp_path / "x"))
+    limited = ["bash", "-c", f'ulimit -f {kilobytes} && exec "$@" > {file}', "-"]
     quiet = {"PYTHONWARNINGS": "ignore"}  # libraries warn about the limit
     buffered = {"PYTHONUNBUFFERED": ""}
     error = only_error(run(settings, option, under=limited, environment=quiet | buffered))
