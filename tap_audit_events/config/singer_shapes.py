@@ -60,7 +60,7 @@ class _Bookmark(msgspec.Struct):
 
 
 class _State(msgspec.Struct):
-    bookmarks: dict[str, _Bookmark] = {}
+    bookmarks: dict[str, _Bookmark]
 
 
 _IN_METADATA = {
@@ -114,7 +114,8 @@ def check_state(state: Mapping[str, Any]) -> None:
                 "state", f"has the bookmarks inside {wrapper!r}: give only the value of {wrapper!r}"
             )
     try:
-        msgspec.convert(state, _State)
+        if state:  # that of a first run is empty
+            msgspec.convert(state, _State)
     except msgspec.ValidationError as error:
         raise malformed(
             "state", f'must look like {{"bookmarks": {{"audit_events": {{ … }}}}}} ({error})'
@@ -123,6 +124,6 @@ def check_state(state: Mapping[str, Any]) -> None:
 
 def state_warnings(state: Mapping[str, Any]) -> list[str]:
     """A warning if a state has bookmarks, but none for the stream, or an empty one."""
-    if state and not state.get("bookmarks", {}).get(STREAM):
+    if state and not state["bookmarks"].get(STREAM):
         return [f"The state has no bookmark for {STREAM}: all events are read"]
     return []

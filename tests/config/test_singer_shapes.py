@@ -179,6 +179,10 @@ def test_an_empty_list_of_keys_means_none(sync: Sync) -> None:
     assert not schema_message(done).get("key_properties")
 
 
+OF_PYTHON = {"version": 2, "bookmark": "2024-05-06T08:00:09Z", "ids": []}
+"""The beginning of a state of `AuditEvents`, which Airbyte's contains too."""
+
+
 @pytest.mark.parametrize("stream", ["audit_events", "audit_events_coverage"])
 @pytest.mark.parametrize(
     ("change", "problem"),
@@ -208,6 +212,9 @@ def test_what_a_stream_does_not_have_is_refused(
     ("state", "problem"),
     [
         ({"bookmarks": []}, 'must look like {"bookmarks"'),
+        (OF_PYTHON, 'must look like {"bookmarks"'),
+        ({"organizations": [OF_PYTHON]}, 'must look like {"bookmarks"'),
+        ({"type": "STREAM", "stream": {"stream_state": OF_PYTHON}}, 'must look like {"bookmarks"'),
         ({"completed": {"singer_state": {}}}, "has the bookmarks inside 'completed'"),
         ({"bookmarks": {"x": {"partitions": 5}}}, 'must look like {"bookmarks"'),
         ({"bookmarks": {"audit_events": {"partitions": [{}]}}}, 'must look like {"bookmarks"'),
