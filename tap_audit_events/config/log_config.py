@@ -43,7 +43,7 @@ def configure_logging(path: str) -> None:
 def _parse(path: str, text: bytes) -> dict[str, Any]:
     try:
         config = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except Exception as error:  # noqa: BLE001 - a wrong tag raises whatever its reader raises
         mark = getattr(error, "problem_mark", None)
         position = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         raise _unusable(path, f"is not YAML{position}") from None

@@ -34,6 +34,8 @@ UNUSABLE = {
     "\x01": "is not YAML",
     "!!python/object:os.system {}": "is not YAML at line 1, column 1",
     "[" * 100_000: "is not YAML",
+    "!!int ''": "is not YAML",
+    "!!timestamp x": "is not YAML",
     "{}": 'is not a logging configuration: "dictionary doesn\'t specify a version"',
     "version: 2": "is not a logging configuration: 'Unsupported version: 2'",
     "{version: 1, handlers: 5}": "is not a logging configuration: ",
@@ -45,7 +47,7 @@ UNUSABLE = {
     "{version: 1, root: {level: LOUD}}": "Unable to configure root logger",
     "x" * 1_000_001: "is larger than 1 MB",
 }
-QUICK = ("", "a: [", "version: 2", "x" * 1_000_001)
+QUICK = ("", "a: [", "!!int ''", "version: 2", "x" * 1_000_001)
 """One of each kind. Each starts an interpreter, so the others are among the long tests."""
 
 
