@@ -102,7 +102,7 @@ def _object(
 
 
 def _root(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or value.rstrip("/").endswith(":"):
         raise ValueError("must be a folder, for example file:///var/lib/audit-events/batches")
     if "://" in value:
         with suppress(ValueError):  # not a URL; its file system says so
