@@ -57,7 +57,8 @@ class Report:
                 "Reading %d organizations; lookback %d s; at most %d requests at a time",
                 reader.organization_count, settings.lookback_seconds, settings.concurrency,
             )  # fmt: skip
-        self._bar = self._new_bar() if settings.organizations else None
+        has_bar = logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ)
+        self._bar = progress_bar.ProgressBar(sys.stderr) if has_bar else None
 
     def opened(self, run: OrganizationRun) -> None:
         """Report that an organization is read from now on."""
@@ -74,7 +75,6 @@ class Report:
             )  # fmt: skip
             self._run = run
             self._progress = progress.Progress(run.window)
-            self._bar = self._new_bar()
 
     def tick(self) -> None:
         """Time has gone by: show how far the run has come, if it is due."""
@@ -148,12 +148,6 @@ class Report:
     def lag_seconds(self) -> float | None:
         """How far the newest event of the only organization lies behind now, if it has any."""
         return None if self._run is None else self._lag_seconds(self._run)
-
-    def _new_bar(self) -> progress_bar.ProgressBar | None:
-        """A bar, if there is a terminal that shows it."""
-        if self._logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ):
-            return progress_bar.ProgressBar(sys.stderr)
-        return None
 
     def _warn_of_short_reach(self, run: OrganizationRun) -> None:
         watermark = run.delivery.watermark
