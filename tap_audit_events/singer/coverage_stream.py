@@ -40,11 +40,11 @@ class CoverageStream(ExactStream):
             _read(bookmark, organization_id)
 
     def begin(self, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
-        """Begin, before its first page, to count what an organization's run delivers.
+        """Begin, before its first page, to count what an organization's run delivers, if selected.
 
         The chain in the organization's bookmark is continued if it fits this run.
         """
-        if run.window is None:
+        if run.window is None or not self.selected:
             return
         coverage = _read(bookmark, run.settings.organization_id)
         start, types = run.window.start, list(run.settings.action_types)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from logging import Logger
+from typing import Any
 
 from singer_sdk import Tap
 from singer_sdk.singerlib import RecordMessage
@@ -77,7 +78,7 @@ class AuditEventsStream(ExactStream):
                     self._read()
                 finally:
                     counter.value = self.records_written  # the SDK would log it each minute
-            self._write_state_message()
+            self._write_checkpoint()
         except OutputError:
             raise
         except Exception:
@@ -121,7 +122,6 @@ class AuditEventsStream(ExactStream):
         with closing(reader.pages(report.tick)) as runs:
             for run in runs:
                 self._take(run, report)
-        self._keep_bookmarks()
         report.done(records=self.records_written, left_out=self.events_left_out)
         reader.check_errors()
 
@@ -132,7 +132,7 @@ class AuditEventsStream(ExactStream):
         if run.stage is Stage.OPENED:
             report.opened(run)
             if not run.error:
-                self._begin_coverage(run)
+                self._coverage.begin(run, self._bookmark_of(run.settings))
         elif run.stage is Stage.PAGE:
             run.write_page(self._write_verbatim if self.is_verbatim else self._write_by_sdk)
             report.page(run)
@@ -158,20 +158,17 @@ class AuditEventsStream(ExactStream):
         has_record = run.stage is Stage.ENDED and run.delivery.coverage is not None
         return run.delivery.delivered > 0 or has_record
 
-    def _begin_coverage(self, run: OrganizationRun) -> None:
-        """Count what a run delivers, if coverage is selected; FULL_TABLE starts a new chain."""
-        if self._coverage.selected:
-            is_whole = self.replication_method == REPLICATION_FULL_TABLE
-            organization_id = run.settings.organization_id
-            self._coverage.begin(run, {} if is_whole else self._bookmarks.of(organization_id))
-
     # What a run begins with
 
-    def _watermark_of(self, settings: Settings, logger: Logger) -> Watermark:
-        """What earlier runs delivered; nothing for the replication method FULL_TABLE."""
+    def _bookmark_of(self, settings: Settings) -> dict[str, Any]:
+        """What earlier runs left; nothing for the replication method FULL_TABLE."""
         if self.replication_method == REPLICATION_FULL_TABLE:
-            return Watermark(lookback_seconds=settings.lookback_seconds)
-        bookmark = self._bookmarks.of(settings.organization_id)
+            return {}
+        return self._bookmarks.of(settings.organization_id)
+
+    def _watermark_of(self, settings: Settings, logger: Logger) -> Watermark:
+        """What earlier runs delivered."""
+        bookmark = self._bookmark_of(settings)
         watermark = from_bookmark(
             bookmark,
             organization_id=settings.organization_id,
