@@ -18,10 +18,9 @@ from tap_audit_events.config.input_files import read_any_json_file, read_json_fi
 from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.settings import (
     Settings,
-    read_settings,
+    checked_settings,
     register_secrets,
     settings_warnings,
-    token_warnings,
 )
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -104,10 +103,7 @@ class Commands:
         known = {
             name: value for name, value in config.items() if name in PROPERTIES and value != []
         }
-        settings = read_settings(known, allows_token_file=False)
-        for warning in token_warnings(settings):
-            self._logger.warning("%s", warning)
-        return settings
+        return checked_settings(known, self._logger, allows_token_file=False)
 
 
 def _check_items(organizations: Any) -> None:

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator
 from tap_audit_events.config import validators
-from tap_audit_events.config.settings import (
-    Settings,
-    read_settings,
-    register_secrets,
-    token_warnings,
-)
+from tap_audit_events.config.settings import Settings, checked_settings
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.organizations_plan import Stage
@@ -79,7 +74,7 @@ class AuditEvents:
         for name in ("action_types", "organizations"):
             if isinstance(given[name], tuple):
                 given[name] = list(given[name])
-        self._settings = checked_settings(given)
+        self._settings = checked_settings(given, _logger)
         self._new_runtime: Callable[[], Runtime] = Runtime
 
     @classmethod
@@ -185,23 +180,6 @@ class AuditEvents:
         if start_date is not None and end_date is not None and end_date < start_date:
             raise SettingsError(["end is before start: it must be the same or later"])
         return replace(settings, start_date=start_date, end_date=end_date)
-
-
-def checked_settings(config: Mapping[str, Any], *, environment: str = "") -> Settings:
-    """Check settings, mask the token from now on, and log warnings about it.
-
-    Args:
-        config: the settings by name.
-        environment: as in `read_settings`.
-
-    Raises:
-        SettingsError: one line for each setting to fix.
-    """
-    register_secrets(config)
-    settings = read_settings(config, environment=environment)
-    for warning in token_warnings(settings):
-        _logger.warning("%s", warning)
-    return settings
 
 
 def _instant(name: str, value: datetime | str) -> Instant:

@@ -61,12 +61,12 @@ class Common:
         Raises:
             SettingsError: one line for each setting to fix.
         """
-        from tap_audit_events.api.audit_events import checked_settings
+        from tap_audit_events.config.settings import checked_settings
         from tap_audit_events.events.instants import instant_of
 
         if self.quiet:
             self.logger.setLevel(max(self.logger.level, logging.WARNING))
-        settings = checked_settings(self._config(), environment="in the environment")
+        settings = checked_settings(self._config(), self.logger, environment="in the environment")
         start = _instant("--start", self.start) or settings.start_date
         end = _instant("--end", self.end) or settings.end_date
         if start is not None and end is not None and end < start:

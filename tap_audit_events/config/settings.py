@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from logging import Logger
 from pathlib import Path
 from typing import Any, Final
 
@@ -126,6 +127,21 @@ def override(config: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, A
     given = {name for name, value in later.items() if value is not None}
     replaced = {name for pair in _PAIRS if pair & given for name in pair}
     return {name: config[name] for name in config.keys() - replaced} | dict(later)
+
+
+def checked_settings(
+    config: Mapping[str, Any],
+    logger: Logger,
+    *,
+    environment: str = "",
+    allows_token_file: bool = True,
+) -> Settings:
+    """As `read_settings`; also mask secrets from now on, and log warnings about the token."""
+    register_secrets(config)
+    settings = read_settings(config, environment=environment, allows_token_file=allows_token_file)
+    for warning in token_warnings(settings):
+        logger.warning("%s", warning)
+    return settings
 
 
 def read_settings(

@@ -120,10 +120,3 @@ def check_state(state: Mapping[str, Any]) -> None:
         raise malformed(
             "state", f'must look like {{"bookmarks": {{"audit_events": {{ … }}}}}} ({error})'
         ) from None
-
-
-def state_warnings(state: Mapping[str, Any]) -> list[str]:
-    """A warning if a state has bookmarks, but none for the stream, or an empty one."""
-    if state and not state["bookmarks"].get(STREAM):
-        return [f"The state has no bookmark for {STREAM}: all events are read"]
-    return []

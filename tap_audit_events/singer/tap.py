@@ -32,14 +32,13 @@ from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
+    checked_settings,
     override,
-    read_settings,
     register_secrets,
     settings_warnings,
     shape_to_discover,
-    token_warnings,
 )
-from tap_audit_events.config.singer_shapes import check_catalog, check_state, state_warnings
+from tap_audit_events.config.singer_shapes import check_catalog, check_state
 from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM
@@ -166,8 +165,8 @@ class TapAuditEvents(Tap):
     def load_state(self, state: dict[str, Any]) -> None:
         """Take the bookmarks of earlier runs; `SettingsError` if it is not a Singer state."""
         check_state(state)
-        for warning in state_warnings(state):
-            self.logger.warning("%s", warning)
+        if state and not state["bookmarks"].get(STREAM):
+            self.logger.warning("The state has no bookmark for %s: all events are read", STREAM)
         super().load_state(state)
 
     def _validate_config(self, *, raise_errors: bool = True) -> list[str]:
@@ -184,12 +183,10 @@ class TapAuditEvents(Tap):
             self.config, [*SETTINGS_SCHEMA["properties"], *sdk_schema["properties"]]
         ):
             self.logger.warning("%s", warning)
-        self.settings = read_settings(
-            self.config, environment="in the environment, with --config ENV"
+        self.settings = checked_settings(
+            self.config, self.logger, environment="in the environment, with --config ENV"
         )
         read_batch_config(self.config.get("batch_config"), tokens=self.settings.tokens)
-        for warning in token_warnings(self.settings):
-            self.logger.warning("%s", warning)
         if problems := stream_map_problems(self.config.get("stream_maps")):
             raise SettingsError(problems, "AE-STREAM-MAPS")
         self._config = {name: value for name, value in self._config.items() if value is not None}
@@ -246,7 +243,7 @@ class TapAuditEvents(Tap):
             return
         from tap_audit_events.reporting.connection_test import check_connection
 
-        config = ctx.params.get("config", _ConfigInput())
+        config: _ConfigInput = ctx.params["config"]
         tap = cls(config=config.config, parse_env_config=config.parse_env)
         check_connection(tap.settings, tap.runtime, cls.logger)
         ctx.exit()
@@ -255,17 +252,16 @@ class TapAuditEvents(Tap):
     def invoke(  # type: ignore[override]  # the files' paths instead of open files
         cls,
         *,
-        about: bool = False,
-        about_format: str | None = None,
-        config: _ConfigInput | None = None,
-        state: str | None = None,
-        catalog: str | None = None,
+        about: bool,
+        about_format: str | None,
+        config: _ConfigInput,
+        state: str | None,
+        catalog: str | None,
     ) -> None:
         """Run the tap as its command line asks."""
         PluginBase.invoke.__func__(cls, about=about, about_format=about_format)  # type: ignore[attr-defined]
         cls.print_version(print_fn=cls.logger.info)
         collect_garbage_rarely()
-        config = config or _ConfigInput()
         tap = cls(
             config=config.config,
             parse_env_config=config.parse_env,

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.api.audit_events import AuditEvents, checked_settings
+from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.export import run_export
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.reading_process import ReadingProcess
+from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, StoppedError
 from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.events.record_shape import RecordShape
@@ -165,7 +166,7 @@ def test_a_signal_before_the_reading_begins_is_passed_on(
     """For example while the output is opened."""
     service.add(EVENTS)
     stop = Stop()
-    events = AuditEvents.of_settings(checked_settings(settings), lambda: Runtime(stop=stop))
+    events = AuditEvents.of_settings(read_settings(settings), lambda: Runtime(stop=stop))
 
     with ReadingProcess(lambda state: events.pages(state=state), PLAIN, stop) as read:
         stop.request(signal.SIGTERM)

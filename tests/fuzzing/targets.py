@@ -23,7 +23,7 @@ from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, read_settings, settings_warnings
-from tap_audit_events.config.singer_shapes import check_catalog, check_state, state_warnings
+from tap_audit_events.config.singer_shapes import check_catalog, check_state
 from tap_audit_events.errors.exceptions import (
     ContractError,
     RefusedError,
@@ -114,7 +114,6 @@ def state(data: bytes) -> None:
     lines: list[str] = []
     try:
         check_state(document)
-        lines += state_warnings(document)
         bookmark = document.get("bookmarks", {}).get(STREAM, {})
         types_never_requested(run_state_of(bookmark), ["x"])
         watermark = from_bookmark(
