@@ -9,10 +9,7 @@ from tap_audit_events.config.input_files import malformed
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.schema import KEYS_OF_SHAPES, keys_of, schema_of
-from tap_audit_events.events.stream_names import (
-    REPLICATION_KEY,
-    STREAM,
-)
+from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 
 _REFRESH: Final = "refresh the schema of the connection"
 

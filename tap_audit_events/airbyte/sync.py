@@ -45,7 +45,6 @@ class Sync:
         self._logger = logger
         self._is_running = False
         self._records = 0
-        self._states = RunStates({}, as_list=bool(settings.organizations))
         self._changed: dict[str, OrganizationRun] = {}
         self._new_states: dict[str, dict[str, Any]] = {}
 

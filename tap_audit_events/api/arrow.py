@@ -168,7 +168,8 @@ def _with_other_fields(text: JsonText) -> tuple[Any, str | None]:
         if name not in _PARTS:
             (known if (name,) in _KNOWN else other)[name] = value
         elif (fields := _object_or_none(value)) is None:
-            _keep(other, name, value)
+            if bytes(value) != _NULL:
+                other[name] = value
         else:
             known[name] = {
                 inner: each for inner, each in fields.items() if _has_column(name, inner, each)
@@ -176,11 +177,6 @@ def _with_other_fields(text: JsonText) -> tuple[Any, str | None]:
             if rest := {inner: each for inner, each in fields.items() if inner not in known[name]}:
                 other[name] = rest
     return _decode_event(encode(known)), encode(other).decode() if other else None
-
-
-def _keep(other: dict[str, Any], name: str, value: msgspec.Raw) -> None:
-    if bytes(value) != _NULL:
-        other[name] = value
 
 
 def _object_or_none(value: msgspec.Raw) -> dict[str, msgspec.Raw] | None:

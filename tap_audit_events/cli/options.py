@@ -94,7 +94,7 @@ class Common:
         from tap_audit_events.config.settings import override, settings_warnings
 
         known = SETTINGS_SCHEMA["properties"]
-        tap_only = {name: {"type": "object"} for name in _OF_THE_TAP}
+        tap_only = {name: {"type": ["object"]} for name in _OF_THE_TAP}
         config = read_environment(os.environ, known | tap_only)
         for path in self.config_files:
             if path != "ENV":  # the environment is always read

@@ -69,15 +69,10 @@ def _unreadable(path: str, reason: str | None) -> str:
     """
     if Path(path).is_absolute():
         return f"{sanitize(path)} cannot be read: {reason}"
+    hint = "a relative path starts at the folder in which the command was started"
     if path.startswith("~"):
-        return (
-            f"names a file that cannot be read: {reason}; ~ is not expanded: write the path of the"
-            " home folder"
-        )
-    return (
-        f"names a file that cannot be read: {reason}; a relative path starts at the folder in which"
-        " the command was started"
-    )
+        hint = "~ is not expanded: write the path of the home folder"
+    return f"names a file that cannot be read: {reason}; {hint}"
 
 
 def others_may_read(status: os.stat_result) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
@@ -29,16 +29,15 @@ def read_environment(
             continue
         if name in properties:
             if variable == f"{ENVIRONMENT_PREFIX}{name.upper()}":
-                settings[name] = _parse(text, properties[name].get("type", ()))
+                settings[name] = _parse(text, properties[name]["type"][0])
         elif name != "loglevel":
             settings[name] = None
     return settings
 
 
-def _parse(text: str, types: str | Sequence[str]) -> Any:
-    first_type = types if isinstance(types, str) else next(iter(types), "string")
+def _parse(text: str, kind: str) -> Any:
     try:
-        return _PARSERS.get(first_type, str)(text)
+        return _PARSERS.get(kind, str)(text)
     except (ValueError, RecursionError):
         return text
 

@@ -13,6 +13,7 @@ Path: TypeAlias = tuple[str, ...]
 """The names that lead from the record to a field."""
 
 _PROPERTIES = "properties"
+_REMOVED = (None, "__NULL__")
 
 
 def deselected(mask: Mapping[tuple[str, ...], bool]) -> list[Path]:
@@ -49,9 +50,10 @@ def stream_map_problems(stream_maps: object) -> list[str]:
     """What in ``stream_maps`` would silently bring no record: a misspelt or a removed stream."""
     if not isinstance(stream_maps, dict):
         return []
+    maps = {name: each for name, each in stream_maps.items() if isinstance(each, dict)}
     sources = {
-        name: stream_map.get("__source__", name) if isinstance(stream_map, dict) else name
-        for name, stream_map in stream_maps.items()
+        name: maps.get(name, {}).get("__source__", name)
+        for name in stream_maps
         if not name.startswith("__")
     }
     problems = [
@@ -60,9 +62,10 @@ def stream_map_problems(stream_maps: object) -> list[str]:
         for source in sources.values()
         if not any(fnmatchcase(stream, str(source)) for stream in (STREAM, COVERAGE_STREAM))
     ]
+    places = {f"stream_maps.{sanitize(name, 60)}": each for name, each in maps.items()}
     problems += [
-        f"{name} has an __else__ that is not null"
-        for name, each in [("stream_maps", stream_maps), *_named(stream_maps)]
+        f"{place} has an __else__ that is not null"
+        for place, each in [("stream_maps", stream_maps), *places.items()]
         if each.get("__else__") not in _REMOVED
     ]
     matching = [stream_maps[name] for name in sources if fnmatchcase(STREAM, name)]
@@ -72,14 +75,3 @@ def stream_map_problems(stream_maps: object) -> list[str]:
     if (is_removed or is_left_out) and not is_copied:
         problems.append(f"stream_maps removes {STREAM}: no record would be written")
     return problems
-
-
-def _named(stream_maps: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    return [
-        (f"stream_maps.{sanitize(name, 60)}", each)
-        for name, each in stream_maps.items()
-        if isinstance(each, dict)
-    ]
-
-
-_REMOVED = (None, "__NULL__")

@@ -59,10 +59,6 @@ _EXPECTED: Final = {
 }
 """What the most used settings of the SDK must be."""
 
-_DEPTH_IS_MISSING: Final = (
-    "flattening_max_depth is missing: set it to 1 or more if flattening_enabled is true"
-)
-
 
 class TapAuditEvents(Tap):
     """Singer tap for the audit events of an organization: who did what, when and where."""
@@ -285,7 +281,9 @@ def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str
     problems = [_problem(error) for error in JSONSchemaValidator(schema).iter_errors(config)]
     depth = config.get("flattening_max_depth")
     if not problems and config.get("flattening_enabled") and depth is None:
-        return [_DEPTH_IS_MISSING]
+        problems.append(
+            "flattening_max_depth is missing: set it to 1 or more if flattening_enabled is true"
+        )
     if isinstance(depth, int) and depth < 0:
         problems.append(f"flattening_max_depth {_EXPECTED['flattening_max_depth']}")
     return problems
