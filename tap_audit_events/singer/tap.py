@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -20,6 +21,7 @@ from singer_sdk import Stream, Tap
 from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
+from singer_sdk.mapper import RemoveRecordTransform, StreamMap
 from singer_sdk.plugin_base import JSONSchemaValidator, PluginBase, _ConfigInput
 from singer_sdk.singerlib import Catalog, CatalogEntry
 from singer_sdk.singerlib.catalog import Metadata
@@ -112,6 +114,8 @@ class TapAuditEvents(Tap):
         try:
             PluginBase.setup_mapper(self)
             self.mapper.register_raw_streams_from_catalog(catalog_to_map)
+            for stream_maps in self.mapper.stream_maps.values():
+                _check_names(stream_maps)
         except (AuditEventsError, ConfigurationError, MappingError):
             raise
         except Exception as error:
@@ -274,6 +278,17 @@ def _is_news(record: logging.LogRecord) -> bool:
     """Whether a line says more than that a stream which is off by default is off."""
     is_skipped = str(record.msg).startswith("Skipping deselected stream")
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
+
+
+def _check_names(stream_maps: Sequence[StreamMap]) -> None:
+    """Check that no two of the maps of a stream write into one: each record would come twice."""
+    kept = [each for each in stream_maps if not isinstance(each, RemoveRecordTransform)]
+    for name, count in Counter(each.stream_alias for each in kept).items():
+        if count > 1:
+            problem = f"stream_maps writes each record into the stream {sanitize(name, 60)} twice"
+            raise SettingsError(
+                [f"{problem}: a map with __source__ needs a name of its own"], "AE-STREAM-MAPS"
+            )
 
 
 def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync
+from tests.errors.test_errors import only_error
 from tests.singer.test_incremental import events
 
 
@@ -122,6 +123,31 @@ def test_a_copy_of_the_stream_may_have_any_name(service: Service, sync: Sync) ->
     service.add(events("08:00:00"))
     done = sync(stream_maps={"copy": {"__source__": "audit_events"}}).raise_for_exit_code()
     assert [m["stream"] for m in done.messages if m["type"] == "RECORD"].count("copy") == 1
+
+
+@pytest.mark.parametrize(
+    "stream_maps",
+    [
+        {"audit_events": {"__source__": "audit_events", "actor": None}},
+        {"audit_events": {"__source__": "audit_*", "actor": None}},
+        {"audit_events": {"__alias__": "copy"}, "copy": {"__source__": "audit_events"}},
+    ],
+)
+def test_no_stream_gets_each_event_twice(
+    stream_maps: dict[str, object], service: Service, sync: Sync
+) -> None:
+    """One of the two records would be without the changes of the map, such as a mask."""
+    error = only_error(sync(stream_maps=stream_maps))
+    assert error.startswith("AE-STREAM-MAPS: stream_maps writes each record into the stream '")
+    assert service.requests == []
+
+
+def test_a_map_may_name_its_own_stream_if_that_is_left_out(service: Service, sync: Sync) -> None:
+    """Then its records are the only ones."""
+    service.add(events("08:00:00"))
+    maps = {"audit_events": {"__source__": "audit_events", "x": "'1'"}, "__else__": None}
+    done = sync(stream_maps=maps).raise_for_exit_code()
+    assert [record["x"] for record in done.records] == ["1"]
 
 
 @pytest.mark.parametrize("removal", [{"__else__": None}, {"audit_events": None}])
