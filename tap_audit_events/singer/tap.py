@@ -43,6 +43,7 @@ from tap_audit_events.config.settings import (
 from tap_audit_events.config.singer_shapes import check_catalog, check_state
 from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
 from tap_audit_events.errors.redacted_output import redact_logs
+from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM
 from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.command_line import with_one_line_errors
@@ -115,7 +116,7 @@ class TapAuditEvents(Tap):
             PluginBase.setup_mapper(self)
             self.mapper.register_raw_streams_from_catalog(catalog_to_map)
             for stream_maps in self.mapper.stream_maps.values():
-                _check_names(stream_maps)
+                _check_messages(stream_maps)
         except (AuditEventsError, ConfigurationError, MappingError):
             raise
         except Exception as error:
@@ -280,8 +281,10 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
 
 
-def _check_names(stream_maps: Sequence[StreamMap]) -> None:
-    """Check that no two of the maps of a stream write into one: each record would come twice."""
+def _check_messages(stream_maps: Sequence[StreamMap]) -> None:
+    """Check that SCHEMA can be written, and that no stream gets each record twice."""
+    for each in stream_maps:
+        encode([each.stream_alias, each.transformed_schema])  # a lone surrogate has no JSON form
     kept = [each for each in stream_maps if not isinstance(each, RemoveRecordTransform)]
     for name, count in Counter(each.stream_alias for each in kept).items():
         if count > 1:

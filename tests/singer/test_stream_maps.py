@@ -33,6 +33,8 @@ from tests.singer.test_incremental import events
         ({"audit_events": {"x": "id"}, "__else__": {}}, "has an __else__ that is not null"),
         ({"audit_events": {"__else__": "x"}}, "'audit_events' has an __else__ that is not null"),
         ({"audit_events": {"x": ""}}, "cannot be used (IndexError: "),
+        ({"audit_events": {"\ud800": "id"}}, "cannot be used (UnicodeEncodeError: "),
+        ({"audit_events": {"__alias__": "..."}}, "cannot be used (NotImplementedError: "),
         ({"audit_events": {"x": "1" + "+1" * 50_000}}, "cannot be used (RecursionError: "),
     ],
 )
