@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
@@ -18,23 +18,6 @@ _OWN_PARTS: Final = frozenset({"watermark", "coverage"})
 _DIGESTS: Final = frozenset({"ids", "digest", "previous_digest"})
 
 _ESCAPED: Final = re.compile(r"\\([\"\\])")
-
-
-class RecordOutput(Protocol):
-    """Where records go: into RECORD messages, or into batch files."""
-
-    @property
-    def state_is_due(self) -> bool:
-        """Whether STATE should be written, at the end of a page."""
-
-    def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
-        """Write records: JSON objects, each on one line, which were read at an aware time."""
-
-    def complete(self) -> None:
-        """Pass everything that was written on to the target, so that STATE may follow."""
-
-    def close(self) -> None:
-        """Remove what an error left incomplete."""
 
 
 class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 from logging import Logger
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from singer_sdk import Tap
 from singer_sdk.singerlib import RecordMessage
@@ -27,10 +27,13 @@ from tap_audit_events.reporting.summary import Report
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.coverage_stream import CoverageStream, coverage_entry
-from tap_audit_events.singer.messages import MessageWriter, RecordOutput
+from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.run_metrics import write_metrics
 from tap_audit_events.singer.sdk_stream import ExactStream
 from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookmark
+
+if TYPE_CHECKING:
+    from tap_audit_events.singer.batch_files import BatchFiles
 
 
 class AuditEventsStream(ExactStream):
@@ -56,7 +59,7 @@ class AuditEventsStream(ExactStream):
         self._writer = writer
         self._coverage = coverage
         self._read_settings = settings
-        self._output: RecordOutput = writer
+        self._output: MessageWriter | BatchFiles = writer
         self._changed: dict[str, OrganizationRun] = {}
         self._report: Report | None = None
 
@@ -93,7 +96,7 @@ class AuditEventsStream(ExactStream):
                 write_metrics(self._report)
         return ()
 
-    def _new_output(self) -> RecordOutput:
+    def _new_output(self) -> MessageWriter | BatchFiles:
         config = read_batch_config(self.config.get("batch_config"))
         if config is None:
             return self._writer
