@@ -44,7 +44,6 @@ _ADDED: Final[dict[str, dict[str, Any]]] = {
     "end_date": {"examples": ["2026-01-31T23:59:59Z"]},
     "action_types": {"items": {"type": "string"}, "examples": [["workspace_create"]]},
 }
-_REQUIRED: Final = ("base_url", "access_token")
 _NOT_OF_AIRBYTE: Final = ("secret", "writeOnly")
 
 PROPERTIES: Final = tuple(name for name in SETTINGS_SCHEMA["properties"] if name != TOKEN_FILE)
@@ -62,7 +61,7 @@ def specification() -> dict[str, Any]:
             "$schema": "http://json-schema.org/draft-07/schema#",
             "title": "Audit events",
             "type": "object",
-            "required": [*_REQUIRED],
+            "required": ["base_url", "access_token"],
             "additionalProperties": True,
             "properties": {name: _property(name, order) for order, name in enumerate(PROPERTIES)},
         },

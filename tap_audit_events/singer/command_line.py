@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
-from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.plugin_base import SingerCommand
 from singer_sdk.tap_base import CliTestOptionValue
 
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OutputError,
-    SettingsError,
     StoppedError,
     defect,
 )
@@ -85,13 +83,7 @@ class OneLineErrors(SingerCommand):
         try:
             return super().main(*args, **kwargs)
         except AuditEventsError as error:
-            ended = error
-        except ConfigurationError as error:
-            ended = SettingsError([f"The settings cannot be used: {_one_line(error)}"])
-        except MappingError as error:
-            ended = SettingsError(
-                [f"stream_maps cannot be used: {_one_line(error)}"], "AE-STREAM-MAPS"
-            )
+            ended: AuditEventsError = error
         except OSError as error:
             if error.errno not in _STDOUT_ERRORS:
                 raise
@@ -114,7 +106,3 @@ def _ending_with_a_code() -> Iterator[None]:
     finally:
         if sys.stdout is not None:
             sys.stdout.flush()
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -13,11 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from singer_sdk import Stream, Tap
-from singer_sdk.exceptions import (
-    AbortedSyncFailedException,
-    AbortedSyncPausedException,
-    MappingError,
-)
+from singer_sdk.exceptions import AbortedSyncFailedException, AbortedSyncPausedException
 from singer_sdk.mapper import CustomStreamMap, SameRecordTransform, StreamMap
 from singer_sdk.singerlib import Catalog, RecordMessage, StateMessage
 from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INCREMENTAL
@@ -189,8 +185,6 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
 
 def _drop_alarm_for_expected_errors(record: logging.LogRecord) -> bool:
     """Drop the SDK's "unhandled error" line for errors that are handled: they have their own."""
-    expected = (
-        AuditEventsError | MappingError | AbortedSyncFailedException | AbortedSyncPausedException
-    )
+    expected = AuditEventsError | AbortedSyncFailedException | AbortedSyncPausedException
     is_alarm = str(record.msg).startswith("An unhandled error occurred")
     return not (is_alarm and isinstance(sys.exc_info()[1], expected))

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
 from singer_sdk import Stream, Tap
-from singer_sdk.exceptions import ConfigurationError, MappingError
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
 from singer_sdk.mapper import RemoveRecordTransform, StreamMap
@@ -117,7 +116,7 @@ class TapAuditEvents(Tap):
             self.mapper.register_raw_streams_from_catalog(catalog_to_map)
             for stream_maps in self.mapper.stream_maps.values():
                 _check_messages(stream_maps)
-        except (AuditEventsError, ConfigurationError, MappingError):
+        except AuditEventsError:
             raise
         except Exception as error:
             if not any(map(self.config.get, ("stream_maps", "flattening_enabled"))):

@@ -417,7 +417,7 @@ def test_a_file_without_end_is_refused(option: str) -> None:
         ({"flattening_enabled": "x"}, "AE-SETTINGS: flattening_enabled must be true or false"),
         (
             {"stream_maps": {"audit_events": {"id": "("}}},
-            "AE-STREAM-MAPS: stream_maps cannot be used",
+            "AE-STREAM-MAPS: stream_maps or the flattening settings cannot be used (Map",
         ),
         (
             {"flattening_enabled": True, "flattening_max_depth": "x"},
