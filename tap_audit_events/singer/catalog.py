@@ -47,7 +47,7 @@ def leave_out(record: dict[str, Any], paths: Iterable[Path]) -> None:
 
 
 def stream_map_problems(stream_maps: object) -> list[str]:
-    """What in ``stream_maps`` would silently bring no record: a misspelt or a removed stream."""
+    """What in ``stream_maps`` would silently have no effect, or bring no record."""
     if not isinstance(stream_maps, dict):
         return []
     maps = {name: each for name, each in stream_maps.items() if isinstance(each, dict)}
@@ -68,8 +68,11 @@ def stream_map_problems(stream_maps: object) -> list[str]:
         for place, each in [("stream_maps", stream_maps), *places.items()]
         if each.get("__else__") not in _REMOVED
     ]
-    matching = [stream_maps[name] for name in sources if fnmatchcase(STREAM, name)]
-    is_removed = any(each in _REMOVED for each in matching if not isinstance(each, dict))
+    matching = [name for name in sources if fnmatchcase(STREAM, name)]
+    if STREAM in matching[:-1]:
+        later = sanitize(matching[-1], 60)
+        problems.append(f"stream_maps.{later} replaces stream_maps.{STREAM}: put {STREAM} last")
+    is_removed = any(stream_maps[name] in _REMOVED for name in matching if name not in maps)
     is_left_out = not matching and stream_maps.get("__else__", "kept") in _REMOVED
     is_copied = any(name != source and source == STREAM for name, source in sources.items())
     if (is_removed or is_left_out) and not is_copied:

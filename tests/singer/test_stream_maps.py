@@ -32,6 +32,10 @@ from tests.singer.test_incremental import events
         ({"__else__": 5}, "has an __else__ that is not null"),
         ({"audit_events": {"x": "id"}, "__else__": {}}, "has an __else__ that is not null"),
         ({"audit_events": {"__else__": "x"}}, "'audit_events' has an __else__ that is not null"),
+        (
+            {"audit_events": {"actor": None}, "*": {"x": "id"}},
+            "stream_maps.'*' replaces stream_maps.aud",
+        ),
         ({"audit_events": {"x": ""}}, "cannot be used (IndexError: "),
         ({"audit_events": {"\ud800": "id"}}, "cannot be used (UnicodeEncodeError: "),
         ({"audit_events": {"__alias__": "..."}}, "cannot be used (NotImplementedError: "),
@@ -56,6 +60,7 @@ def test_a_stream_map_that_would_bring_no_record_is_an_error(
         {"stream_maps": None, "flattening_enabled": None},
         {"stream_maps": {"*": {"x": "'1'"}}},
         {"stream_maps": {"audit_*": {"x": "'1'"}}},
+        {"stream_maps": {"*": {"id": "'2'"}, "audit_events": {"x": "'1'"}}},
     ],
 )
 def test_null_and_patterns_are_stream_maps(
