@@ -64,15 +64,15 @@ class Bookmarks:
         """Take over the bookmark of runs that read one organization."""
         bookmark = {name: each for name, each in self._state.items() if name in _BOOKMARK}
         owner = organization_of(bookmark)
-        if not has_time(bookmark) and owner is None:
-            return
-        if owner is None and len(organization_ids) == 1:
-            (owner,) = organization_ids
         if owner is None:
-            raise unusable(
-                "it does not say to which of the organizations it belongs: put it into partitions,"
-                ' next to "context": {"organization_id": "…"}'
-            )
+            if not has_time(bookmark):
+                return
+            if len(organization_ids) > 1:
+                raise unusable(
+                    "it does not say to which of the organizations it belongs: put it into"
+                    ' partitions, next to "context": {"organization_id": "…"}'
+                )
+            (owner,) = organization_ids
         for name in bookmark:
             del self._state[name]
         if owner.lower() not in self._partitions:
