@@ -97,10 +97,11 @@ def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
     metadata = stream.get("metadata") or []
     roots = [each["metadata"] for each in metadata if not each["breadcrumb"]]
     root: dict[str, Any] = roots[0] if roots else {}
+    # --discover writes no replication-method: if there is one, somebody has chosen it.
     moved = {
         key: root[name]
         for key, name in _IN_METADATA.items()
-        if stream.get(key) in (None, "") and root.get(name)
+        if root.get(name) and (key == "replication_method" or stream.get(key) in (None, ""))
     }
     return {**stream, **moved, "stream": stream["tap_stream_id"], "metadata": metadata}
 

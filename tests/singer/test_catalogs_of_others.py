@@ -18,10 +18,14 @@ def a_catalog(**metadata: Any) -> dict[str, Any]:
     return {"streams": [stream | {"metadata": [root], "key_properties": ["id"]}]}
 
 
-def test_a_method_in_the_metadata_counts(service: Service, sync: Sync) -> None:
-    """Some tools write `replication-method` only there."""
+@pytest.mark.parametrize("discovered", [{}, {"replication_method": "INCREMENTAL"}])
+def test_a_method_in_the_metadata_counts(
+    discovered: dict[str, str], service: Service, sync: Sync
+) -> None:
+    """Some tools write `replication-method` only there; discovery writes it only elsewhere."""
     service.add(TEN_EVENTS)
     catalog = a_catalog(**{"replication-method": "FULL_TABLE"})
+    catalog["streams"][0] |= discovered
     done = sync(catalog=catalog, state=state_of("2024-05-06T08:00:09Z")).raise_for_exit_code()
     assert done.ids == TEN_IDS
     assert "bookmark none, as the whole table was read" in done.log
