@@ -140,8 +140,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-ADDRESS": ErrorEntry(
         Category.REFUSED,
         "No request can be sent to this URL",
-        "The URL of a proxy, or base_url, is malformed; or the proxy is a SOCKS proxy, and the"
-        " package PySocks is not installed.",
+        "The URL of a proxy, or base_url, is malformed; or the proxy refuses the user or password"
+        " in its URL (status 407); or it is a SOCKS proxy, and the package PySocks is not"
+        " installed.",
         "If HTTPS_PROXY or ALL_PROXY names a proxy, check its URL first; a SOCKS proxy needs the"
         f" package PySocks too. {_CHECK_URL}",
     ),
