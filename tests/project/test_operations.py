@@ -193,6 +193,20 @@ def test_a_run_that_failed_at_its_start_is_not_good_news(
     assert service.requests == []
 
 
+def test_a_run_with_the_state_of_another_organization_is_not_good_news(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """It writes other metrics, but no lag."""
+    service.add(TEN_EVENTS)
+    state = sync().state
+    service.requests.clear()
+    failed = sync(state=state, organization_id="0b5e7f0c-53a4-4d2e-9b5a-1f2d3c4b5a69")
+    assert failed.errors[0].startswith("AE-STATE: ")
+    assert "lag_seconds" not in metrics(failed)
+    assert "an unknown number of s" in alert("silent", failed.log, tmp_path)
+    assert service.requests == []
+
+
 @pytest.mark.parametrize(
     ("runs", "rings"),
     [
