@@ -71,7 +71,7 @@ The end of the path selects the format:
              (also without the slash, if the folder exists)
 
 Without --state, the new file or table replaces the old one when it is complete; a folder must be
-empty or missing. With --state, new events are added at the end of the export, also after an error.
+empty or missing. With --state, new events are added when the export ends, also if an error ends it.
 An export that is killed leaves each file whole: the old one or the new one."""
 )
 @click.option("--to", required=True, metavar="PATH", help="What to write; see below.")
@@ -162,7 +162,7 @@ of the table. The exit code is 0 if all are equal, and 1 if not.
 \b
 What was loaded is one of these:
   .jsonl, .jsonl.gz  JSON Lines, as target-jsonl and export write them
-  .parquet           a Parquet file
+  .parquet           a Parquet file (extra [arrow])
   a folder           all such files in it and in its subfolders
   .duckdb .db .ddb   a DuckDB file (extra [duckdb])
   postgresql://…     a PostgreSQL database (extra [postgres]); keep the
