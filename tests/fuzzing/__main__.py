@@ -1,6 +1,6 @@
 """Fuzzes the targets, guided by coverage: ``python -m tests.fuzzing --minutes 10``.
 
-What makes a target fail is written into its corpus, where `tests/test_fuzzing.py` finds it.
+What makes a target fail is written into its corpus, where `tests/fuzzing/test_fuzzing.py` finds it.
 """
 
 import argparse
