@@ -3,9 +3,15 @@
 import json
 import re
 import shlex
+from fnmatch import fnmatchcase
 from pathlib import Path
 
+import pytest
+
 from tap_audit_events.events.schema import SCHEMA
+from tap_audit_events.sandbox import Service
+from tests.builders import an_event
+from tests.conftest import Sync
 from tests.loaders.cases import CASES
 from tests.loaders.expected import EXPECTED
 from tests.loaders.fields import EXAMPLE, fields
@@ -56,6 +62,22 @@ def test_what_the_page_installs_is_what_was_tested() -> None:
 
     assert shown
     assert {each for line in shown for each in shlex.split(line)} <= tested
+
+
+@pytest.mark.parametrize("prefix", ["", "other-"])
+def test_the_command_that_removes_batch_files_finds_them(
+    service: Service, sync: Sync, tmp_path: Path, prefix: str
+) -> None:
+    """Whatever prefix their names have."""
+    service.add([an_event(id="1")])
+    storage = {"root": str(tmp_path), "prefix": prefix}
+    config = {"encoding": {"format": "jsonl"}, "storage": storage}
+    sync(batch_config=config).raise_for_exit_code()
+    (pattern,) = re.findall(r"^\$ find batches -name '(.+?)' .*-delete$", LOADERS, re.MULTILINE)
+
+    (file,) = tmp_path.iterdir()
+
+    assert fnmatchcase(file.name, pattern)
 
 
 def _lines(file: Path) -> list[str]:
