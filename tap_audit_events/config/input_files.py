@@ -53,7 +53,9 @@ def read_any_json_file(kind: str, path: str) -> Any:
         raise _unusable(kind, path, f"is not JSON: {error.msg} at {position}") from None
     except UnicodeDecodeError:
         raise _unusable(kind, path, "is not UTF-8: save it as UTF-8") from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise _unusable(kind, path, "is nested too deeply") from None
+    except ValueError as error:
         raise _unusable(kind, path, f"is not JSON: {type(error).__name__}") from None
 
 
@@ -62,8 +64,10 @@ def check_serializable(kind: str, document: Any) -> None:
     try:
         deepcopy(document)
         json.dumps(document, ensure_ascii=False).encode()
-    except (RecursionError, UnicodeEncodeError) as error:
-        raise malformed(kind, f"cannot be written again: {type(error).__name__}") from None
+    except RecursionError:
+        raise malformed(kind, "is nested too deeply") from None
+    except UnicodeEncodeError:
+        raise malformed(kind, "contains half of a surrogate pair") from None
 
 
 def malformed(kind: str, problem: str) -> SettingsError:

@@ -126,7 +126,7 @@ WRONG_STATES: dict[str, tuple[object, str]] = {
         [{"type": "STREAM"}], "must be a list of Airbyte's state messages of the type STREAM: [{"),
     "a text": ('"x"', "must be a list of Airbyte's state messages"),
     "two": ([stream_state({}), stream_state({})], "has more than one entry for audit_events"),
-    "a surrogate": ([stream_state({"ids_from": "\ud800"})], "cannot be written again"),
+    "a surrogate": ([stream_state({"ids_from": "\ud800"})], "contains half of a surrogate pair"),
     "a list inside": ([stream_state([1])], "has a stream_state of audit_events that is not an"),
 }  # fmt: skip
 

@@ -360,7 +360,7 @@ def test_a_text_instead_of_a_number_in_the_environment_is_refused(name: str) -> 
         ("{", "is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
         ("[1]", "must contain a JSON object"),
         (json.dumps(TOKEN), "must contain a JSON object"),
-        ("[" * 100_000, "is not JSON"),
+        ("[" * 100_000, "is nested too deeply"),
     ],
 )
 @pytest.mark.parametrize("kind", ["config", "state", "catalog"])
