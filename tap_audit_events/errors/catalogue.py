@@ -335,7 +335,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The loaded events are not those that the service shows",
         "audit-events verify has found events that are missing, rows that the service does not show"
         " or that are there twice, or events with another time.",
-        "Missing events: run again with --repair FILE, and load that file. Surplus rows:"
+        "Missing events: load the file that --repair FILE writes. Rows that are too many:"
         " docs/proof.md says where they come from.",
     ),
     "AE-LOADED": ErrorEntry(
