@@ -29,10 +29,16 @@ if TYPE_CHECKING:
 _STDOUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 """Raised if --discover, --about, --version or --help cannot print; for messages: `LineWriter`."""
 
-_TEST_HELP = (
-    "Test the settings, the token and the connection, and log the results; writes no record."
-    " --test=schema writes the schema without a request."
-)
+_HELP = {
+    "config": "A JSON file with settings, or ENV for the settings in the environment. May be"
+    " repeated: a later file overrides an earlier one, and ENV overrides all files.",
+    "discover": "Print the catalog: the streams and their fields.",
+    "catalog": "A catalog from --discover, perhaps changed: which fields to write, and how.",
+    "state": "The last state of an earlier run, which this run continues.",
+    "test": "Test the settings, the token and the connection, and log the results; writes no"
+    " record. --test=schema writes the schema without a request.",
+}
+"""Help for options of which the SDK's help says less."""
 
 
 def with_one_line_errors(command: click.Command, logger: logging.Logger) -> click.Command:
@@ -40,9 +46,10 @@ def with_one_line_errors(command: click.Command, logger: logging.Logger) -> clic
     for parameter in command.params:
         if parameter.name in {"catalog", "state"}:
             parameter.type = click.STRING  # the tap reads the file, and says what is wrong with it
-        if parameter.name == "test" and isinstance(parameter, click.Option):
-            parameter.help = _TEST_HELP
+        if parameter.name == "test":
             parameter.type = click.Choice([option.value for option in CliTestOptionValue])
+        if parameter.name in _HELP and isinstance(parameter, click.Option):
+            parameter.help = _HELP[parameter.name]
     return OneLineErrors(
         name=command.name,
         help=command.help,
