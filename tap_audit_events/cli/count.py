@@ -156,7 +156,7 @@ _NAMES: Final = {"day": _days, "action": _actions, "actor": _actors}
 
 
 def _text(name: bytes) -> str | None:
-    value = json.loads(name)
+    value = json.loads(name, parse_int=str)  # Python refuses integers of more than 4,300 digits
     return value if isinstance(value, str | None) else name.decode()
 
 

@@ -159,6 +159,20 @@ def test_a_name_is_one_group_however_it_is_written() -> None:
 
 
 @pytest.mark.parametrize("by", ["action", "actor"])
+def test_a_name_may_be_a_number_of_any_length(by: str) -> None:
+    """Python refuses to read integers of more than 4,300 digits."""
+    digits = "9" * 5000
+    text = f'{{"id":"1","occurredAt":"2024-05-06T07:08:09Z","{by}":{{"type":{digits}}}}}'.encode()
+    page = EventPage([text], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
+    counts = Counts(by)
+    counts.add(page)
+
+    (row,) = counts.rows()
+
+    assert row[f"{by}_type"] == digits
+
+
+@pytest.mark.parametrize("by", ["action", "actor"])
 def test_an_event_that_is_nested_too_deeply_is_an_error(by: str) -> None:
     """It has a code, as every error."""
     deep = b'{"id":"1","x":%b%b}' % (b"[" * 50_000, b"]" * 50_000)
