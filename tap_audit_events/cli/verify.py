@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from os.path import exists
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -124,12 +125,16 @@ def _check_files(options: VerifyOptions) -> None:
     Raises:
         SettingsError: one would be.
     """
-    loaded = Path(options.against)
-    named = {"--repair": _path(options.repair), "--list": _path(options.list_file)}
-    written = {option: path for option, path in named.items() if path is not None}
-    check_files_differ({"--against": loaded} | written)
-    for option, path in written.items():
-        if resolved(loaded) in resolved(path).parents and path.name.endswith(SUFFIXES):
+    texts = {"--repair": options.repair, "--list": options.list_file}
+    # What does not exist may be a URL, whose password an error would show.
+    if exists(options.against):  # noqa: PTH110 - no error for any text
+        texts = {"--against": options.against, **texts}
+    named = {option: Path(text) for option, text in texts.items() if text is not None}
+    check_files_differ(named)
+    loaded = named.pop("--against", None)
+    for option, path in named.items():
+        is_inside = loaded is not None and resolved(loaded) in resolved(path).parents
+        if is_inside and path.name.endswith(SUFFIXES):
             raise unusable(f"{option} is in the folder that --against names, and would count as"
                            " loaded: choose another folder")  # fmt: skip
 

@@ -34,6 +34,7 @@ from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported,
 from tests.cli.test_day_folder import page_of
 
 EVENTS = history(100)
+GONE = ("sh", "-c", 'mkdir gone && cd gone && rmdir "$PWD" && exec "$@"', "sh")
 SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
 
 
@@ -442,20 +443,30 @@ def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "code"),
     [
-        ("export", "--to", "a.jsonl"),
-        ("verify", "--against", "a.jsonl"),
-        ("verify", "--against", "/nowhere.jsonl", "--list", "a"),
+        (("export", "--to", "a.jsonl"), "AE-EXPORT"),
+        (("verify", "--against", "a.jsonl"), "AE-LOADED"),
+        (("verify", "--against", "/nowhere.jsonl", "--list", "a"), "AE-EXPORT"),
     ],
 )
-def test_a_path_without_a_place_is_one_line(arguments: tuple[str, ...], command: Command) -> None:
+def test_a_path_without_a_place_is_one_line(
+    arguments: tuple[str, ...], code: str, command: Command
+) -> None:
     """A relative one in a folder that is gone, or a link to itself, which some Pythons refuse."""
-    gone = ("sh", "-c", 'mkdir gone && cd gone && rmdir "$PWD" && exec "$@"', "sh")
-    refused(command.under(gone, *arguments))
+    refused(command.under(GONE, *arguments), code)
     (command.folder / arguments[-1]).symlink_to(arguments[-1])
     if sys.version_info < (3, 13):
-        refused(command(*arguments))
+        refused(command(*arguments), code)
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
+def test_a_password_in_a_url_is_not_shown_as_a_path(scheme: str, command: Command) -> None:
+    """Also if no path can be resolved, since the working directory is gone."""
+    url = f"{scheme}://reader:secret-word@127.0.0.1:1/warehouse"
+    done = command.under(GONE, "verify", "--against", url)
+    assert done.exit_code == 1
+    assert "secret-word" not in done.log
 
 
 @pytest.mark.parametrize(
