@@ -507,8 +507,21 @@ def test_a_folder_with_something_in_it_is_not_replaced(service: Service, command
     (command.folder / "days").mkdir()
     (command.folder / "days" / "mine.txt").write_text("mine")
 
-    assert "is not empty: give --state FILE" in refused(command("export", "--to", "days/"))
+    assert "is not empty, it has 'mine.txt': give --state FILE" in refused(
+        command("export", "--to", "days/")
+    )
     assert [path.name for path in command.folder.rglob("*.*")] == ["mine.txt"]
+
+
+def test_a_folder_that_has_only_hidden_files_is_refused_before_anything_is_read(
+    service: Service, command: Command
+) -> None:
+    """As a first export with --state leaves them if it is killed. They look like nothing."""
+    service.add(EVENTS)
+    (command.folder / "days" / ".new-1a2b").mkdir(parents=True)
+
+    assert "it has '.new-1a2b'" in refused(command("export", "--to", "days/"))
+    assert not service.requests
 
 
 @pytest.mark.parametrize("to", ["a.parquet", "a.duckdb"])

@@ -24,7 +24,6 @@ _DAY: Final = len("2026-01-31")
 
 @dataclass
 class _Part:
-    day: str
     path: Path
     writer: ParquetWriter
 
@@ -80,15 +79,15 @@ class DayFiles:
         if part is None:
             if len(self._open) >= MAX_OPEN:
                 self._finish_part(next(iter(self._open)))
-            part = self._start(day)
+            part = self._start()
         self._open[day] = part  # last, as the one that was used last
         return part
 
-    def _start(self, day: str) -> _Part:
+    def _start(self) -> _Part:
         self._staging.mkdir(parents=True, exist_ok=True)
         number = len(self._renames) + len(self._open)
         path = self._staging / f"{number}"
-        return _Part(day, path, ParquetWriter(path))
+        return _Part(path, ParquetWriter(path))
 
     def _finish_part(self, day: str) -> None:
         part = self._open[day]

@@ -12,6 +12,7 @@ from typing import Any
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.day_files import STAGING, DayFiles
 from tap_audit_events.cli.outputs.durable import (
+    keep_mode,
     output_errors,
     rename_all,
     sync_folder,
@@ -33,7 +34,7 @@ class NewFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._new_path = temporary(path)
-        self._files: DayFiles | None = None
+        self._files = DayFiles(self._new_path)
 
     def begin(self) -> Mapping[str, Any]:
         with output_errors(self._path):
@@ -43,30 +44,21 @@ class NewFolder:
 
     def write(self, page: EventPage) -> None:
         with output_errors(self._path):
-            self._opened().write(page)
+            self._files.write(page)
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
         del state
         with output_errors(self._path):
             self._new_path.mkdir(exist_ok=True)
-            files = self._opened()
-            rename_all(files.finish())
-            files.remove_staging()
-            if self._path.exists():
-                shutil.copymode(self._path, self._new_path)
+            rename_all(self._files.finish())
+            self._files.remove_staging()
+            keep_mode(self._path, self._new_path)
             os.rename(self._new_path, self._path)  # noqa: PTH104 - the system's call; also onto an empty folder
             sync_folder(self._path.parent)
-        self._files = None
 
     def discard(self) -> None:
-        if self._files is not None:
-            self._files.close()
+        self._files.close()
         shutil.rmtree(self._new_path, ignore_errors=True)
-
-    def _opened(self) -> DayFiles:
-        if self._files is None:
-            self._files = DayFiles(self._new_path)
-        return self._files
 
 
 class GrowingFolder:
@@ -116,7 +108,7 @@ class GrowingFolder:
     def _check_contents(self) -> None:
         if self._state_file.exists or not self._path.exists():
             return
-        if any(not name.startswith(".") for name in _contents(self._path)):  # a lock is hidden
+        if any(each.name[0] != "." for each in self._path.iterdir()):  # a lock is hidden
             raise without_state(self._state_file, self._path)
 
     @property
@@ -129,19 +121,13 @@ def _check_is_replaceable(folder: Path) -> None:
     name = sanitize(str(folder))
     if folder.exists() and not folder.is_dir():
         raise unusable(f"{name} exists, but is not a folder")
-    if folder.exists() and _contents(folder):
+    if folder.exists() and (first := next(folder.iterdir(), None)):
         raise unusable(
-            f"The folder {name} is not empty: give --state FILE to add what is new, or give"
-            " another folder"
+            f"The folder {name} is not empty, it has {sanitize(first.name)}: give --state FILE to"
+            " add what is new, or give another folder"
         )
     if folder.is_mount():
         raise unusable(
             f"{name} is a mount point, which cannot be replaced as a whole: give a folder in it,"
             " or --state FILE"
         )
-
-
-def _contents(folder: Path) -> list[str]:
-    """The contents of a folder without incomplete files."""
-    names = os.listdir(folder)  # noqa: PTH208 - names suffice
-    return [name for name in names if not name.startswith(STAGING)]
