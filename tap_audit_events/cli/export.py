@@ -12,7 +12,7 @@ from typing import Any
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.outputs.durable import check_files_differ, resolved
+from tap_audit_events.cli.outputs.durable import check_files_differ, check_is_file, resolved
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.cli.outputs.output import Output
@@ -39,7 +39,10 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
     settings = common.settings()
     format_ = format_of(to)
     path = resolved(Path(to))
+    if format_ != "/":
+        check_is_file(path)
     if state_path is not None:
+        check_is_file(state_path)
         check_files_differ({"--to": path, "--state": state_path})
     state_file = None if state_path is None else StateFile(resolved(state_path), path)
     collect_garbage_rarely()

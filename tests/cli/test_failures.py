@@ -524,6 +524,28 @@ def test_a_folder_that_has_only_hidden_files_is_refused_before_anything_is_read(
     assert not service.requests
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--to", "pipe.jsonl"),
+        ("--to", "pipe.duckdb"),
+        ("--to", "a.jsonl", "--state", "pipe.jsonl"),
+        ("--to", "a.duckdb", "--state", "pipe.jsonl"),
+    ],
+)
+def test_a_pipe_or_a_device_is_not_an_output(
+    arguments: tuple[str, ...], service: Service, command: Command
+) -> None:
+    """To open it would wait without end, and to replace it would break other programs."""
+    for name in ("pipe.jsonl", "pipe.duckdb"):
+        os.mkfifo(command.folder / name)
+
+    done = command("export", *arguments)
+
+    assert f"{arguments[-1]}' exists, but is not a file" in refused(done)
+    assert not service.requests
+
+
 @pytest.mark.parametrize("to", ["a.parquet", "a.duckdb"])
 def test_a_missing_library_is_named(
     to: str, service: Service, command: Command, tmp_path: Path

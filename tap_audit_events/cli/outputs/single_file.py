@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
-    check_is_file,
     keep_mode,
     output_errors,
     rename_all,
@@ -58,7 +57,6 @@ class SingleFile:
         self._extends = False
 
     def begin(self) -> Mapping[str, Any]:
-        check_is_file(self._path)
         state: Mapping[str, Any] = {}
         with output_errors(self._path):
             if self._state_file is not None:
