@@ -39,23 +39,21 @@ class StateFile:
     Args:
         path: the file, which need not exist yet.
         output: the output that it belongs to.
+
+    Attributes:
+        is_announced: whether a commit is announced and not settled: its files must not be removed.
     """
 
     def __init__(self, path: Path, output: Path) -> None:
         self.path = path
         self._output = output
         self._known: dict[str, Any] = {}
-        self._is_announced = False
+        self.is_announced = False
 
     @property
     def exists(self) -> bool:
         """Whether an earlier run wrote it; known after `read`."""
         return bool(self._known)
-
-    @property
-    def is_announced(self) -> bool:
-        """Whether a commit is announced and not settled: its files must not be removed."""
-        return self._is_announced
 
     @property
     def state(self) -> dict[str, Any]:
@@ -103,14 +101,14 @@ class StateFile:
         pending = {"state": state, "bytes": size, "renames": paths}
         before = None if size is None else _size_of(self._output)
         journal = write_json(self.path, self._document(self.state, before) | {"pending": pending})
-        self._is_announced = True
+        self.is_announced = True
         rename_all([journal])
 
     def settle(self, state: Mapping[str, Any], size: int | None = None) -> None:
         """Write the new state, without a journal."""
         self._known = self._document(state, size)
         rename_all([write_json(self.path, self._known)])
-        self._is_announced = False
+        self.is_announced = False
 
     def _check_completable(self, renames: Sequence[Rename], size: int | None) -> None:
         """Check that each file of a commit has been renamed, or can still be.
