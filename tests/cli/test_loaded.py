@@ -2,6 +2,7 @@
 
 import errno
 import os
+import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -366,6 +367,21 @@ def test_hidden_files_and_coverage_records_are_not_read(tmp_path: Path) -> None:
     (rows,) = LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST))
 
     assert [row.id for row in rows] == ["a.jsonl"]
+
+
+def test_large_events_leave_memory_one_by_one(tmp_path: Path) -> None:
+    """An event may have megabytes; only its id and its time are kept."""
+    megabyte = 1_000_000
+    event = an_event(large="x" * megabyte)
+    (tmp_path / "a.jsonl").write_bytes(lines([event]) * 20)
+
+    tracemalloc.start()
+    (rows,) = LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert len(rows) == 20
+    assert peak < 5 * megabyte
 
 
 def test_a_folder_that_is_a_link_is_read_once(service: Service, command: Command) -> None:

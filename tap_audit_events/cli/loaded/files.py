@@ -138,8 +138,9 @@ def _line_rows(file: Path, known: Collection[str]) -> Iterator[Sequence[Row]]:
     is_compressed = file.name.endswith(".gz")
     with cast("IO[bytes]", gzip.open(file) if is_compressed else file.open("rb")) as lines:
         numbered = enumerate(lines, start=1)
-        while batch := list(islice(numbered, BATCH_ROWS)):
-            yield [_row(file, number, line, known) for number, line in batch if line.strip()]
+        rows = (_row(file, number, line, known) for number, line in numbered if line.strip())
+        while batch := list(islice(rows, BATCH_ROWS)):
+            yield batch
 
 
 def _row(file: Path, number: int, line: bytes, known: Collection[str]) -> Row:
