@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 Span = tuple[datetime, datetime]
 """Start (inclusive) and end (exclusive), in UTC without a zone."""
@@ -51,14 +51,9 @@ def find_gaps(covered: Mapping[str, Iterable[Span]], within: Span) -> tuple[Span
 
 
 def year_span(year: int, now: datetime) -> Span:
-    """A year until now, at most."""
+    """A year until now, which is in UTC without a zone, at most."""
     start, end = datetime(year, 1, 1), datetime(year + 1, 1, 1)  # noqa: DTZ001 - in UTC
-    return start, max(start, min(end, in_utc(now)))
-
-
-def in_utc(moment: datetime) -> datetime:
-    """A moment in UTC without its zone."""
-    return moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None)
+    return start, max(start, min(end, now))
 
 
 def _gaps_of_one(spans: Iterable[Span], within: Span) -> list[Span]:

@@ -216,8 +216,9 @@ covered for each of them. Needs the extra [report], and [postgres] for PostgreSQ
 @click.option("--year", required=True, type=click.IntRange(1, 9998), help="The year, in UTC.")
 @click.option("--to", required=True, metavar="FILE", help="The picture: .svg or .html.")
 @click.option("--schema", metavar="NAME", help="The schema of both tables.")
-def report(source: str, year: int, to: str, schema: str | None) -> None:
+@click.pass_obj
+def report(stop: Stop, source: str, year: int, to: str, schema: str | None) -> None:
     """Draw a calendar of what was loaded and covered."""
     from tap_audit_events.cli.report import run_report
 
-    run_report(source, year, to, schema)
+    run_report(source, year, to, schema, stop)

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, in_utc, year_span
+from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, year_span
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
 from tap_audit_events.cli.loaded.database import Database
 from tap_audit_events.cli.loaded.row import instants_of
@@ -19,9 +20,10 @@ from tap_audit_events.cli.process import write_stderr
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
+from tap_audit_events.extraction.shutdown import Stop
 
 
-def run_report(source: str, year: int, to: str, schema: str | None) -> None:
+def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) -> None:
     """Draw the calendar of a year.
 
     Args:
@@ -29,10 +31,12 @@ def run_report(source: str, year: int, to: str, schema: str | None) -> None:
         year: the year.
         to: the picture, whose suffix says the format.
         schema: the schema of the tables, None for the usual one.
+        stop: ends the run at a signal.
 
     Raises:
         OutputError: the tables cannot be read, or the picture cannot be written.
         SettingsError: a library is not installed, or the format is not known.
+        StoppedError: a signal asked the run to stop.
     """
     from tap_audit_events.cli.calendar_picture import html_page, svg_picture  # noqa: PLC0415 - an extra
 
@@ -41,12 +45,10 @@ def run_report(source: str, year: int, to: str, schema: str | None) -> None:
         raise unusable(f"--to {sanitize(to)} has no known format: end it with .svg or .html")
     with open_database(source, "--from") as database:
         calendar = read_calendar(database, year, schema, datetime.now(UTC))
-    file = WholeFile(Path(to))
-    try:
+    stop.check()
+    with closing(WholeFile(Path(to))) as file:
         file.write([draw(calendar).encode()])
         file.commit()
-    finally:
-        file.close()
     write_stderr(f"Written to {to}: {summary(calendar)}")
 
 
@@ -64,7 +66,7 @@ def read_calendar(database: Database, year: int, schema: str | None, now: dateti
         OutputError: they cannot be read.
     """
     prefix = f"{schema}." if schema else ""
-    year_until_now = year_span(year, now)
+    year_until_now = year_span(year, now.astimezone(UTC).replace(tzinfo=None))
     covered: dict[str, list[Span]] = {}
     for organization, span in _coverage(database, f"{prefix}{COVERAGE_STREAM}"):
         covered.setdefault(organization, []).append(span)
@@ -101,7 +103,7 @@ def _coverage(database: Database, table: str) -> Iterator[tuple[str, Span]]:
 
 
 def _moment(instant: Instant) -> datetime:
-    return in_utc(datetime.fromisoformat(instant[:26]))
+    return datetime.fromisoformat(instant[:26])
 
 
 def _date(text: str | None) -> date | None:

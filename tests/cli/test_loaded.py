@@ -2,9 +2,12 @@
 
 import errno
 import os
+import signal
+import sys
 import tracemalloc
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -17,9 +20,10 @@ from tap_audit_events.cli.loaded.columns import check_organizations, find_column
 from tap_audit_events.cli.loaded.files import LoadedFiles
 from tap_audit_events.cli.loaded.row import Range, instants_of
 from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.cli.report import read_calendar
-from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.cli.report import read_calendar, run_report
+from tap_audit_events.errors.exceptions import OutputError, StoppedError
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant
+from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.cli.command import Command
@@ -437,3 +441,26 @@ def test_a_report_names_the_stream_that_it_needs(tmp_path: Path) -> None:
         pytest.raises(OutputError, match=advice),
     ):
         read_calendar(database, 2026, None, datetime(2026, 12, 31, tzinfo=UTC))
+
+
+def test_a_signal_ends_a_report_without_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read the tables may take long; the libraries for pictures are not needed here."""
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
+        connection.execute(
+            "CREATE TABLE audit_events_coverage"
+            " (organization_id VARCHAR, covered_from TIMESTAMP, covered_until TIMESTAMP)"
+        )
+    pictures = SimpleNamespace(svg_picture=str, html_page=str)
+    monkeypatch.setitem(sys.modules, "tap_audit_events.cli.calendar_picture", pictures)
+    stop = Stop()
+    run_report(str(path), 2026, str(tmp_path / "a.svg"), None, stop)
+    stop.request(signal.SIGTERM)
+
+    with pytest.raises(StoppedError):
+        run_report(str(path), 2026, str(tmp_path / "b.svg"), None, stop)
+
+    assert {each.name for each in tmp_path.iterdir()} == {"a.duckdb", "a.svg"}
