@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Self, TypeAlias
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_to_bytes
 
 from tap_audit_events.sandbox.request import ReceivedRequest
 
@@ -107,13 +107,13 @@ _Reader: TypeAlias = Callable[[str], Any]
 OPTIONS: Final[dict[str, dict[str, _Reader]]] = {
     "status": {
         "code": int,
-        "retry-after": str,
+        "retry-after": unquote,
         "retry-after-date": float,
-        "err-code": str,
-        "msg": str,
-        "location": str,
+        "err-code": unquote,
+        "msg": unquote,
+        "location": unquote,
     },
-    "body": {"text": str.encode, "content-type": str},
+    "body": {"text": unquote_to_bytes, "content-type": unquote},
     "reset": {},
     "reset-reused": {},
     "cut": {"bytes": int},
@@ -155,7 +155,7 @@ def _option(kind: str, option: str) -> tuple[str, Any]:
         there_are = f"there are {', '.join(known)}" if known else "it has none"
         raise ValueError(f"{name!r} is not an option of {kind}; {there_are}")
     try:
-        return _FIELDS.get(name, name.replace("-", "_")), known[name](unquote(text))
+        return _FIELDS.get(name, name.replace("-", "_")), known[name](text)
     except ValueError as error:
         raise ValueError(f"{name} is not a number: {text!r}") from error
 

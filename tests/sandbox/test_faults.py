@@ -58,8 +58,8 @@ def test_a_fault_concerns_the_requests_it_names(
             ),
         ),
         (
-            "body:text=%7B%C3%A9,content-type=text/html@1",
-            Fault(kind="body", text="{é".encode(), content_type="text/html", when="1"),
+            "body:text=%7B%C3%A9%FF,content-type=text/html@1",
+            Fault(kind="body", text="{é".encode() + b"\xff", content_type="text/html", when="1"),
         ),
     ],
 )
