@@ -104,7 +104,7 @@ _OPTIONS: Final = (
                  help="Keep adding this many events per second, starting at --until."),
     click.option("--late", default=0, metavar="COUNT", type=click.IntRange(min=0),
                  help="Hide COUNT events of the minute before the newest event, until a page with"
-                      " the newest event has been served."),
+                      " the newest event has been served. Fewer than --events."),
     click.option("--page-latency", default=0.0, metavar="SECONDS", type=_FROM_ZERO,
                  help="Let each response take at least this time."),
     click.option("--rate-limit", metavar="PER_SECOND", type=_ABOVE_ZERO,
@@ -176,8 +176,8 @@ def _create_one(
     gzip: bool,
     faults: list[Fault],
 ) -> Service:
-    if late > events:
-        raise click.UsageError(f"--late {late} is more than --events {events}")
+    if late and late >= events:
+        raise click.UsageError(f"--late {late} is not less than --events {events}")
     # The tap leaves the second that has not ended yet to the next run.
     newest_before = until or datetime.now(UTC).replace(microsecond=0)
     service = Service(

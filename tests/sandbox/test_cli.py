@@ -184,7 +184,7 @@ def test_the_same_seed_and_end_give_the_same_events() -> None:
         "--until=2024-05-31",
         *(
             pytest.param(each, marks=pytest.mark.long)
-            for each in ("--events=-1", "--days=0", "--late=6", "--live=-1")
+            for each in ("--events=-1", "--days=0", "--late=5", "--late=6", "--live=-1")
         ),
     ],
 )
