@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import ExitStack
 from types import FrameType
 from typing import Any
 
@@ -22,6 +23,11 @@ from tap_audit_events.sandbox.serving import serve
 NOT_EXECUTABLE = 126
 NOT_FOUND = 127
 """The exit codes of a shell that cannot run a command."""
+
+CONTRADICTING = {
+    f"TAP_AUDIT_EVENTS_{name}" for name in ("ORGANIZATION_ID", "ORGANIZATIONS", "ACCESS_TOKEN_FILE")
+}
+"""Variables that may not be set next to those of the sandbox."""
 
 
 @click.group(epilog="Example: audit-events-sandbox run -- sh -c 'echo $TAP_AUDIT_EVENTS_BASE_URL'")
@@ -56,14 +62,15 @@ def serve_command(port: int, **options: Any) -> None:
     stopping = {signal.SIGINT, signal.SIGTERM}
     # Blocked here and so in the server's thread too, they wait for sigwait.
     signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
-    try:
-        with serve(service, port) as server:
-            for name, value in environment_of(service, server.base_url).items():
-                click.echo(f"{name.removeprefix('TAP_AUDIT_EVENTS_').lower()}: {value}")
-            click.echo(f"events: {options['events']}")
-            signal.sigwait(stopping)
-    except OSError as error:
-        raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from error
+    with ExitStack() as entered:
+        try:
+            server = entered.enter_context(serve(service, port))
+        except OSError as error:
+            raise click.ClickException(f"cannot listen on port {port}: {error.strerror}") from error
+        for name, value in environment_of(service, server.base_url).items():
+            click.echo(f"{name.removeprefix('TAP_AUDIT_EVENTS_').lower()}: {value}")
+        click.echo(f"events: {options['events']}")
+        signal.sigwait(stopping)
 
 
 @main.command("run", epilog=FAULTS_HELP, context_settings={"allow_interspersed_args": False})
@@ -74,7 +81,9 @@ def run(command: tuple[str, ...], **options: Any) -> None:
 
     COMMAND finds the sandbox in the environment variables TAP_AUDIT_EVENTS_BASE_URL,
     TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN; with --organizations,
-    TAP_AUDIT_EVENTS_ORGANIZATIONS. If signal n ends COMMAND, the exit code is 128 + n.
+    TAP_AUDIT_EVENTS_ORGANIZATIONS. Variables that contradict these, such as
+    TAP_AUDIT_EVENTS_ACCESS_TOKEN_FILE, are not passed on. If signal n ends COMMAND, the exit code
+    is 128 + n.
 
     Example: audit-events-sandbox run -- tap-audit-events --config ENV
     """
@@ -89,14 +98,15 @@ def run(command: tuple[str, ...], **options: Any) -> None:
     sys.exit(code)
 
 
-def _run_command(command: Sequence[str], variables: Mapping[str, str]) -> int:
-    """Run a command with additional environment variables; SIGINT and SIGTERM are passed on to it.
+def _run_command(command: Sequence[str], variables: dict[str, str]) -> int:
+    """Run a command with the sandbox's variables; SIGINT and SIGTERM are passed on to it.
 
     Returns its exit code, or 128 + n if signal n ended it.
 
     Raises OSError if it cannot be started.
     """
-    process = subprocess.Popen(command, env={**os.environ, **variables})  # noqa: S603
+    inherited = {name: value for name, value in os.environ.items() if name not in CONTRADICTING}
+    process = subprocess.Popen(command, env=inherited | variables)  # noqa: S603
 
     def pass_on(number: int, _: FrameType | None) -> None:
         if number != signal.SIGINT or not _shares_terminal():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -84,6 +85,21 @@ def test_run_tells_the_command_where_the_sandbox_is() -> None:
     assert len(envelope["auditEvents"]) == 5
 
 
+def test_run_hides_variables_that_contradict_those_of_the_sandbox(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Somebody who reads the real service may have set them; other settings stay."""
+    for name in ("ACCESS_TOKEN_FILE", "ORGANIZATIONS", "PAGE_SIZE"):
+        monkeypatch.setenv(f"TAP_AUDIT_EVENTS_{name}", "5")
+    script = "import os; print(*sorted(each for each in os.environ if each[:3] == 'TAP'))"
+
+    of_one, of_several = run(script).stdout, run(script, "--organizations=2").stdout
+
+    shared = {"ACCESS_TOKEN", "BASE_URL", "PAGE_SIZE"}
+    for shown, own in ((of_one, "ORGANIZATION_ID"), (of_several, "ORGANIZATIONS")):
+        assert set(shown.split()) == {f"TAP_AUDIT_EVENTS_{name}" for name in shared | {own}}
+
+
 def test_run_leaves_the_options_of_the_command_to_it() -> None:
     """Arguments after the name of the command belong to it, also without `--`."""
     done = sandbox(
@@ -159,6 +175,17 @@ def test_serve_prints_its_url_and_stops_on_a_signal(number: signal.Signals) -> N
         assert len(response.json()["auditEvents"]) == int(lines["events"]) == 7
         process.send_signal(number)
         assert process.wait(timeout=60) == 0
+
+
+def test_serve_says_what_is_wrong_with_its_output() -> None:
+    """Not that it cannot listen."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "serve", "--events=1"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert done.returncode == 1
+    assert b"No space left on device" in done.stderr
+    assert b"listen" not in done.stderr
 
 
 def test_late_events_are_among_the_events() -> None:
