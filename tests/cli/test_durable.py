@@ -145,7 +145,7 @@ def test_a_list_of_differences_is_on_the_disk_before_it_takes_its_place(
     assert changes
 
 
-def test_what_takes_a_place_has_the_mode_of_what_was_there(tmp_path: Path) -> None:
+def test_what_takes_a_place_has_the_mode_and_the_owner_of_what_was_there(tmp_path: Path) -> None:
     """Nobody else may read it from then on: a state file, a table, a folder, a list."""
     table, folder = Exporter(tmp_path, "a.duckdb"), Exporter(tmp_path / "b", "b/", has_state=False)
     listed = tmp_path / "list.csv"
@@ -153,8 +153,10 @@ def test_what_takes_a_place_has_the_mode_of_what_was_there(tmp_path: Path) -> No
     folder.path.mkdir()
     listed.touch()
     modes = {folder.path: 0o700, table.path: 0o600, tmp_path / "s.json": 0o600, listed: 0o600}
+    owner = 1234 if os.geteuid() == 0 else os.geteuid()
     for path, mode in modes.items():
         path.chmod(mode)
+        os.chown(path, owner, -1)
 
     table.export(120)
     folder.export(50)
@@ -163,6 +165,7 @@ def test_what_takes_a_place_has_the_mode_of_what_was_there(tmp_path: Path) -> No
     file.close()
 
     assert {path: stat.S_IMODE(path.stat().st_mode) for path in modes} == modes
+    assert {path.stat().st_uid for path in modes} == {owner}
 
 
 def test_a_file_that_cannot_take_its_place_since_it_is_gone_is_an_error(tmp_path: Path) -> None:
