@@ -90,7 +90,8 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         raise SettingsError(["--start is in the future: there is nothing to compare yet"])
     with ExitStack() as stack:
         known = _organizations_of(settings)
-        loaded = stack.enter_context(open_loaded(options.against, options.table, known))
+        with common.stop.interrupting():
+            loaded = stack.enter_context(open_loaded(options.against, options.table, known))
         if settings.organizations and not loaded.has_organizations:
             raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
                              " several organizations")  # fmt: skip
@@ -175,9 +176,8 @@ class Verification:
         reporter = Reporter(within.end, quiet=self._common.quiet)
         disk = temporary_folder()
         read = kept = 0
-        with closing(reporter):
+        with closing(reporter), self._common.stop.interrupting():
             for batch in loaded.rows(within):
-                self._common.stop.check()
                 rows = list(self._of_settings(batch, loaded.name))
                 read, kept = read + len(batch), kept + len(rows)
                 with output_errors(disk):

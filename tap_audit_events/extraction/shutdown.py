@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Final
 
@@ -64,6 +65,30 @@ class Stop:
         """Raise `StoppedError` if a signal asked the run to stop."""
         if self.signal_number is not None:
             raise StoppedError(self.signal_number)
+
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """While it lasts, the first signal raises `StoppedError`, also inside of a library.
+
+        Only for what may end anywhere, such as a long query.
+        """
+
+        def handle(signal_number: int, frame: object) -> None:
+            is_first = self.signal_number is None
+            self.handle(signal_number, frame)
+            if is_first:
+                self.check()
+
+        self.check()
+        before = {each: signal.signal(each, handle) for each in SIGNALS}
+        try:
+            yield
+        except Exception:
+            self.check()  # a library may have raised another error because of it
+            raise
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
 
 
 def ignore_signals() -> None:

@@ -1,0 +1,67 @@
+"""A signal while the main thread is inside of a library."""
+
+import os
+import signal
+
+import pytest
+
+from tap_audit_events.errors.exceptions import StoppedError
+from tap_audit_events.extraction.shutdown import SIGNALS, Stop
+
+
+def kill(number: signal.Signals = signal.SIGTERM) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_interrupts_what_may_end_anywhere(number: signal.Signals) -> None:
+    """And only that: the handlers are then those of before."""
+    before = [signal.getsignal(each) for each in SIGNALS]
+    stop = Stop()
+
+    with pytest.raises(StoppedError), stop.interrupting():
+        kill(number)
+
+    assert stop.signal_number == number
+    assert [signal.getsignal(each) for each in SIGNALS] == before
+
+
+def test_a_signal_that_came_before_counts_too() -> None:
+    stop = Stop()
+    stop.request(signal.SIGTERM)
+    with pytest.raises(StoppedError), stop.interrupting():
+        pytest.fail("it begins")
+
+
+def test_an_error_that_a_library_makes_of_it_is_not_shown() -> None:
+    """DuckDB raises RuntimeError, "Query interrupted"."""
+
+    def query() -> None:
+        try:
+            kill()
+        except StoppedError as error:
+            raise RuntimeError from error
+
+    with pytest.raises(StoppedError), Stop().interrupting():
+        query()
+
+
+def test_a_signal_that_comes_twice_does_not_interrupt_the_cleanup() -> None:
+    """`timeout` sends its signal to the process and to its group."""
+    cleaned_up = []
+
+    def query() -> None:
+        try:
+            kill()
+        finally:
+            kill()
+            cleaned_up.append(True)
+
+    with pytest.raises(StoppedError), Stop(clock=lambda: 0.0).interrupting():
+        query()
+    assert cleaned_up
+
+
+def test_another_error_stays() -> None:
+    with pytest.raises(ZeroDivisionError), Stop().interrupting():
+        1 / 0  # noqa: B018
