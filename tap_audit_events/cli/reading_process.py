@@ -12,7 +12,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection
@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, defect
 from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.extraction.shutdown import SIGNALS, Stop
+from tap_audit_events.extraction.shutdown import SIGNALS, Stop, handling_signals
 
 
 class Pages(Protocol):
@@ -105,7 +105,7 @@ class ReadingProcess:
         def state_at_end() -> dict[str, Any]:
             return end.state or {}
 
-        with self._signals_passed_on():
+        with handling_signals(self._pass_on):
             with suppress(OSError):  # the fork has ended: `_received` says so
                 self._connection.send(_Begin(state, self._stop.signal_number))
             while not isinstance(message := self._received(), _End):
@@ -140,23 +140,10 @@ class ReadingProcess:
             pass
         return self._connection.recv()
 
-    @contextmanager
-    def _signals_passed_on(self) -> Iterator[None]:
-        with ExitStack() as restored:
-            for number in SIGNALS:
-                before = signal.getsignal(number)
-                signal.signal(number, self._passing_on(before))
-                restored.callback(signal.signal, number, before)
-            yield
-
-    def _passing_on(self, before: Any) -> Callable[[int, FrameType | None], None]:
-        def handle(number: int, frame: FrameType | None) -> None:
-            if callable(before):
-                before(number, frame)
-            if self._process.is_alive() and self._process.pid is not None:
-                os.kill(self._process.pid, number)
-
-        return handle
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        self._stop.handle(number, frame)
+        if self._process.is_alive() and self._process.pid is not None:
+            os.kill(self._process.pid, number)
 
 
 # The fork

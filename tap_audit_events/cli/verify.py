@@ -104,7 +104,8 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         with output_errors(folder):
             comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
         stack.callback(comparison.close)
-        lists = stack.enter_context(closing(DifferenceLists(_path(options.list_file))))
+        list_path = None if options.list_file is None else Path(options.list_file)
+        lists = stack.enter_context(closing(DifferenceLists(list_path)))
         repair = None
         if options.repair is not None:
             repair = Repair(Path(options.repair), options.repair_format, settings)
@@ -231,10 +232,6 @@ class Verification:
 
 def _organizations_of(settings: Settings) -> set[str]:
     return {each.organization_id.lower() for each in settings.each()}
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
 
 
 def _print(format_: str, days: dict[str, Counts], lists: DifferenceLists) -> None:

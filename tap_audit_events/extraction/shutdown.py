@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
+from types import FrameType
 from typing import Final
 
 from tap_audit_events.errors.exceptions import StoppedError
@@ -80,15 +81,23 @@ class Stop:
                 self.check()
 
         self.check()
-        before = {each: signal.signal(each, handle) for each in SIGNALS}
-        try:
-            yield
-        except Exception:
-            self.check()  # a library may have raised another error because of it
-            raise
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
+        with handling_signals(handle):
+            try:
+                yield
+            except Exception:
+                self.check()  # a library may have raised another error because of it
+                raise
+
+
+@contextmanager
+def handling_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle signals in another way while it lasts."""
+    before = {each: signal.signal(each, handle) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def ignore_signals() -> None:
