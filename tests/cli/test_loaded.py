@@ -3,8 +3,10 @@
 import errno
 import os
 import signal
+import sqlite3
 import sys
 import tracemalloc
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -428,6 +430,23 @@ def test_a_folder_that_cannot_be_read_is_an_error(
     monkeypatch.setattr(os, "scandir", refuses)
     with pytest.raises(OutputError, match=r"AE-LOADED: .*Permission denied"):
         LoadedFiles(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("verify", "--against", "a.db"), "AE-LOADED"), (("export", "--to", "a.duckdb"), "AE-EXPORT")],
+)
+def test_nothing_is_downloaded_to_open_a_file_of_sqlite(
+    arguments: tuple[str, ...], code: str, command: Command
+) -> None:
+    """DuckDB has an extension for it, which it would get from its own server."""
+    with closing(sqlite3.connect(command.folder / arguments[-1])) as database:
+        database.execute("CREATE TABLE audit_events (id TEXT, occurred_at TEXT)")
+
+    done = command(*arguments)
+
+    assert done.error.startswith(f"{code}: ")
+    assert "Failed to download" not in done.error
 
 
 def test_a_report_names_the_stream_that_it_needs(tmp_path: Path) -> None:

@@ -243,7 +243,11 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     Raises:
         OutputError: another process uses the file, or it is not a DuckDB file.
     """
-    config = {"memory_limit": MEMORY_LIMIT, "threads": THREADS}
+    config = {
+        "memory_limit": MEMORY_LIMIT,
+        "threads": THREADS,
+        "autoinstall_known_extensions": "false",  # else a file of SQLite makes it download one
+    }
     try:
         return duckdb.connect(str(path), config=config)
     except duckdb.IOException as error:
