@@ -88,7 +88,7 @@ class Fault:
 
     @classmethod
     def parse(cls, spec: str) -> Self:
-        """Read `KIND[:OPTION=VALUE,...]@WHEN`; values may be percent-encoded.
+        """Read `KIND[:OPTION=VALUE,...]@WHEN`; texts may be percent-encoded.
 
         Raises ValueError with what is wrong with it.
         """

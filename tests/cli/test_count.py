@@ -5,19 +5,19 @@ import io
 import json
 from collections import Counter
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.count import OTHERS, Counts
 from tap_audit_events.errors.exceptions import ContractError
-from tap_audit_events.events.instants import EARLIEST, Instant
+from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service, generate
 from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE
+from tests.cli.test_day_folder import page_of
 
 EVENTS = generate(2500, days=9, seed=7, until=datetime(2026, 1, 15, 12, tzinfo=UTC))
 
@@ -26,12 +26,6 @@ BY = {
     "action": lambda event: event["action"]["type"],
     "actor": lambda event: (event["actor"]["type"], event["actor"]["id"]),
 }
-
-
-def page_of(events: list[dict[str, Any]]) -> EventPage:
-    texts = [json.dumps(event).encode() for event in events]
-    instants = [Instant(event["occurredAt"].rstrip("Z")) for event in events]
-    return EventPage(texts, instants, organization_id="o", shape=RecordShape(), state=dict)
 
 
 @pytest.mark.parametrize("by", BY)
