@@ -168,6 +168,26 @@ def test_what_takes_a_place_has_the_mode_and_the_owner_of_what_was_there(tmp_pat
     assert {path.stat().st_uid for path in modes} == {owner}
 
 
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL])
+def test_an_owner_that_cannot_be_kept_is_no_error(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only root may give a file away; in a container, not to a user that the container lacks."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    exporter = Exporter(tmp_path, "a.jsonl")
+    exporter.export(50)
+    exporter.path.chmod(0o600)
+    monkeypatch.setattr(os, "chown", refuse)
+
+    exporter.export(120)
+
+    assert exported(exporter.path) == expected(EVENTS)
+    assert stat.S_IMODE(exporter.path.stat().st_mode) == 0o600
+
+
 def test_a_file_that_cannot_take_its_place_since_it_is_gone_is_an_error(tmp_path: Path) -> None:
     """Its events would be lost; only a commit that is resumed finds files that have moved."""
     with pytest.raises(FileNotFoundError):
