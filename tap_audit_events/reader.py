@@ -16,7 +16,6 @@ from tap_audit_events.errors.exceptions import (
     OrganizationsError,
     ServiceError,
     is_temporary,
-    service_error,
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.organizations_plan import MemberRequest, OrganizationsPlan, Stage
@@ -31,7 +30,7 @@ MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
 
 MAX_FAILURES: Final = 10
-"""The run is given up after the service fails for this many organizations in a row."""
+"""No other organization is opened after the service fails for this many in a row."""
 
 
 class Reader:
@@ -61,7 +60,7 @@ class Reader:
         self.organization_count = len(each)
         self._opened = 0
         self._errors: dict[str, Exception] = {}
-        self._failures: list[ServiceError] = []
+        self._failures = 0
         groups = list(_by_token(each))
         self._groups = [
             TokenGroup(
@@ -104,9 +103,7 @@ class Reader:
                     if stage is Stage.ENDED and run.error is not None:
                         self._errors[run.settings.organization_id] = run.error
                     if self._is_down(run):
-                        newest = self._failures[-1]
-                        # Without the window, which is that of one organization.
-                        plan.give_up(service_error(newest.code, details=newest.details))
+                        plan.give_up()
                     if page is None or run.start_page(page):
                         del page  # so that the next page can take its place in memory
                         yield run
@@ -152,10 +149,10 @@ class Reader:
     def _is_down(self, run: OrganizationRun) -> bool:
         """Whether the service fails for all, so that requests for the rest are useless."""
         if isinstance(run.error, ServiceError) and is_temporary(run.error):
-            self._failures.append(run.error)
+            self._failures += 1
         elif run.stage is Stage.PAGE or run.error is not None:
-            self._failures.clear()
-        return len(self._failures) == MAX_FAILURES
+            self._failures = 0
+        return self._failures == MAX_FAILURES
 
     def _waiting(self) -> int:
         """Requests that wait, while others can be sent in their place."""

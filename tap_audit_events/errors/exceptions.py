@@ -136,7 +136,7 @@ class OrganizationsError(AuditEventsError):
         )
         if not self.not_started:
             return (*super().lines, *each)
-        last = list(self.errors.values())[-1]
+        last = list(filter(is_temporary, self.errors.values()))[-1]
         rest = (
             f"{last.code}: {self.not_started} more organizations were not started, because the"
             " service failed for ten in a row. The next run reads them"

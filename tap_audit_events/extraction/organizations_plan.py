@@ -79,7 +79,8 @@ class OrganizationsPlan:
 
     At most `concurrency` requests are in flight. Those that wait, for their retry or for the
     service's rate limit, do not count, so that others are sent meanwhile; if there are no others,
-    one request waits. The main thread alone calls `next_page`, which opens organizations.
+    one request waits. The main thread alone calls `next_page` and `give_up`, since only they use
+    the groups.
     """
 
     def __init__(
@@ -95,7 +96,6 @@ class OrganizationsPlan:
         self._new: list[Member] = []
         self._open: list[Member] = []
         self._news: deque[News] = deque()
-        self._given_up: Exception | None = None
 
     @property
     def is_done(self) -> bool:
@@ -150,12 +150,6 @@ class OrganizationsPlan:
 
     def next_page(self) -> News | None:
         """A page of any organization, or its start or end; None if there is no news."""
-        if self._given_up is not None:
-            self._groups.clear()
-            self._open += self._new
-            self._new.clear()
-            for member in self._open:
-                member.error = self._given_up
         self._open_more()
         if self._news:
             return self._news.popleft()
@@ -168,12 +162,9 @@ class OrganizationsPlan:
                 return News(member, Stage.ENDED)
         return None
 
-    def give_up(self, error: Exception) -> None:
-        """End the organizations that are read, with the next news; the others are not opened.
-
-        It only takes note of it, so it may be called while other threads use the plan.
-        """
-        self._given_up = error
+    def give_up(self) -> None:
+        """Open no other organization; those that are open are read to their end."""
+        self._groups.clear()
 
     def _open_more(self) -> None:
         """Open organizations ahead of the requests for them, one of each group in turn."""
