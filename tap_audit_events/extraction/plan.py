@@ -55,7 +55,7 @@ class Plan:
         self.restarted: list[Window] = []
         self._concurrency = concurrency
         self._readers = [WindowReader(window)]
-        self._sizes = WindowSizes(window, page_size)
+        self._sizes = WindowSizes(page_size)
         self._budget = RequestBudget(page_size)
         self._newest_bytes = 1
         self._is_sequential = False

@@ -7,7 +7,6 @@ from typing import Final
 
 from tap_audit_events.events.instants import EARLIEST, Instant, later, whole_second
 from tap_audit_events.events.page import Page
-from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.forecast import Forecast
 from tap_audit_events.extraction.window_reader import WindowReader
 
@@ -19,10 +18,9 @@ pages."""
 
 
 class WindowSizes:
-    """Estimates the size of windows from the pages that were read; `window` is the run's range."""
+    """Estimates the size of windows from the pages that were read."""
 
-    def __init__(self, window: Window, page_size: int) -> None:
-        self._end = window.end
+    def __init__(self, page_size: int) -> None:
         self._page_size = page_size
         self._forecast = Forecast()
         self._oldest = EARLIEST
@@ -34,12 +32,12 @@ class WindowSizes:
         start = self._position(reader)
         end = page.newest if page.instants else start
         if page.next_cursor is None:
-            end = self._end_of(reader)
+            end = _end_of(reader)
         self._forecast.learn(start, end, page.instants)
 
     def pages_left(self, reader: WindowReader) -> float:
         """Pages that are left in a window; something must have been learned."""
-        start, end = self._position(reader), self._end_of(reader)
+        start, end = self._position(reader), _end_of(reader)
         return self._forecast.expected(start, end) / self._page_size
 
     def can_cut(self, reader: WindowReader) -> bool:
@@ -48,7 +46,7 @@ class WindowSizes:
         As long as it is not known when events begin, there is nowhere to cut it.
         """
         start = whole_second(self._position(reader))
-        return start > EARLIEST and later(start, seconds=_MIN_SECONDS) < self._end_of(reader)
+        return start > EARLIEST and later(start, seconds=_MIN_SECONDS) < _end_of(reader)
 
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
         """The whole second after which that many pages should have come, None if it has no more.
@@ -64,11 +62,12 @@ class WindowSizes:
             self._forecast.seconds_until_if_busy(start, events * _MAX_TIMES),
         )
         at = later(whole_second(start), seconds=2 + int(seconds))
-        return at if start < at < self._end_of(reader) else None
+        return at if start < at < _end_of(reader) else None
 
     def _position(self, reader: WindowReader) -> Instant:
         """How far a window was read; nothing is expected before the oldest event."""
         return max(reader.position or EARLIEST, self._oldest)
 
-    def _end_of(self, reader: WindowReader) -> Instant:
-        return reader.window.until or self._end
+
+def _end_of(reader: WindowReader) -> Instant:
+    return reader.window.until or reader.window.end

@@ -22,7 +22,7 @@ class Sizes:
     """The sizes of windows, and a reader of the window of the run that was read with them."""
 
     def __init__(self, window: Window) -> None:
-        self.sizes = WindowSizes(window, PAGE_SIZE)
+        self.sizes = WindowSizes(PAGE_SIZE)
         self.reader = WindowReader(window)
 
     def read(
