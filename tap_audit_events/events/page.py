@@ -13,7 +13,7 @@ import msgspec
 from tap_audit_events.errors.exceptions import ServiceError, sanitize, sanitize_start, service_error
 from tap_audit_events.events.envelope import check_keys_come_once, read_envelope
 from tap_audit_events.events.exact_json import JsonText, decode_fields, encode, excerpt
-from tap_audit_events.events.instants import Instant, parse_instant, utc_instants, utc_text
+from tap_audit_events.events.instants import Instant, utc_instants, utc_text
 from tap_audit_events.events.text_repair import storable, with_marks
 
 MAX_ID_LENGTH: Final = 1000
@@ -146,17 +146,12 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
     if b"\n" in body or b"\r" in body:  # between tokens: inside of strings they are escaped
         texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
     try:
-        if max(map(len, texts), default=0) > MAX_EVENT_BYTES:
-            raise ValueError  # `_columns_before_malformed` finds which one
         keys = _decode_all_keys(body).auditEvents
-        ids, times = list(map(_id_of, keys)), list(map(_time_of, keys))
-        instants = utc_instants(times)
-        if instants is None:
-            forms = list(map(_utc_form, times))
-            instants = cast("list[Instant]", utc_instants(forms))  # each is in UTC form now
-            texts = list(map(_with_time, texts, times, forms))
+        ids, instants = list(map(_id_of, keys)), utc_instants(list(map(_time_of, keys)))
+        if instants is None or max(map(len, texts), default=0) > MAX_EVENT_BYTES:
+            raise ValueError
     except (msgspec.ValidationError, ValueError):
-        ids, instants, texts, malformed = _columns_before_malformed(texts)
+        ids, instants, texts, malformed = _columns_one_by_one(texts)
     return Page(
         ids,
         instants,
@@ -168,12 +163,12 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
     )
 
 
-def _columns_before_malformed(
+def _columns_one_by_one(
     texts: Sequence[JsonText],
 ) -> tuple[list[str], list[Instant], list[JsonText], ServiceError | None]:
-    """The columns before the first event that cannot be used, and its error."""
+    """The columns before the first event that cannot be used, and its error, if there is one."""
     ids: list[str] = []
-    instants: list[Instant] = []
+    forms: list[str] = []
     usable: list[JsonText] = []
     malformed = None
     for position, text in enumerate(texts):
@@ -190,8 +185,9 @@ def _columns_before_malformed(
             )
             break
         ids.append(keys.id)
-        instants.append(parse_instant(form))
+        forms.append(form)
         usable.append(_with_time(text, keys.occurredAt, form))
+    instants = cast("list[Instant]", utc_instants(forms))  # each is in UTC form now
     return ids, instants, usable, malformed
 
 
