@@ -183,7 +183,7 @@ def test_serve_says_what_is_wrong_with_its_output() -> None:
         done = subprocess.run(
             [*COMMAND, "serve", "--events=1"], stdout=full, stderr=subprocess.PIPE, check=False
         )
-    assert done.returncode == 1
+    assert done.returncode != 0
     assert b"No space left on device" in done.stderr
     assert b"listen" not in done.stderr
 
