@@ -135,6 +135,7 @@ def test_a_time_leaves_in_utc_form(sent: str, left: str) -> None:
     text = json.dumps(an_event(at=sent)).encode()
     page = parse_page(an_envelope(text))
     assert list(map(bytes, page.texts)) == [text.replace(sent.encode(), left.encode())]
+    assert page.malformed is None
 
 
 SIGN_IN = b"<html>sign in</html>"
