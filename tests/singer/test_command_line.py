@@ -229,6 +229,8 @@ def test_flattening_flattens(service: Service, sync: Sync) -> None:
     assert record["actor__email"] == "zoe@example.com"
     assert record["action__details"] == '{"fields":{"name":0.10000000000000000000000001}}'
     assert "actor__email" in done.messages[0]["schema"]["properties"]
+    (record,) = sync(flattening_enabled=True, flattening_max_depth=0).records
+    assert record["actor"]["email"] == "zoe@example.com"
 
 
 def test_versions_are_not_written(service: Service, sync: Sync) -> None:
