@@ -62,7 +62,7 @@ class LoadedFiles:
                 raise unreadable(self.name, "it does not exist")
             self._files = [path] if path.is_file() else sorted(_files_in(path))
         for file in self._files:
-            if file.exists() and not file.is_file():  # to open a pipe would wait without end
+            if not file.is_file():  # to open a pipe would wait without end
                 raise unreadable(sanitize(str(file)), "it is not a file")
         if not self._files:
             raise unreadable(self.name, f"it has no files that end with {', '.join(SUFFIXES)}")
