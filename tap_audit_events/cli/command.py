@@ -78,15 +78,16 @@ An export that is killed leaves each file whole: the old one or the new one."""
 @click.option(
     "--state",
     metavar="FILE",
+    type=Path,
     help="Add only events that are new since the last export with this file. The first export"
     " creates it.",
 )
 @common_options
-def export(to: str, state: str | None, common: Common) -> None:
+def export(to: str, state: Path | None, common: Common) -> None:
     """Write events to a file, a folder or a DuckDB table."""
     from tap_audit_events.cli.export import run_export
 
-    run_export(to, None if state is None else Path(state), common)
+    run_export(to, state, common)
 
 
 @audit_events.command(
@@ -177,7 +178,7 @@ listed, up to 20 of each kind on the terminal; --list writes all of them."""
     metavar="NAME",
     help="The table of a database, such as raw.audit_events.  [default: audit_events]",
 )
-@click.option("--repair", metavar="FILE", help="Write the missing events to a file.")
+@click.option("--repair", metavar="FILE", type=Path, help="Write the missing events to a file.")
 @click.option(
     "--repair-format",
     default="singer",
@@ -186,7 +187,11 @@ listed, up to 20 of each kind on the terminal; --list writes all of them."""
     help="Singer messages for a loader, or JSON Lines.",
 )
 @click.option(
-    "--list", "list_file", metavar="FILE", help="Write all ids that differ to a CSV file."
+    "--list",
+    "list_file",
+    metavar="FILE",
+    type=Path,
+    help="Write all ids that differ to a CSV file.",
 )
 @format_option
 @common_options

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from itertools import product
 from os.path import exists
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,9 +68,9 @@ class VerifyOptions:
 
     against: str
     table: str | None
-    repair: str | None
+    repair: Path | None
     repair_format: str
-    list_file: str | None
+    list_file: Path | None
     format_: str
 
 
@@ -104,11 +105,10 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         with output_errors(folder):
             comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
         stack.callback(comparison.close)
-        list_path = None if options.list_file is None else Path(options.list_file)
-        lists = stack.enter_context(closing(DifferenceLists(list_path)))
+        lists = stack.enter_context(closing(DifferenceLists(options.list_file)))
         repair = None
         if options.repair is not None:
-            repair = Repair(Path(options.repair), options.repair_format, settings)
+            repair = Repair(options.repair, options.repair_format, settings)
             stack.callback(repair.close)
         verification = Verification(settings, common, comparison, lists, repair)
         verification.read_loaded(loaded, within)
@@ -127,16 +127,14 @@ def _check_files(options: VerifyOptions) -> None:
     Raises:
         SettingsError: one would be.
     """
-    texts = {"--repair": options.repair, "--list": options.list_file}
+    options_to_write = {"--repair": options.repair, "--list": options.list_file}
+    written = {option: path for option, path in options_to_write.items() if path is not None}
     # What does not exist may be a URL, whose password an error would show.
-    if exists(options.against):  # noqa: PTH110 - no error for any text
-        texts = {"--against": options.against, **texts}
-    named = {option: Path(text) for option, text in texts.items() if text is not None}
-    check_files_differ(named)
-    loaded = named.pop("--against", None)
-    for option, path in named.items():
-        is_inside = loaded is not None and resolved(loaded) in resolved(path).parents
-        if is_inside and path.name.endswith(SUFFIXES):
+    is_path = exists(options.against)  # noqa: PTH110 - no error for any text
+    loaded = {"--against": Path(options.against)} if is_path else {}
+    check_files_differ(loaded | written)
+    for (option, path), folder in product(written.items(), loaded.values()):
+        if resolved(folder) in resolved(path).parents and path.name.endswith(SUFFIXES):
             raise unusable(f"{option} is in the folder that --against names, and would count as"
                            " loaded: choose another folder")  # fmt: skip
 

@@ -75,9 +75,9 @@ class Stop:
         """
 
         def handle(signal_number: int, frame: object) -> None:
-            is_first = self.signal_number is None
+            was_asked_before = self.signal_number is not None
             self.handle(signal_number, frame)
-            if is_first:
+            if not was_asked_before:
                 self.check()
 
         self.check()
