@@ -16,8 +16,11 @@ WINDOW_PAGES: Final = 8
 """Pages that a window is cut to at most, so that the first one is soon read to its end."""
 
 FEW_WORKERS: Final = 6
-"""While the budget cannot afford a window for each worker, windows are cut as for this many workers
-at most: smaller ones would use up the budget, and the rest would be read by one cursor."""
+FEWER_WORKERS: Final = 4
+SMALL_WINDOW_PAGES: Final = 2
+"""While the budget cannot afford a window for each worker, windows are cut as for `FEW_WORKERS` at
+most, and windows of up to `SMALL_WINDOW_PAGES` as for `FEWER_WORKERS`: smaller ones would use up
+the budget, and the rest would be read by one cursor."""
 
 LAST_SHARE: Final = 0.8
 """A window has at most this share of one worker's part of the remaining pages."""
@@ -203,11 +206,13 @@ class Plan:
         unread = self._unread()
         expected = self._sizes.pages_left(reader)
         open_pages = sum(_pages_left(each) for each in unread if each.is_requested)
-        workers = self._concurrency
+        pages_ahead = expected + open_pages
+        workers, least = self._concurrency, 1.0
         if not self._budget.can_afford(workers, unread):
             workers = min(workers, FEW_WORKERS)
-        share = LAST_SHARE * (expected + open_pages) / workers
-        pages = min(WINDOW_PAGES, max(1.0, share)) * 2 ** min(self._empty_windows, MAX_DOUBLINGS)
+            least = max(least, min(SMALL_WINDOW_PAGES, pages_ahead / FEWER_WORKERS))
+        share = LAST_SHARE * pages_ahead / workers
+        pages = min(WINDOW_PAGES, max(least, share)) * 2 ** min(self._empty_windows, MAX_DOUBLINGS)
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
         if not self._empty_windows:
