@@ -166,7 +166,7 @@ What was loaded is one of these:
   .parquet           a Parquet file (extra [arrow])
   a folder           all such files in it and in its subfolders
   .duckdb .db .ddb   a DuckDB file (extra [duckdb])
-  postgresql://…     a PostgreSQL database (extra [postgres]); keep the
+  postgresql://...   a PostgreSQL database (extra [postgres]); keep the
                      password in PGPASSWORD
 
 With several organizations, events are compared by organization and id. Events that differ are

@@ -34,6 +34,12 @@ def test_help_is_complete(command: Command) -> None:
         assert all(len(line) <= 80 for line in text.splitlines())
 
 
+@pytest.mark.parametrize("name", SUBCOMMANDS)
+def test_help_can_be_read_in_any_locale(name: str, command: Command) -> None:
+    """Latin-1, for example, lacks some characters that are easily typed, such as an ellipsis."""
+    assert command(name, "--help").raise_for_exit_code().stdout.isascii()
+
+
 def test_version(command: Command) -> None:
     assert command("--version").raise_for_exit_code().stdout.startswith(b"audit-events, version ")
 
