@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Final, TextIO
 
 _WIDTH: Final = 20
-_BAR_COLUMNS: Final = _WIDTH + len("[]   100%  ")
 _CLEAR_LINE: Final = "\r\x1b[K"
 
 
@@ -52,11 +51,11 @@ class ProgressBar:
             handler.setStream(self)
 
     def draw(self, share: float, text: str) -> None:
-        """Show the share that is done, 0 to 1, and a text, cut to the width of the terminal."""
+        """Show the share that is done, 0 to 1, and a text; all cut to the width of the terminal."""
         with self._lock, suppress(OSError):  # a closed terminal must not end the run
             columns = os.get_terminal_size(self._terminal.fileno()).columns or 80
-            shown = text[: max(0, columns - _BAR_COLUMNS - 1)]
-            self._line = f"[{'#' * int(share * _WIDTH):-<{_WIDTH}}]  {int(share * 100):3}%  {shown}"
+            line = f"[{'#' * int(share * _WIDTH):-<{_WIDTH}}]  {int(share * 100):3}%  {text}"
+            self._line = line[: columns - 1]
             self._replace_line(self._line)
 
     def write(self, text: str) -> None:

@@ -137,6 +137,19 @@ def test_a_bar_is_as_long_as_the_share_that_is_done(share: float, expected: str)
     os.close(screen_side)
 
 
+@pytest.mark.parametrize("columns", [1, 20, 31, 40])
+def test_a_bar_on_a_narrow_terminal_is_cut(columns: int) -> None:
+    """A longer one would go on in the next line, and each step would leave a line behind."""
+    screen_side, program_side = os.openpty()
+    fcntl.ioctl(program_side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with os.fdopen(program_side, "w") as terminal:
+        ProgressBar(terminal).draw(0.75, "5 events")
+        drawn = os.read(screen_side, 1 << 16).decode().rsplit("\x1b[K", 1)[-1]
+    os.close(screen_side)
+
+    assert drawn == "[###############-----]   75%  5 events"[: columns - 1]
+
+
 def test_a_bar_on_a_terminal_that_is_gone_is_not_drawn() -> None:
     """Neither a step nor its end is an error."""
     screen_side, program_side = os.openpty()
