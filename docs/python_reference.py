@@ -13,6 +13,7 @@ CLASSES = ("AuditEvents", "EventPage")
 EXCEPTIONS = (
     "AuditEventsError",
     "SettingsError",
+    "StoppedError",
     "OrganizationsError",
     "ServiceError",
     "RetryableError",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
         RetryableError,
         ServiceError,
         SettingsError,
+        StoppedError,
     )
 
 __all__ = [
@@ -25,17 +26,20 @@ __all__ = [
     "RetryableError",
     "ServiceError",
     "SettingsError",
+    "StoppedError",
 ]
 
 _MODULES: Final = {"AuditEvents": "api.audit_events", "EventPage": "api.event_page"}
 """Where the public names are; those without an entry are in ``errors.exceptions``."""
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: the tap needs none of them."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - costs time at every start
+if not TYPE_CHECKING:  # to a type checker, every other name would exist
 
-    module = _MODULES.get(name, "errors.exceptions")
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first used: the tap needs none of them."""
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415 - costs time at every start
+
+        module = _MODULES.get(name, "errors.exceptions")
+        return getattr(import_module(f"{__name__}.{module}"), name)

@@ -103,7 +103,10 @@ class OutputError(AuditEventsError):
 
 
 class StoppedError(AuditEventsError):
-    """A signal stopped the run before its end. The exit code is 128 + the signal's number."""
+    """A signal or ``close()`` stopped the run before its end.
+
+    The exit code is 128 + the signal's number.
+    """
 
     def __init__(self, signal_number: int) -> None:
         super().__init__("AE-STOPPED", f", {signal.Signals(signal_number).name}")

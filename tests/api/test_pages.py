@@ -321,3 +321,9 @@ def test_an_organization_that_has_nothing_to_read_keeps_its_state() -> None:
 def test_each_public_name_can_be_imported(name: str) -> None:
     """Each is imported when it is first used."""
     assert getattr(tap_audit_events, name).__name__ == name
+
+
+def test_any_other_name_is_an_error() -> None:
+    """For a type checker too: it finds the ignored error, and would call it unused otherwise."""
+    with pytest.raises(AttributeError, match="no attribute 'AuditEvent'"):
+        tap_audit_events.AuditEvent  # type: ignore[attr-defined]  # noqa: B018

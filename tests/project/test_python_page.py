@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import tap_audit_events
 from tap_audit_events.sandbox import Fault, Service, serve
 from tests.builders import an_event
 from tests.examples.environments import run_python
@@ -158,6 +159,15 @@ def test_errors(fault: Fault | None, printed: str, desk: Desk) -> None:
     found = desk.run("Errors")
     assert found.startswith(printed)
     assert bool(found) == bool(printed)
+
+
+def test_each_error_of_the_page_can_be_imported() -> None:
+    """Also one that is only named, so that a program can catch it."""
+    text = "".join(section.text for section in SECTIONS.values())
+    named = set(re.findall(r"`(\w+Error)`", text))
+
+    assert "StoppedError" in named
+    assert named <= set(tap_audit_events.__all__)
 
 
 def test_every_example_is_tried() -> None:
