@@ -67,15 +67,20 @@ Cursors:
 """
 
 _DAYS: Final = click.FloatRange(min=0, min_open=True, max=MAXIMUM_DAYS)
-_ABOVE_ZERO: Final = click.FloatRange(min=0, min_open=True)
-_FROM_ZERO: Final = click.FloatRange(min=0)
+_ABOVE_ZERO: Final = click.FloatRange(min=0, min_open=True, max=1_000_000)
+_FROM_ZERO: Final = click.FloatRange(min=0, max=1_000_000)
+_YEARS: Final = range(1000, 9999)
+"""Of `--until`: no event lies outside of the years that a date can have."""
 
 
 def _time(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
     try:
         if text is not None:
             instant_of(text)
-            return datetime.fromisoformat(text.upper())
+            time = datetime.fromisoformat(text.upper())
+            if time.year not in _YEARS:
+                raise ValueError(f"the year is not from {_YEARS[0]} to {_YEARS[-1]}")
+            return time
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
     return None

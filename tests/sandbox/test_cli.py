@@ -209,6 +209,10 @@ def test_the_same_seed_and_end_give_the_same_events() -> None:
     [
         "--fault=explode@1",
         "--until=2024-05-31",
+        "--until=0001-01-01T00:00:00Z",
+        "--until=9999-12-31T23:59:59-14:00",
+        "--live=inf",
+        "--rate-limit=inf",
         *(
             pytest.param(each, marks=pytest.mark.long)
             for each in ("--events=-1", "--days=0", "--late=5", "--late=6", "--live=-1")
