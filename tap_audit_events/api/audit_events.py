@@ -178,7 +178,8 @@ class AuditEvents:
         start_date = settings.start_date if start is None else _instant("start", start)
         end_date = settings.end_date if end is None else _instant("end", end)
         if start_date is not None and end_date is not None and end_date < start_date:
-            raise SettingsError(["end is before start: it must be the same or later"])
+            problem = "end or end_date is before start or start_date"
+            raise SettingsError([f"{problem}: it must be the same or later"])
         return replace(settings, start_date=start_date, end_date=end_date)
 
 

@@ -70,7 +70,8 @@ class Common:
         start = _instant("--start", self.start) or settings.start_date
         end = _instant("--end", self.end) or settings.end_date
         if start is not None and end is not None and end < start:
-            raise SettingsError(["--end is before --start: it must be the same or later"])
+            problem = "--end or end_date is before --start or start_date"
+            raise SettingsError([f"{problem}: it must be the same or later"])
         if start is not None and start > instant_of(self.runtime().now()):
             self.logger.warning("Nothing to read yet: --start or start_date lies in the future")
         return replace(settings, start_date=start, end_date=end)

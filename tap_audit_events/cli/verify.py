@@ -88,7 +88,8 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
     end = min(settings.end_date or now, now)
     within = Range(settings.start_date or EARLIEST, end)
     if within.start > within.end:
-        raise SettingsError(["--start is in the future: there is nothing to compare yet"])
+        problem = "--start or start_date lies in the future: there is nothing to compare yet"
+        raise SettingsError([problem])
     with ExitStack() as stack:
         known = _organizations_of(settings)
         with common.stop.interrupting():

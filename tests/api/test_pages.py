@@ -184,6 +184,9 @@ def test_the_arguments_of_a_call_replace_the_settings(
     assert ids(log.pages(end=SECOND)) == expected()[30:31]
 
 
+BEFORE_START = "end or end_date is before start or start_date"
+
+
 @pytest.mark.parametrize(
     ("bounds", "message"),
     [
@@ -191,7 +194,7 @@ def test_the_arguments_of_a_call_replace_the_settings(
         ({"end": "yesterday"}, "end is not an RFC 3339 date-time"),
         ({"end": 5}, "end must be a string: an RFC 3339 date-time"),
         ({"start": "2024-02-30T00:00:00Z"}, "start is not a date-time that exists"),
-        ({"start": SECOND, "end": "2024-05-06T07:00:29Z"}, "end is before start"),
+        ({"start": SECOND, "end": "2024-05-06T07:00:29Z"}, BEFORE_START),
     ],
 )
 def test_a_bound_that_cannot_be_used_is_refused_by_the_call(
@@ -201,6 +204,14 @@ def test_a_bound_that_cannot_be_used_is_refused_by_the_call(
     with pytest.raises(SettingsError, match=f"^AE-SETTINGS: {message}"):
         log.pages(**bounds)
     assert service.requests == []
+
+
+def test_an_end_before_the_start_of_the_settings_is_refused(settings: dict[str, Any]) -> None:
+    """The message names both, as the call has only one of them."""
+    log = AuditEvents(**settings, start_date=SECOND)
+
+    with pytest.raises(SettingsError, match=BEFORE_START):
+        log.pages(end="2024-05-06T07:00:29Z")
 
 
 @pytest.mark.parametrize(

@@ -125,7 +125,12 @@ def test_a_start_in_the_future_is_warned_about(subcommand: list[str], command: C
         (
             ["--start", "2026-01-02T00:00:00Z", "--end", "2026-01-01T00:00:00Z"],
             {},
-            "AE-SETTINGS: --end is before --start: it must be the same or later",
+            "AE-SETTINGS: --end or end_date is before --start or start_date",
+        ),
+        (
+            ["--end", "2026-01-01T00:00:00Z"],
+            {"TAP_AUDIT_EVENTS_START_DATE": "2026-01-02T00:00:00Z"},
+            "AE-SETTINGS: --end or end_date is before --start or start_date",
         ),
         (
             ["--config", "missing.json"],

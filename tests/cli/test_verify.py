@@ -251,7 +251,7 @@ def test_wrong_options_are_one_line(command: Command) -> None:
     future = command("verify", "--against", "a.jsonl", "--start", "9000-01-01T00:00:00Z")
 
     assert file.error == "AE-SETTINGS: --table names a table of a database: leave it out for a file"
-    assert future.error.startswith("AE-SETTINGS: --start is in the future")
+    assert future.error.startswith("AE-SETTINGS: --start or start_date lies in the future")
 
 
 def test_a_signal_ends_the_reading_of_what_was_loaded(
