@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tap_audit_events.cli.outputs.durable import output_errors
@@ -98,6 +99,24 @@ def test_a_table_without_a_state_is_refused(begun: Command) -> None:
     error = refused(begun("export", "--to", "events.duckdb", "--state", state_of("events.duckdb")))
 
     assert "it is not known which events are new" in error
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "CREATE OR REPLACE TABLE audit_events AS SELECT * EXCLUDE id, id FROM audit_events",
+        "ALTER TABLE audit_events ADD COLUMN note VARCHAR",
+        "ALTER TABLE audit_events DROP COLUMN other_fields",
+    ],
+)
+def test_a_table_with_other_columns_is_refused(change: str, begun: Command) -> None:
+    """Also if only their order differs: values would come into the columns of others."""
+    with duckdb.connect(str(begun.folder / "events.duckdb")) as connection:
+        connection.execute(change)
+
+    error = refused(begun("export", "--to", "events.duckdb", "--state", state_of("events.duckdb")))
+
+    assert "has other columns than this version writes" in error
 
 
 @pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])

@@ -25,7 +25,7 @@ from tap_audit_events.cli.outputs.durable import (
     temporary,
 )
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
+from tap_audit_events.cli.outputs.usable import other_columns, warn_if_moved, without_state
 from tap_audit_events.errors.exceptions import OutputError, missing_extra, sanitize
 
 try:
@@ -151,6 +151,8 @@ class DuckDBTable:
         if TABLE in tables and STATE_TABLE not in tables:
             raise without_state(state_file, self._path)
         if TABLE in tables:
+            if connection.table(TABLE).columns != SCHEMA.names:
+                raise other_columns(self._path)
             row = connection.execute(f"SELECT state FROM {STATE_TABLE}").fetchone()  # noqa: S608 - a constant
             state: dict[str, Any] = json.loads(row[0]) if row else {}
             if state != state_file.state:  # a run was killed, or the file was restored

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.durable import sync, unusable
-from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.cli.outputs.durable import sync
+from tap_audit_events.cli.outputs.usable import other_columns
 
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32_000_000
@@ -82,9 +82,6 @@ class ParquetWriter:
     def _copy_rows(self, old: Path) -> None:
         with pq.ParquetFile(old) as source:
             if not source.schema_arrow.equals(SCHEMA):
-                raise unusable(
-                    f"{sanitize(str(old))} has other columns than this version writes: move it"
-                    " away, and export into a new file"
-                )
+                raise other_columns(old)
             for batch in source.iter_batches(_COPIED_ROWS):
                 self.write_batch(batch)

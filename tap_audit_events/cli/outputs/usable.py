@@ -40,6 +40,14 @@ def without_state(state_file: StateFile, path: Path) -> SettingsError:
     )
 
 
+def other_columns(path: Path) -> SettingsError:
+    """The error for an output with other columns, or with the columns in another order."""
+    return unusable(
+        f"{sanitize(str(path))} has other columns than this version writes: move it away, and"
+        " export into a new file"
+    )
+
+
 def warn_if_moved(state_file: StateFile, path: Path, logger: Logger) -> None:
     """Warn that an export continues without the events that an earlier one wrote."""
     if state_file.state and not path.exists():
