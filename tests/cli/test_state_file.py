@@ -101,6 +101,16 @@ def test_a_table_without_a_state_is_refused(begun: Command) -> None:
     assert "it is not known which events are new" in error
 
 
+def test_a_table_whose_state_was_deleted_is_refused(begun: Command) -> None:
+    """Without a state, every event would come again."""
+    with duckdb.connect(str(begun.folder / "events.duckdb")) as connection:
+        connection.execute("DELETE FROM audit_events_state")
+
+    error = refused(begun("export", "--to", "events.duckdb", "--state", state_of("events.duckdb")))
+
+    assert "it is not known which events are new" in error
+
+
 @pytest.mark.parametrize(
     "change",
     [

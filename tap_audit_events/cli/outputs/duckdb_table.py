@@ -148,13 +148,15 @@ class DuckDBTable:
     ) -> Mapping[str, Any]:
         """The state of the table; the state file is brought up to date with it."""
         tables = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
-        if TABLE in tables and STATE_TABLE not in tables:
-            raise without_state(state_file, self._path)
         if TABLE in tables:
+            row = None
+            if STATE_TABLE in tables:
+                row = connection.execute(f"SELECT state FROM {STATE_TABLE}").fetchone()  # noqa: S608 - a constant
+            if row is None:
+                raise without_state(state_file, self._path)
             if connection.table(TABLE).columns != SCHEMA.names:
                 raise other_columns(self._path)
-            row = connection.execute(f"SELECT state FROM {STATE_TABLE}").fetchone()  # noqa: S608 - a constant
-            state: dict[str, Any] = json.loads(row[0]) if row else {}
+            state: dict[str, Any] = json.loads(row[0])
             if state != state_file.state:  # a run was killed, or the file was restored
                 state_file.settle(state)
             return state
