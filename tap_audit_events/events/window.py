@@ -33,6 +33,11 @@ class Window:
     until: Instant | None = None
 
     @property
+    def limit(self) -> Instant:
+        """Where it ends: at the start of the next window, or, if it is the last one, at `end`."""
+        return self.until or self.end
+
+    @property
     def start_time(self) -> str | None:
         """``startTime`` of its requests: rounded down to a whole second."""
         first = self.rounded.start
@@ -61,19 +66,14 @@ class Window:
 
     @property
     def rounded(self) -> Window:
-        """What its requests cover: their bounds are rounded."""
-        return Window(self._first_second, next_whole_second(self.until or self.end))
-
-    @property
-    def _first_second(self) -> Instant | None:
-        """The first second to request; a service may count a leap second to the month before."""
-        if self.start is None:
-            return None
-        second = whole_second(self.start)
-        return later(second, seconds=-1) if second.endswith("-01T00:00:00") else second
+        """What its requests cover: whole seconds."""
+        start = self.start and whole_second(self.start)
+        if start is not None and start.endswith("-01T00:00:00"):
+            start = later(start, seconds=-1)  # a leap second may count to the month before
+        return Window(start, next_whole_second(self.limit))
 
     def __str__(self) -> str:
-        end = brief(self.until or self.end)
+        end = brief(self.limit)
         return f"from {brief(self.start)} to {end}" if self.start else f"up to {end}"
 
 

@@ -110,7 +110,7 @@ class Delivery:
         self.delivered += len(ids)
         self._count_late(instants)
         if read.completes_window and self._committed == len(self._positions):
-            self.watermark.settle(read.window.until or read.window.end)
+            self.watermark.settle(read.window.limit)
 
     def let_go(self) -> None:
         """Let the page go: it is large, and may wait long until the next one comes."""

@@ -32,12 +32,12 @@ class WindowSizes:
         start = self._position(reader)
         end = page.newest if page.instants else start
         if page.next_cursor is None:
-            end = _end_of(reader)
+            end = reader.window.limit
         self._forecast.learn(start, end, page.instants)
 
     def pages_left(self, reader: WindowReader) -> float:
         """Pages that are left in a window; something must have been learned."""
-        start, end = self._position(reader), _end_of(reader)
+        start, end = self._position(reader), reader.window.limit
         return self._forecast.expected(start, end) / self._page_size
 
     def can_cut(self, reader: WindowReader) -> bool:
@@ -46,7 +46,7 @@ class WindowSizes:
         As long as it is not known when events begin, there is nowhere to cut it.
         """
         start = whole_second(self._position(reader))
-        return start > EARLIEST and later(start, seconds=_MIN_SECONDS) < _end_of(reader)
+        return start > EARLIEST and later(start, seconds=_MIN_SECONDS) < reader.window.limit
 
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
         """The whole second after which that many pages should have come, None if it has no more.
@@ -62,12 +62,8 @@ class WindowSizes:
             self._forecast.seconds_until_if_busy(start, events * _MAX_TIMES),
         )
         at = later(whole_second(start), seconds=2 + int(seconds))
-        return at if start < at < _end_of(reader) else None
+        return at if start < at < reader.window.limit else None
 
     def _position(self, reader: WindowReader) -> Instant:
         """How far a window was read; nothing is expected before the oldest event."""
         return max(reader.position or EARLIEST, self._oldest)
-
-
-def _end_of(reader: WindowReader) -> Instant:
-    return reader.window.until or reader.window.end

@@ -185,7 +185,7 @@ class Play:
                 self.played.delivered.append(position)
 
     def _respond(self, request: Request) -> tuple[Sent, Page]:
-        start, end = request.window.start, request.window.until or request.window.end
+        start, end = request.window.start, request.window.limit
         has_start = start is not None and "start" not in self.ignores
         first = bisect_left(self.instants, whole_second(start)) if start and has_start else 0
         has_end = "end" not in self.ignores
