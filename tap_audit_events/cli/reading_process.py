@@ -20,9 +20,10 @@ from types import FrameType
 from typing import Any, Final, Protocol, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.cli.signals import handling_signals
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, defect
 from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.extraction.shutdown import SIGNALS, Stop, handling_signals
+from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 
 
 class Pages(Protocol):

@@ -17,6 +17,7 @@ from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.cli.outputs.durable import unusable
 from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.cli.process import write_stderr
+from tap_audit_events.cli.signals import interrupting
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
@@ -43,7 +44,7 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
     draw = {".svg": svg_picture, ".html": html_page}.get(Path(to).suffix)
     if draw is None:
         raise unusable(f"--to {sanitize(to)} has no known format: end it with .svg or .html")
-    with stop.interrupting(), open_database(source, "--from") as database:
+    with interrupting(stop), open_database(source, "--from") as database:
         calendar = read_calendar(database, year, schema, datetime.now(UTC))
     with closing(WholeFile(Path(to))) as file:
         file.write([draw(calendar).encode()])

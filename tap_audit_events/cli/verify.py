@@ -31,6 +31,7 @@ from tap_audit_events.cli.outputs.durable import (
 from tap_audit_events.cli.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.repair import Repair
 from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.cli.signals import interrupting
 from tap_audit_events.cli.temporary_folder import temporary_folder
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
@@ -92,7 +93,7 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         raise SettingsError([problem])
     with ExitStack() as stack:
         known = _organizations_of(settings)
-        with common.stop.interrupting():
+        with interrupting(common.stop):
             loaded = stack.enter_context(open_loaded(options.against, options.table, known))
         if settings.organizations and not loaded.has_organizations:
             raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
@@ -176,7 +177,7 @@ class Verification:
         reporter = Reporter(within.end, quiet=self._common.quiet)
         disk = temporary_folder()
         read = kept = 0
-        with closing(reporter), self._common.stop.interrupting():
+        with closing(reporter), interrupting(self._common.stop):
             for batch in loaded.rows(within):
                 rows = list(self._of_settings(batch, loaded.name))
                 read, kept = read + len(batch), kept + len(rows)

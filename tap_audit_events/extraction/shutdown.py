@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from queue import SimpleQueue
-from types import FrameType
 from typing import Final
 
 from tap_audit_events.errors.exceptions import StoppedError
@@ -66,38 +64,6 @@ class Stop:
         """Raise `StoppedError` if a signal asked the run to stop."""
         if self.signal_number is not None:
             raise StoppedError(self.signal_number)
-
-    @contextmanager
-    def interrupting(self) -> Iterator[None]:
-        """While it lasts, the first signal raises `StoppedError`, also inside of a library.
-
-        Only for what may end anywhere, such as a long query.
-        """
-
-        def handle(signal_number: int, frame: object) -> None:
-            was_asked_before = self.signal_number is not None
-            self.handle(signal_number, frame)
-            if not was_asked_before:
-                self.check()
-
-        self.check()
-        with handling_signals(handle):
-            try:
-                yield
-            except Exception:
-                self.check()  # a library may have raised another error because of it
-                raise
-
-
-@contextmanager
-def handling_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle signals in another way while it lasts."""
-    before = {each: signal.signal(each, handle) for each in SIGNALS}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def ignore_signals() -> None:

@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from tap_audit_events.cli.signals import interrupting
 from tap_audit_events.errors.exceptions import StoppedError
 from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 
@@ -19,7 +20,7 @@ def test_a_signal_interrupts_what_may_end_anywhere(number: signal.Signals) -> No
     before = [signal.getsignal(each) for each in SIGNALS]
     stop = Stop()
 
-    with pytest.raises(StoppedError), stop.interrupting():
+    with pytest.raises(StoppedError), interrupting(stop):
         kill(number)
 
     assert stop.signal_number == number
@@ -29,7 +30,7 @@ def test_a_signal_interrupts_what_may_end_anywhere(number: signal.Signals) -> No
 def test_a_signal_that_came_before_counts_too() -> None:
     stop = Stop()
     stop.request(signal.SIGTERM)
-    with pytest.raises(StoppedError), stop.interrupting():
+    with pytest.raises(StoppedError), interrupting(stop):
         pytest.fail("it begins")
 
 
@@ -42,7 +43,7 @@ def test_an_error_that_a_library_makes_of_it_is_not_shown() -> None:
         except StoppedError as error:
             raise RuntimeError from error
 
-    with pytest.raises(StoppedError), Stop().interrupting():
+    with pytest.raises(StoppedError), interrupting(Stop()):
         query()
 
 
@@ -57,11 +58,11 @@ def test_a_signal_that_comes_twice_does_not_interrupt_the_cleanup() -> None:
             kill()
             cleaned_up.append(True)
 
-    with pytest.raises(StoppedError), Stop(clock=lambda: 0.0).interrupting():
+    with pytest.raises(StoppedError), interrupting(Stop(clock=lambda: 0.0)):
         query()
     assert cleaned_up
 
 
 def test_another_error_stays() -> None:
-    with pytest.raises(ZeroDivisionError), Stop().interrupting():
+    with pytest.raises(ZeroDivisionError), interrupting(Stop()):
         1 / 0  # noqa: B018

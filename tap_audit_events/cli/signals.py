@@ -1,0 +1,43 @@
+"""Signals while this process is inside of a library, or waits for another process."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from tap_audit_events.extraction.shutdown import SIGNALS, Stop
+
+
+@contextmanager
+def interrupting(stop: Stop) -> Iterator[None]:
+    """While it lasts, the first signal raises `StoppedError`, also inside of a library.
+
+    Only for what may end anywhere, such as a long query.
+    """
+
+    def handle(signal_number: int, frame: object) -> None:
+        was_asked_before = stop.signal_number is not None
+        stop.handle(signal_number, frame)
+        if not was_asked_before:
+            stop.check()
+
+    stop.check()
+    with handling_signals(handle):
+        try:
+            yield
+        except Exception:
+            stop.check()  # a library may have raised another error because of it
+            raise
+
+
+@contextmanager
+def handling_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Handle signals in another way while it lasts."""
+    before = {each: signal.signal(each, handle) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
