@@ -9,14 +9,13 @@ from typing import Any
 
 from tap_audit_events.airbyte.messages import MessageWriter, stream_status
 from tap_audit_events.airbyte.state import state_of
+from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.organizations_plan import Stage
-from tap_audit_events.extraction.run_state import RunStates
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
-from tap_audit_events.reporting.start_warnings import resume
 from tap_audit_events.reporting.summary import Report
 from tap_audit_events.runtime import Runtime
 
@@ -73,8 +72,7 @@ class Sync:
 
     def _read(self, state: dict[str, Any]) -> None:
         def watermark_of(settings: Settings, logger: Logger) -> Watermark:
-            known = self._states.of(settings.organization_id)
-            return resume(settings, known, now=self._runtime.now(), logger=logger)
+            return self._states.watermark(settings, now=self._runtime.now(), logger=logger)
 
         self._states = RunStates(state, as_list=bool(self._settings.organizations))
         reader = Reader(self._settings, watermark_of, runtime=self._runtime, logger=self._logger)

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator
+from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config import validators
 from tap_audit_events.config.settings import Settings, checked_settings
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.organizations_plan import Stage
-from tap_audit_events.extraction.run_state import RunStates, from_run_state, to_run_state
+from tap_audit_events.extraction.run_state import from_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
-from tap_audit_events.reporting.start_warnings import resume
 from tap_audit_events.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -194,8 +194,7 @@ def _pages(
     settings: Settings, states: RunStates, runtime: Runtime
 ) -> Generator[EventPage, None, None]:
     def watermark_of(each: Settings, logger: Logger) -> Watermark:
-        state = states.of(each.organization_id)
-        return resume(each, state, now=runtime.now(), logger=logger)
+        return states.watermark(each, now=runtime.now(), logger=logger)
 
     reader = Reader(settings, watermark_of, runtime=runtime, logger=_logger)
     changed: dict[str, Watermark | dict[str, Any]] = {}

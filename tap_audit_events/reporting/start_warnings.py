@@ -11,27 +11,10 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
-from tap_audit_events.extraction.run_state import from_run_state, types_never_requested
+from tap_audit_events.extraction.run_state import types_never_requested
 from tap_audit_events.extraction.watermark import Watermark
 
 _WITHOUT_STATE = "To get them, run once without state into a target that updates by id."
-
-
-def resume(
-    settings: Settings, state: Mapping[str, Any], *, now: datetime, logger: Logger
-) -> Watermark:
-    """The watermark of a state that `to_run_state` returned, and the warnings of `warn_of_gaps`.
-
-    Raises:
-        SettingsError: it is not such a state, or belongs to another organization.
-    """
-    watermark = from_run_state(
-        state,
-        organization_id=settings.organization_id,
-        lookback_seconds=settings.lookback_seconds,
-    )
-    warn_of_gaps(watermark, state, settings, now=now, logger=logger)
-    return watermark
 
 
 def warn_of_gaps(

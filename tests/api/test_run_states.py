@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.extraction.run_state import RunStates, to_run_state
+from tap_audit_events.extraction.run_state import to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.watermarks import at, deliver
 

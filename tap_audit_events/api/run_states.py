@@ -1,0 +1,69 @@
+"""The states of the organizations of a run, as Python, `audit-events` and Airbyte store them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from logging import Logger
+from typing import Any, Final
+
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.extraction.run_state import from_run_state, is_run_state, unusable
+from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.reporting.start_warnings import warn_of_gaps
+
+_ORGANIZATIONS: Final = "organizations"
+
+
+class RunStates:
+    """The states of the organizations of a run.
+
+    The state of one organization is what `to_run_state` returns. That of several has them in a
+    list: ``{"organizations": [...]}``. Either is understood by either kind of run, and what belongs
+    to organizations that are not read stays as it is. The state of a first run is empty.
+
+    Raises:
+        SettingsError: it is not such a state.
+    """
+
+    def __init__(self, state: Mapping[str, Any], *, as_list: bool) -> None:
+        self._as_list = as_list
+        if not isinstance(state, Mapping):
+            raise unusable("it is not an object, such as an earlier run returned")
+        if "bookmarks" in state:
+            raise unusable("it is a Singer state: give the state of a page, page.state")
+        each = state.get(_ORGANIZATIONS, [state] if state else [])
+        if not isinstance(each, list) or not all(map(is_run_state, each)):
+            raise unusable("its watermark is not as this tap writes it")
+        self._states = {one["organization_id"].lower(): dict(one) for one in each}
+        self._only = None if as_list or len(each) != 1 else each[0]
+
+    def of(self, organization_id: str) -> dict[str, Any]:
+        """The state of an organization, empty if it has none.
+
+        The state of one other organization is returned as it is, to be refused.
+        """
+        return self._states.get(organization_id.lower()) or self._only or {}
+
+    def watermark(self, settings: Settings, *, now: datetime, logger: Logger) -> Watermark:
+        """What earlier runs delivered of an organization, and the warnings of `warn_of_gaps`.
+
+        Raises:
+            SettingsError: its state cannot be used, or belongs to another organization.
+        """
+        state = self.of(settings.organization_id)
+        watermark = from_run_state(
+            state,
+            organization_id=settings.organization_id,
+            lookback_seconds=settings.lookback_seconds,
+        )
+        warn_of_gaps(watermark, state, settings, now=now, logger=logger)
+        return watermark
+
+    def with_changed(self, changed: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+        """The state of the run, with the new states of organizations that it reads."""
+        new = {name.lower(): state for name, state in changed.items() if state}
+        states = list({**self._states, **new}.values())
+        if self._as_list or len(states) > 1:
+            return {_ORGANIZATIONS: states}
+        return states[0] if states else {}
