@@ -83,7 +83,8 @@ class OrganizationRun:
             write(self.delivery)
         except ServiceError as error:
             self.fail(error)
-        self.delivery.commit()
+        finally:
+            self.delivery.commit()
 
     def fail(self, error: Exception) -> None:
         """End the organization with an error, which is raised if it is the only one of the run."""

@@ -85,8 +85,6 @@ class AuditEventsStream(ExactStream):
         except OutputError:
             raise
         except Exception:
-            for run in self._changed.values():
-                run.delivery.commit()
             self._write_checkpoint()
             raise
         finally:
