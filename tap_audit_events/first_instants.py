@@ -76,7 +76,7 @@ def _find(count: int, client: Client, window: Window, order: str, found: list[In
         if page.malformed is not None:
             raise page.malformed
         found += filter(window.holds, page.instants)
-        paginator.advance(page, window.holds)
+        paginator.advance(page, window)
 
 
 def _page_size(count: int, window: Window) -> int:

@@ -123,7 +123,7 @@ class Delivery:
         if read.restarted_at is not None:
             fresh = self._without_possible_repeats(fresh, page, up_to=read.restarted_at)
         self.repeats += len(page.ids) - len(fresh)
-        if not page.instants or (window.holds(page.oldest) and window.holds(page.newest)):
+        if len(window.held(page.sorted_instants)) == len(page.ids):
             return fresh
         self._note_expected(fresh, read)
         due = [each for each in fresh if self._is_due(page.instants[each], window)]

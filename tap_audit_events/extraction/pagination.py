@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Final
 
 from tap_audit_events.errors.exceptions import sanitize, service_error
 from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
 
 RECENT_CURSORS: Final = 1000
 MAX_CURSOR_LENGTH: Final = 16_384
@@ -53,13 +52,10 @@ class Paginator:
         self._milestone_page: AbstractSet[str] = frozenset()
         self._empty = self._repeated = self._cycles = 0
 
-    def advance(self, page: Page, is_requested: Callable[[Instant], bool] | None = None) -> None:
+    def advance(self, page: Page, requested: Window) -> None:
         """Take the cursor of the next page from the page that has just come.
 
-        Args:
-            page: the page.
-            is_requested: whether an event of that time was requested, None if all of them were;
-                others are no progress.
+        Events of it that were not requested are no progress.
 
         Raises:
             ContractError: the cursor is too long, the window had it before, or its pages bring
@@ -70,7 +66,7 @@ class Paginator:
         self.is_finished = page.next_cursor is None
         if page.next_cursor is not None:
             self._check_cursor(page.next_cursor)
-            self._check_progress(page if is_requested is None else _only(page, is_requested))
+            self._check_progress(page, requested)
 
     def _check_cursor(self, cursor: str) -> None:
         if len(cursor) > MAX_CURSOR_LENGTH:
@@ -83,14 +79,18 @@ class Paginator:
             del self._recent_cursors[next(iter(self._recent_cursors))]  # the oldest
         self._recent_cursors[digest] = None
 
-    def _check_progress(self, page: Page) -> None:
+    def _check_progress(self, page: Page, requested: Window) -> None:
+        instants = requested.held(page.sorted_instants)
         ids = frozenset(page.ids)
+        if len(instants) < len(page.ids):
+            pairs = zip(page.ids, page.instants, strict=True)
+            ids = frozenset(each for each, instant in pairs if requested.holds(instant))
         self._empty = 0 if ids else self._empty + 1
         if self._empty > MAX_EMPTY_PAGES:
             raise service_error("AE-EMPTY-PAGES", details=f"{self._empty} in a row")
         if ids:
             self._count_repeats(ids)
-            self._remember(ids, page.newest)
+            self._remember(ids, instants[-1])
         if self._pages >= self._next_milestone:
             self._milestone_page, self._milestone_cursor = ids, hash(page.next_cursor)
             self._next_milestone *= 2
@@ -108,11 +108,3 @@ class Paginator:
             self._recent_ids.clear()
         self._newest = max(self._newest, newest)
         self._recent_ids |= ids
-
-
-def _only(page: Page, is_requested: Callable[[Instant], bool]) -> Page:
-    """The page with those of its events that were requested."""
-    pairs = zip(page.ids, page.instants, strict=True)
-    requested = [(each, instant) for each, instant in pairs if is_requested(instant)]
-    ids, instants = [each for each, _ in requested], [instant for _, instant in requested]
-    return replace(page, ids=ids, instants=instants, texts=())

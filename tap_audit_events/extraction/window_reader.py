@@ -123,9 +123,8 @@ class WindowReader:
         self._progress.advance(held, is_ascending=page.is_ascending)
         if held:
             self._newest_page_start = held[0]
-        is_filtered = len(held) < len(page.ids)
         try:
-            self._paginator.advance(page, self._requested.rounded.holds if is_filtered else None)
+            self._paginator.advance(page, self._requested.rounded)
         except Exception as error:  # noqa: BLE001 - raised after the page was delivered
             self._fail(error)
         if page.malformed is not None:

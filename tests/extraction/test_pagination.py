@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.events.instants import LATEST
 from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import pagination
 from tap_audit_events.extraction.pagination import (
     MAX_CURSOR_LENGTH,
@@ -22,6 +24,9 @@ from tap_audit_events.extraction.pagination import (
 )
 from tests.extraction.scheduling import instant
 
+EVERYTHING = Window(None, LATEST)
+NOTHING = Window(LATEST, LATEST)
+
 
 def a_page(ids: list[str], cursor: str | None, seconds: float = 0) -> Page:
     return Page(ids, [instant(seconds)] * len(ids), [b""] * len(ids), next_cursor=cursor)
@@ -31,9 +36,9 @@ def test_pages_of_other_events_than_requested_are_no_progress() -> None:
     """They count as empty, even if their ids are new."""
     paginator = Paginator()
     for number in range(MAX_EMPTY_PAGES):
-        paginator.advance(a_page([f"{number}"], f"{number}", number), lambda _: False)
+        paginator.advance(a_page([f"{number}"], f"{number}", number), NOTHING)
     with pytest.raises(ContractError) as raised:
-        paginator.advance(a_page(["last"], "last", 10**6), lambda _: False)
+        paginator.advance(a_page(["last"], "last", 10**6), NOTHING)
     assert raised.value.code == "AE-EMPTY-PAGES"
 
 
@@ -46,9 +51,9 @@ def test_other_events_next_to_a_known_one_are_no_progress() -> None:
     ]
     *pages, last = pages
     for page in pages:
-        paginator.advance(page, known.__eq__)
+        paginator.advance(page, Window(known, known))
     with pytest.raises(ContractError, match="AE-NO-PROGRESS"):
-        paginator.advance(last, known.__eq__)
+        paginator.advance(last, Window(known, known))
 
 
 @pytest.fixture
@@ -61,7 +66,7 @@ def follow(pages: Iterator[Page], most: int, paginator: Paginator | None = None)
     """Read so many pages, or up to the last one; how many came."""
     reader = paginator or Paginator()
     for number, page in enumerate(islice(pages, most), 1):
-        reader.advance(page)
+        reader.advance(page, EVERYTHING)
         assert reader.cursor == page.next_cursor
         if reader.is_finished:
             return number
@@ -73,7 +78,7 @@ def pages_until_error(pages: Iterator[Page], most: int) -> tuple[str, int]:
     paginator = Paginator()
     for number, page in enumerate(islice(pages, most), 1):
         try:
-            paginator.advance(page)
+            paginator.advance(page, EVERYTHING)
         except ContractError as error:
             return error.code, number
     raise AssertionError(f"{most} pages and no error")
@@ -109,16 +114,16 @@ def test_a_cursor_is_opaque() -> None:
     cursors = [" ", "0", "null", "é/+=%", "x" * 10_000]
     paginator = Paginator()
     for number, cursor in enumerate(cursors):
-        paginator.advance(a_page([f"{number}"], cursor))
+        paginator.advance(a_page([f"{number}"], cursor), EVERYTHING)
         assert paginator.cursor == cursor
 
 
 def test_a_cursor_may_have_16384_characters() -> None:
     """A longer one would not fit into a URL; the error says how long it is."""
-    Paginator().advance(a_page(["1"], "é" * MAX_CURSOR_LENGTH))
+    Paginator().advance(a_page(["1"], "é" * MAX_CURSOR_LENGTH), EVERYTHING)
     expected = r"AE-CURSOR-LENGTH: .*\(16,385 characters; the most is 16,384\)"
     with pytest.raises(ContractError, match=expected):
-        Paginator().advance(a_page(["1"], "é" * (MAX_CURSOR_LENGTH + 1)))
+        Paginator().advance(a_page(["1"], "é" * (MAX_CURSOR_LENGTH + 1)), EVERYTHING)
 
 
 # Cursors that come again
@@ -152,13 +157,13 @@ def test_exactly_the_newest_cursors_are_remembered(again: int, is_noticed: bool)
     """After 1,001 cursors, the first may come again; the error quotes the one that did."""
     paginator = Paginator()
     for number in range(RECENT_CURSORS + 1):
-        paginator.advance(a_page([f"{number}"], f"cursor {number}"))
+        paginator.advance(a_page([f"{number}"], f"cursor {number}"), EVERYTHING)
     page = a_page(["new"], f"cursor {again}")
     if not is_noticed:
-        paginator.advance(page)
+        paginator.advance(page, EVERYTHING)
         return
     with pytest.raises(ContractError, match=f"AE-CURSOR-REPEATED: .*nextCursor 'cursor {again}'"):
-        paginator.advance(page)
+        paginator.advance(page, EVERYTHING)
 
 
 @pytest.mark.parametrize(("length", "noticed_at"), [(1001, 2025), (1500, 3548), (5000, 13192)])
@@ -260,7 +265,7 @@ def test_new_events_are_always_progress() -> None:
     """One new event a page is enough, for as many pages as there are."""
     paginator = Paginator()
     for number in range(5000):
-        paginator.advance(a_page(["always the same", f"{number}"], f"{number}"))
+        paginator.advance(a_page(["always the same", f"{number}"], f"{number}"), EVERYTHING)
 
 
 def test_what_is_remembered_does_not_grow() -> None:
@@ -270,7 +275,7 @@ def test_what_is_remembered_does_not_grow() -> None:
     def read(first: int, last: int) -> None:
         for number in range(first, last):
             ids = [f"{number}-{each}" for each in range(3)]
-            paginator.advance(a_page(ids, f"{number:016000}", seconds=number))
+            paginator.advance(a_page(ids, f"{number:016000}", seconds=number), EVERYTHING)
 
     tracemalloc.start()
     try:
@@ -291,7 +296,9 @@ def test_ids_without_a_newer_event_are_remembered_up_to_a_bound(
     monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 1000)
     paginator = Paginator()
     for number in range(1000):
-        paginator.advance(a_page([f"{number}-{each}" for each in range(9)], f"{number}"))
+        paginator.advance(
+            a_page([f"{number}-{each}" for each in range(9)], f"{number}"), EVERYTHING
+        )
         assert len(paginator._recent_ids) < 1000 + 9 + 1
 
 
@@ -302,6 +309,6 @@ def test_ids_are_remembered_up_to_the_bound(
     """If one more was remembered than the bound allows, they are forgotten."""
     monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 9)
     paginator = Paginator()
-    paginator.advance(a_page([f"{number}" for number in range(remembered)], "1"))
-    paginator.advance(a_page(["another"], "2"))
+    paginator.advance(a_page([f"{number}" for number in range(remembered)], "1"), EVERYTHING)
+    paginator.advance(a_page(["another"], "2"), EVERYTHING)
     assert len(paginator._recent_ids) == (remembered + 1 if is_kept else 1)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.instants import LATEST
 from tap_audit_events.events.page import Page
+from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import pagination
 from tap_audit_events.extraction.pagination import Paginator
 from tap_audit_events.sandbox import Fault, Service
@@ -66,8 +67,10 @@ def test_empty_pages_without_end_are_an_error(
 
 
 def advance_in_a_cycle(paginator: Paginator, length: int) -> None:
-    for page in range(10 * length + 100):
-        paginator.advance(Page([str(page)], [Instant("")], [b""], f"cursor {page % length}"))
+    everything = Window(None, LATEST)
+    for number in range(10 * length + 100):
+        page = Page([str(number)], [LATEST], [b""], f"cursor {number % length}")
+        paginator.advance(page, everything)
 
 
 def test_cycles_of_any_length_are_found_with_bounded_memory(
