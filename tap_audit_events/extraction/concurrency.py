@@ -15,13 +15,9 @@ class ConcurrencyEstimator:
     While one page is read or delivered, others can wait for their response: as many as fit into
     the time that a response takes. More requests than that only get in each other's way, as with a
     service that responds at once. The first request is sent alone.
-
-    Attributes:
-        most_in_flight: requests in flight that gain time, at least 1.
     """
 
     def __init__(self) -> None:
-        self.most_in_flight = 1
         self._waits: deque[float] = deque(maxlen=_PAGES)
         self._parses: deque[float] = deque(maxlen=_PAGES)
         self._deliveries: deque[float] = deque(maxlen=_PAGES)
@@ -30,17 +26,17 @@ class ConcurrencyEstimator:
         """Take in how long a page took, and how much of that was processor time."""
         self._waits.append(max(0.0, seconds - processor_seconds))
         self._parses.append(processor_seconds)
-        self._estimate()
 
     def delivered(self, seconds: float) -> None:
         """Take in how long it took to deliver a page."""
         self._deliveries.append(seconds)
-        self._estimate()
 
-    def _estimate(self) -> None:
+    @property
+    def most_in_flight(self) -> int:
+        """Requests in flight that gain time, at least 1."""
         page_seconds = max(_typical(self._parses), 1e-6) + _typical(self._deliveries)
         waiting = min(_typical(self._waits) / page_seconds, 1e6)
-        self.most_in_flight = 1 + round(waiting)
+        return 1 + round(waiting)
 
 
 def _typical(seconds: deque[float]) -> float:

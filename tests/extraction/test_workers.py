@@ -38,8 +38,9 @@ class Steered(ConcurrencyEstimator):
         super().__init__()
         self._mosts = cycle(mosts)
 
-    def _estimate(self) -> None:
-        self.most_in_flight = next(self._mosts)
+    @property
+    def most_in_flight(self) -> int:
+        return next(self._mosts) if self._waits else 1
 
 
 def a_plan(concurrency: int = 4) -> Plan:

@@ -348,8 +348,9 @@ class FixedEstimator(ConcurrencyEstimator):
         super().__init__()
         self._fixed = most_in_flight
 
-    def _estimate(self) -> None:
-        self.most_in_flight = self._fixed
+    @property
+    def most_in_flight(self) -> int:
+        return self._fixed if self._waits else 1
 
 
 class ThreadedWorkers(Workers):
