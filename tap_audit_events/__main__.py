@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from tap_audit_events.config.log_config import log_config_errors
 from tap_audit_events.config.process import check_log_levels, collect_garbage_rarely, guard_output
 from tap_audit_events.errors.exceptions import SettingsError
-
-_LOG_CONFIG = "SINGER_SDK_LOG_CONFIG"
 
 
 def main() -> None:
@@ -20,13 +19,9 @@ def main() -> None:
         # Imported here, so that Ctrl-C while the SDK is loaded shows no traceback.
         from tap_audit_events.singer.tap import TapAuditEvents  # noqa: PLC0415
 
-        log_config = os.environ.pop(_LOG_CONFIG, None)  # else the SDK would read the file itself
-        command = TapAuditEvents.cli  # sets up the SDK's own log
-        if log_config:
-            from tap_audit_events.config.log_config import configure_logging  # noqa: PLC0415
-
-            configure_logging(log_config)
-            TapAuditEvents.logger.disabled = False  # the file may disable loggers that exist
+        with log_config_errors(os.environ):
+            command = TapAuditEvents.cli  # sets up the log
+        TapAuditEvents.logger.disabled = False  # a file may disable loggers that exist
         command()
     except SettingsError as error:
         sys.exit(str(error))
