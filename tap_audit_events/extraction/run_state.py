@@ -7,7 +7,7 @@ from typing import Any
 
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.watermark_json import VERSION, from_json, to_json
+from tap_audit_events.extraction.watermark_json import from_json, to_json
 
 
 def to_run_state(
@@ -49,14 +49,6 @@ def is_run_state(value: object) -> bool:
     match value:
         case {"organization_id": str(), "action_types": [*types]}:
             return all(isinstance(name, str) for name in types)
-    return False
-
-
-def is_from_newer_version(value: object) -> bool:
-    """Whether a newer version of this package wrote a state."""
-    match value:
-        case {"version": int(version)}:
-            return version > VERSION
     return False
 
 

@@ -10,12 +10,12 @@ from tap_audit_events.events.instants import Instant, parse_instant, text_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY
 from tap_audit_events.extraction.run_state import (
     from_run_state,
-    is_from_newer_version,
     is_run_state,
     to_run_state,
     unusable,
 )
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.extraction.watermark_json import VERSION
 
 
 def to_bookmark(
@@ -94,7 +94,7 @@ def run_state_of(bookmark: Mapping[str, Any]) -> dict[str, Any]:
     if "watermark" not in bookmark:
         return {}
     match bookmark["watermark"]:
-        case [entry] if is_from_newer_version(entry):
+        case [{"version": int(version)}] if version > VERSION:
             return {}
         case [entry] if is_run_state(entry):
             return dict(entry)
