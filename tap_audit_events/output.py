@@ -22,7 +22,7 @@ this time."""
 
 
 class LineWriter:
-    """Writes to stdout as it is at the time, and says when a STATE is due."""
+    """Writes to whatever ``sys.stdout`` is at the time, and says when a STATE is due."""
 
     def __init__(
         self,

@@ -134,8 +134,9 @@ class Delivery:
     def _is_due(self, instant: Instant, window: Window) -> bool:
         """Whether an event that was not delivered is delivered with a window.
 
-        Where two windows meet, both show an event; the next one may be read before it appears. An
-        event of an earlier window was not shown there, unless its id may have been dropped.
+        At the instant where two windows meet, the first that shows an event delivers it: the next
+        one may have been read before it appeared. An event of an earlier window is delivered too,
+        as that window did not show it. But it may be a repeat if ids up to its time were dropped.
         """
         if window.start is None or instant >= window.start:
             return window.holds(instant) or instant == window.until

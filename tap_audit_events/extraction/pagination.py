@@ -103,7 +103,7 @@ class Paginator:
             raise service_error("AE-NO-PROGRESS", details=f"after {self._pages} pages")
 
     def _remember(self, ids: AbstractSet[str], newest: Instant) -> None:
-        """Remember ids as long as no page has a newer event: earlier ones could not repeat."""
+        """Remember the ids since a page last had a newer event: pages that repeat have none."""
         if newest > self._newest or len(self._recent_ids) > MAX_RECENT_IDS:
             self._recent_ids.clear()
         self._newest = max(self._newest, newest)

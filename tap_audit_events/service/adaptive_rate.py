@@ -15,7 +15,8 @@ MAX_SPACING_SECONDS: Final = 5.0
 """A service that allows less than that slows the run by its own ``Retry-After``."""
 
 MAX_FIRST_SPACING_SECONDS: Final = 0.2
-"""The widest spacing that the first refusal can lead to: others may have used up the quota."""
+"""The widest spacing that the first refusal can lead to. A wider one shows few successes and a long
+wait: other clients may have used up the quota before, and the rate remains unknown."""
 
 STEADY_REQUESTS: Final = 60
 STEADY_SECONDS: Final = 20.0
@@ -28,16 +29,9 @@ HALVING_SECONDS: Final = 4.0
 class AdaptiveRate:
     """Limits how many requests are in flight and spaces them, as the service's refusals demand.
 
-    In flight: begins at half of `concurrency`, grows by one with each round of successes, and is
-    halved by a refusal (additive increase, multiplicative decrease, as in TCP).
-
-    Spacing: none until the service shows its rate. A period lasts from the end of one wait that the
-    service requested to the end of the next. The requests that succeed in a period are what the
-    service allows in that time. The first period may be different, because another client may have
-    used most of the quota before: after few successes and a long wait, the rate remains unknown.
-
-    Recovery: the spacing is kept for a while, then shrinks quickly until the next refusal. That
-    makes it a little wider than it has become, but at most as wide as it was before it shrank.
+    The ADR "One rate limiter for each token" has the rules. A period lasts from the end of one wait
+    that the service requested to the end of the next: the requests that succeed in it are what the
+    service allows in that time.
 
     Attributes:
         in_flight: requests that have started and not ended.
@@ -99,7 +93,7 @@ class AdaptiveRate:
         return self._kept_spacing * exp2(-max(0.0, now - kept_until) / HALVING_SECONDS)
 
     def _wider(self) -> float:
-        """The spacing after a refusal that came in spite of a spacing."""
+        """The spacing after a refusal in spite of one, at most what it was before it shrank."""
         wider = self._last_spacing * WIDER
         has_shrunk = self._last_spacing < self._kept_spacing
         return min(wider, self._kept_spacing) if has_shrunk else wider

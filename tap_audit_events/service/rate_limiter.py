@@ -142,7 +142,7 @@ class RateLimiter:
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
 
     def _wait_for_permit(self, seconds: float) -> None:
-        """Wait; this counts, unless it is only for one of the requests in flight to end."""
+        """Wait. It counts as a wait, unless it is only for a request in flight to end."""
         counts = self._rate.seconds_to_wait(self._clock()) > 0
         self.waiting += counts
         self.run.waiting += counts

@@ -275,7 +275,7 @@ class TapAuditEvents(Tap):
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether a line says more than that a stream which is off by default is off."""
+    """False for the line that the stream of coverage is deselected, as it is by default."""
     is_skipped = str(record.msg).startswith("Skipping deselected stream")
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
 
