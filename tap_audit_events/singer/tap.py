@@ -29,7 +29,6 @@ from singer_sdk.tap_base import CliTestOptionValue
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
-from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
@@ -261,7 +260,6 @@ class TapAuditEvents(Tap):
         """Run the tap as its command line asks."""
         PluginBase.invoke.__func__(cls, about=about, about_format=about_format)  # type: ignore[attr-defined]
         cls.print_version(print_fn=cls.logger.info)
-        collect_garbage_rarely()
         tap = cls(
             config=config.config,
             parse_env_config=config.parse_env,

@@ -102,10 +102,10 @@ def test_an_error_of_the_system_is_blamed_on_stdout_only_if_it_can_be(
 ) -> None:
     """Any other is a defect of the tap, and shown as one."""
 
-    def fail() -> None:
+    def fail(**_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr("tap_audit_events.singer.tap.collect_garbage_rarely", fail)
+    monkeypatch.setattr(TapAuditEvents, "print_version", fail)
     assert isinstance(CliRunner().invoke(TapAuditEvents.cli, []).exception, PermissionError)
 
 
