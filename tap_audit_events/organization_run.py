@@ -25,6 +25,7 @@ class OrganizationRun:
     """Reads the range of one organization.
 
     Attributes:
+        group: the organizations with the same token.
         logger: its lines name the organization if there are several.
         opened_at: when it was opened, before its first request; the range ends then at the latest.
         window: the range, None if it is empty.
@@ -45,7 +46,7 @@ class OrganizationRun:
         self.settings = settings
         self.client = client
         self.logger = logger
-        self._group = group
+        self.group = group
         self.stage = Stage.OPENED
         self.error: Exception | None = None
         self.opened_at = now = instant_of(runtime.now())
@@ -64,10 +65,6 @@ class OrganizationRun:
             page_size=settings.page_size,
             concurrency=settings.concurrency,
         )
-
-    @property
-    def is_held(self) -> bool:
-        return self._group.is_held
 
     def start_page(self, page: ReadPage) -> bool:
         """Start the delivery of a page; whether that was possible."""

@@ -23,15 +23,14 @@ class Member(Protocol):
     """Why it could not be opened, or ends before its end; set by the plan, or by who reads it."""
 
     @property
+    def group(self) -> Group: ...
+
+    @property
     def plan(self) -> Plan: ...
 
     @property
     def has_requests(self) -> bool:
         """Whether there is anything to request."""
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the service wants no requests for it at present."""
 
 
 class Group(Protocol):
@@ -115,7 +114,7 @@ class OrganizationsPlan:
         most = min(self._concurrency, most_in_flight - ready)
         if max(0, in_flight - self._waiting()) >= most:
             return None
-        found = self._next_request(most_in_flight, lambda member: not member.is_held)
+        found = self._next_request(most_in_flight, lambda member: not member.group.is_held)
         if not (found or in_flight):
             found = self._next_request(most_in_flight, lambda _: True)
         return found
@@ -169,7 +168,7 @@ class OrganizationsPlan:
     def _open_more(self) -> None:
         """Open organizations ahead of the requests for them, one of each group in turn."""
         for _ in range(len(self._groups)):
-            waiting = sum(not member.is_held for member in self._new)
+            waiting = sum(not member.group.is_held for member in self._new)
             most_open = MAX_OPEN * self._concurrency + self._waiting()
             if waiting >= self._concurrency or len(self._new) + len(self._open) >= most_open:
                 return

@@ -34,11 +34,7 @@ class Member:
         self.error: Exception | None = None
         self.has_requests = True
         self.sent = 0
-        self._group = group
-
-    @property
-    def is_held(self) -> bool:
-        return self._group.is_held
+        self.group = group
 
     def __repr__(self) -> str:
         return self.name
