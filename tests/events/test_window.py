@@ -98,6 +98,16 @@ def test_an_instant_belongs_to_one_of_two_neighbors() -> None:
     assert belongs == [before, first, first, first, second, second, second, second, after]
 
 
+@given(st.none() | instants, instants, st.none() | instants, st.lists(instants))
+def test_the_instants_of_a_window_are_found_among_others(
+    start: Instant | None, end: Instant, until: Instant | None, times: list[Instant]
+) -> None:
+    """The same as one by one, also if some lie at a bound."""
+    window = Window(start, end, until)
+    ascending = sorted(filter(None, [*times, start, end, until]))
+    assert list(window.held(ascending)) == list(filter(window.holds, ascending))
+
+
 @pytest.mark.parametrize(
     ("window", "covered"),
     [
