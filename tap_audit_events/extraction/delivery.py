@@ -115,7 +115,6 @@ class Delivery:
     def let_go(self) -> None:
         """Let the page go: it is large, and may wait long until the next one comes."""
         self._read, self._positions = _NO_PAGE, ()
-        self._written = self._committed = 0
 
     def _to_deliver(self, read: ReadPage) -> Sequence[int]:
         page, window = read.page, read.window
