@@ -16,11 +16,10 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
 from tap_audit_events.service.responses import (
-    MAX_ERROR_BYTES,
     NETWORK_ERRORS,
     network_error,
     read_body,
-    read_start,
+    read_error,
     status_error,
 )
 from tap_audit_events.service.retries import Retries
@@ -118,7 +117,7 @@ class Client:
             )
             if response.status_code == HTTPStatus.OK:
                 return response, read_body(response, settings.max_response_megabytes * MEGABYTE)
-            body = read_start(response, MAX_ERROR_BYTES)
+            body = read_error(response)
             response.raw.close()  # the rest is not read; without a rest, the connection stays open
             return response, body
         except NETWORK_ERRORS as error:

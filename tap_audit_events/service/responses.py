@@ -60,6 +60,14 @@ def read_body(response: requests.Response, most_bytes: int) -> bytes:
     raise service_error("AE-TOO-LARGE", details=f"more than {most_bytes:,} bytes")
 
 
+def read_error(response: requests.Response) -> bytes:
+    """The start of an error's body; empty if that does not arrive: the status counts without it."""
+    try:
+        return read_start(response, MAX_ERROR_BYTES)
+    except NETWORK_ERRORS:
+        return b""
+
+
 def read_start(response: requests.Response, most_bytes: int) -> bytes:
     """The first bytes of the body, decompressed, at most `most_bytes`."""
     body = io.BytesIO()  # it gives its bytes away without a copy

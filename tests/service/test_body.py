@@ -170,3 +170,22 @@ def test_of_an_error_only_the_start_is_read() -> None:
         client_of(service).fetch()
     assert raised.value.code == "AE-403"
     assert "Nope. xxx" in raised.value.details
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [("400", "AE-CURSOR-REFUSED"), ("401", "AE-401"), ("429", "AE-RETRY-AFTER")],
+)
+@pytest.mark.parametrize("framing", ["Content-Encoding: gzip", "Content-Length: 9"])
+def test_the_status_of_an_error_counts_without_its_body(
+    status: str, code: str, framing: str
+) -> None:
+    """A gateway may cut it, or name a compression that it does not have."""
+    lines = f"HTTP/1.1 {status} No\r\nRetry-After: 3600\r\n{framing}\r\n\r\n"
+    with (
+        scripted_service(sends(lines.encode() + b"Nope.")) as service,
+        pytest.raises(RefusedError) as raised,
+    ):
+        client_of(service, max_retries=3).fetch("c1")
+    assert raised.value.code == code
+    assert len(service.heard) == 1

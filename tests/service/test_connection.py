@@ -44,9 +44,10 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
         head("Content-Encoding: gzip"),
         b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0",
     ),
-    "error": (b"HTTP/1.1 503 No\r\n\r\n", b"x"),
 }
 """How a response begins, and what follows without end."""
+
+ENDLESS_ERROR = b"HTTP/1.1 503 No\r\n\r\n", b"x"
 
 
 @pytest.mark.timeout(60)
@@ -60,6 +61,17 @@ def test_a_response_without_end_is_a_timeout(kind: str, monkeypatch: pytest.Monk
     ):
         client_of(service, request_timeout_seconds=0.6).fetch()
     assert raised.value.code == "AE-TIMEOUT"
+
+
+def test_an_error_without_end_is_the_error_of_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its body is not waited for any longer than that of a page."""
+    monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
+    with (
+        scripted_service(dripping(*ENDLESS_ERROR)) as service,
+        pytest.raises(RetryableError) as raised,
+    ):
+        client_of(service, request_timeout_seconds=0.6).fetch()
+    assert raised.value.code == "AE-500"
 
 
 def test_a_service_that_sends_nothing_is_a_timeout() -> None:
