@@ -5,7 +5,7 @@ Every face uses this module; it knows nothing of Singer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from contextlib import closing
 from logging import Logger
 from typing import Final
@@ -30,7 +30,8 @@ MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
 
 MAX_FAILURES: Final = 10
-"""No other organization is opened after the service fails for this many in a row."""
+"""No other organization is opened after the service fails for this many in a row; if all of them
+have the same token, none with that token."""
 
 
 class Reader:
@@ -60,7 +61,7 @@ class Reader:
         self.organization_count = len(each)
         self._opened = 0
         self._errors: dict[str, Exception] = {}
-        self._failures = 0
+        self._failed: list[TokenGroup] = []  # of each failure in a row
         groups = list(_by_token(each))
         self._groups = [
             TokenGroup(
@@ -102,8 +103,8 @@ class Reader:
                     self._opened += stage is Stage.OPENED
                     if stage is Stage.ENDED and run.error is not None:
                         self._errors[run.settings.organization_id] = run.error
-                    if self._is_down(run):
-                        plan.give_up()
+                    if groups := self._failing(run):
+                        plan.give_up(groups)
                     if page is None or run.start_page(page):
                         del page  # so that the next page can take its place in memory
                         yield run
@@ -146,13 +147,20 @@ class Reader:
         run.error = error
         return run
 
-    def _is_down(self, run: OrganizationRun) -> bool:
-        """Whether the service fails for all, so that requests for the rest are useless."""
+    def _failing(self, run: OrganizationRun) -> Collection[TokenGroup]:
+        """The groups for which the service fails, so that requests for the rest are useless.
+
+        If it fails only for one, its token may be limited for a day, and the others are read.
+        """
         if isinstance(run.error, ServiceError) and is_temporary(run.error):
-            self._failures += 1
+            self._failed.append(run.group)
         elif run.stage is Stage.PAGE or run.error is not None:
-            self._failures = 0
-        return self._failures == MAX_FAILURES
+            self._failed.clear()
+        if len(self._failed) < MAX_FAILURES:
+            return ()
+        failed = set(self._failed)
+        self._failed.clear()
+        return failed if len(failed) == 1 else self._groups
 
     def _waiting(self) -> int:
         """Requests that wait, while others can be sent in their place."""

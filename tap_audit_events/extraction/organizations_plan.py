@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -161,9 +161,9 @@ class OrganizationsPlan:
                 return News(member, Stage.ENDED)
         return None
 
-    def give_up(self) -> None:
-        """Open no other organization; those that are open are read to their end."""
-        self._groups.clear()
+    def give_up(self, groups: Collection[Group]) -> None:
+        """Open no other organization of these groups; those that are open are read to their end."""
+        self._groups = deque(group for group in self._groups if group not in groups)
 
     def _open_more(self) -> None:
         """Open organizations ahead of the requests for them, one of each group in turn."""

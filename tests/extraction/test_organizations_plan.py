@@ -237,13 +237,28 @@ def test_after_giving_up_no_other_is_opened() -> None:
     plan = a_plan(group)
     news_of(plan)
     opened = list(group.opened)
-    plan.give_up()
+    plan.give_up([group])
     while not plan.is_done:
         for request in requests_of(plan):
             plan.accept(request, request.member.page())
         news_of(plan)
     assert group.opened == opened
     assert [(each.sent, each.error) for each in opened] == [(1, None)] * len(opened)
+
+
+def test_only_the_groups_that_are_given_up_end() -> None:
+    """The organizations of other tokens are opened, and read."""
+    given_up, other = Group("a", [1] * 50, 2), Group("b", [1] * 50, 2)
+    plan = a_plan(given_up, other)
+    news_of(plan)
+    opened = len(given_up.opened)
+    plan.give_up([given_up])
+    while not plan.is_done:
+        for request in requests_of(plan):
+            plan.accept(request, request.member.page())
+        news_of(plan)
+    assert len(given_up.opened) == opened < 50
+    assert [each.sent for each in other.opened] == [1] * 50
 
 
 @given(seed=st.integers(0, 10**6))

@@ -63,7 +63,7 @@ def a_failure_ends_all(patch: Patch) -> None:
     def next_page(self: Any) -> News | None:
         news: News | None = real(self)
         if news is not None and news.stage is Stage.ENDED and news.member.error is not None:
-            self.give_up()
+            self.give_up(list(self._groups))
             for member in self._open:
                 member.error = news.member.error
         return news

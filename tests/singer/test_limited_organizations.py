@@ -1,0 +1,160 @@
+"""Several organizations in one run, while the service is down or limits some of the tokens."""
+
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.reader import MAX_FAILURES
+from tap_audit_events.sandbox import Fault
+from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
+
+
+def test_a_token_that_is_limited_does_not_hold_up_others() -> None:
+    """429 with a long wait for one token: the organizations of the other are read meanwhile."""
+    slow = [a_service(n, 5, access_token="acme_pat_limited") for n in range(2)]
+    fast = [a_service(n, 5) for n in range(2, 12)]
+    for each in slow:
+        each.add_faults([Fault(kind="status", code=429, retry_after="2", when="1")])
+    with SharedServer([*slow, *fast]).served() as shared:
+        done = shared.run(organizations=shared.with_tokens, concurrency=2).raise_for_exit_code()
+        first_retry = min(each.requests[1].seconds for each in slow if len(each.requests) > 1)
+        last_of_others = max(each.requests[-1].seconds for each in fast)
+    assert len(done.records) == 60
+    assert last_of_others < first_retry
+
+
+@pytest.mark.parametrize("retry_after", ["3600", "1767225600000", "9" * 400])
+def test_a_wait_that_is_too_long_holds_no_others(retry_after: str) -> None:
+    """Also if no retry is left; a careless service may mean the time in milliseconds."""
+    services = [a_service(n, 5) for n in range(4)]
+    fault = Fault(kind="status", code=429, retry_after=retry_after, when="1")
+    services[0].add_faults([fault])
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=1, max_retries=0)
+    assert done.exit_code == 1
+    assert len(done.records) == 15
+    assert "AE-RETRY-AFTER" in done.log
+    assert "AE-DEFECT" not in done.log
+
+
+def test_a_token_that_is_limited_leaves_the_threads_to_others() -> None:
+    """However many tokens are limited: the ones that are not never wait."""
+    slow = [a_service(n, 5, access_token=f"acme_pat_limited-{n}") for n in range(6)]
+    fast = [a_service(n, 5) for n in range(6, 12)]
+    for each in slow:
+        each.add_faults([Fault(kind="status", code=429, retry_after="3", when="1")])
+    with SharedServer([*slow, *fast]).served() as shared:
+        done = shared.run(organizations=shared.with_tokens, concurrency=1).raise_for_exit_code()
+        first_retry = min(each.requests[1].seconds for each in slow)
+        last_of_others = max(each.requests[-1].seconds for each in fast)
+    assert len(done.records) == 60
+    assert last_of_others < first_retry
+
+
+def test_organizations_that_wait_for_retries_hold_up_no_others() -> None:
+    """More of them than requests may be in flight."""
+    failing = [a_service(n, 5) for n in range(4)]
+    others = [a_service(n, 5) for n in range(4, 20)]
+    for each in failing:
+        each.add_faults([Fault(kind="status", code=503, retry_after="3", when="1")])
+    with SharedServer([*failing, *others]).served() as shared:
+        done = shared.run(concurrency=2).raise_for_exit_code()
+        first_retry = min(each.requests[1].seconds for each in failing)
+        last_of_others = max(each.requests[-1].seconds for each in others)
+    assert len(done.records) == 100
+    assert last_of_others < first_retry
+
+
+def test_the_same_token_from_two_places_is_one_token(tmp_path: Path) -> None:
+    """Its organizations share a rate limiter, and wait together."""
+    path = tmp_path / "token"
+    path.write_text(SHARED)
+    path.chmod(0o600)
+    services = [a_service(n, 1) for n in range(2)]
+    services[0].add_faults([Fault(kind="status", code=429, retry_after="1", when="1")])
+    with SharedServer(services).served() as shared:
+        items = [
+            {"organization_id": an_id(0)},
+            {"organization_id": an_id(1), "access_token_file": str(path)},
+        ]
+        done = shared.run(organizations=items, concurrency=1).raise_for_exit_code()
+        refused_at = services[0].requests[0].seconds
+        assert services[1].requests[0].seconds >= refused_at + 1
+    assert len(done.records) == 2
+
+
+def test_a_service_that_is_down_ends_the_run_soon() -> None:
+    """After some organizations have used up their retries, the others do not wait for theirs."""
+    services = [a_service(n, 1) for n in range(60)]
+    for each in services:
+        each.add_faults(["status:code=503@*"])
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=2, max_retries=0)
+        requested = sum(bool(each.requests) for each in services)
+    assert done.exit_code == 1
+    assert MAX_FAILURES <= requested <= MAX_FAILURES + 4 * 2
+    assert done.errors[0].startswith("AE-ORGANIZATIONS: ")
+    assert "60 of 60" in done.errors[0]
+    not_started = 60 - (len(done.errors) - 2)
+    assert done.errors[-1].startswith(f"AE-500: {not_started} more organizations were not started")
+    assert requested == len(done.errors) - 2
+
+
+def test_a_long_wait_for_all_ends_the_run_soon() -> None:
+    """The service wants no requests for an hour: not each organization sends one nevertheless."""
+    services = [a_service(n, 1) for n in range(60)]
+    for each in services:
+        each.add_faults([Fault(kind="status", code=429, retry_after="3600", when="*")])
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=2)
+        requested = sum(len(each.requests) for each in services)
+    assert done.exit_code == 1
+    assert MAX_FAILURES <= requested <= MAX_FAILURES + 4 * 2
+    assert all(line.startswith("AE-RETRY-AFTER: ") for line in done.errors[1:])
+
+
+def test_some_that_fail_do_not_end_the_others() -> None:
+    """A page in between shows that the service is up."""
+    services = [a_service(n, 1) for n in range(40)]
+    for each in services[::2]:
+        each.add_faults(["status:code=503@*"])
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=1, max_retries=0)
+    assert len(done.records) == 20
+    assert len(done.errors) == 21
+
+
+def test_many_that_fail_at_once_do_not_end_one_that_is_read() -> None:
+    """Its page takes longer than their errors, as if their token were limited for a day."""
+    slow = a_service(0, 30, page_latency_seconds=0.2)
+    limited = [a_service(n, 1, access_token="acme_pat_limited") for n in range(1, 15)]
+    for each in limited:
+        each.add_faults([Fault(kind="status", code=429, retry_after="86400", when="*")])
+    with SharedServer([slow, *limited]).served() as shared:
+        done = shared.run(organizations=shared.with_tokens, concurrency=2, page_size=10)
+    assert len(done.records) == 30
+    assert an_id(0) not in "".join(done.errors)
+
+
+def test_a_token_that_is_limited_ends_no_organization_with_another() -> None:
+    """Ten of its organizations fail before the first page of others comes, or most are opened."""
+    limited = [a_service(n, 1, access_token="acme_pat_limited") for n in range(30)]
+    for each in limited:
+        each.add_faults([Fault(kind="status", code=429, retry_after="86400", when="*")])
+    others = [a_service(n, 1) for n in range(30, 60)]
+    for each in others:
+        each.add_faults([Fault(kind="status", code=503, retry_after="1", when="1")])
+    with SharedServer([*limited, *others]).served() as shared:
+        done = shared.run(organizations=shared.with_tokens, concurrency=2)
+    assert len(done.records) == len(others)
+
+
+def test_one_that_is_refused_shows_that_the_service_is_up() -> None:
+    """It comes after all failures but one; the next failure is not the last that is permitted."""
+    services = [a_service(n, 1) for n in range(MAX_FAILURES + 2)]
+    for n, each in enumerate(services[:-1]):
+        code = 403 if n == MAX_FAILURES - 1 else 503
+        each.add_faults([Fault(kind="status", code=code, when="*")])
+    with SharedServer(services).served() as shared:
+        done = shared.run(concurrency=1, max_retries=0)
+    assert len(done.records) == 1
