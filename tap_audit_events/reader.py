@@ -101,8 +101,11 @@ class Reader:
                     if run.error is not None:
                         run.fail(run.error)  # raised if there is no other organization
                     self._opened += stage is Stage.OPENED
-                    if stage is Stage.ENDED and run.error is not None:
-                        self._errors[run.settings.organization_id] = run.error
+                    if stage is Stage.ENDED and (error := run.error) is not None:
+                        kept = (
+                            error.without_frames() if isinstance(error, AuditEventsError) else error
+                        )
+                        self._errors[run.settings.organization_id] = kept
                     if groups := self._failing(run):
                         plan.give_up(groups)
                     if page is None or run.start_page(page):

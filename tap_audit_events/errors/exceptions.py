@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.redaction import longest_form, redact
@@ -52,6 +52,11 @@ class AuditEventsError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """How `pickle` restores it: with its attributes and notes, without calling `__init__`."""
         return Exception.__new__, (type(self), self.code), self.__dict__
+
+    def without_frames(self) -> Self:
+        """The error, to be kept for long: its traceback would keep the response in memory."""
+        self.__context__ = None
+        return self.with_traceback(None)
 
     @property
     def summary(self) -> str:

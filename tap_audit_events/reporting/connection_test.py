@@ -44,7 +44,7 @@ def check_connection(settings: Settings, runtime: Runtime, logger: logging.Logge
         try:
             _check_organization(each, runtime, own_logger)
         except ServiceError as error:
-            errors[each.organization_id] = error
+            errors[each.organization_id] = error.without_frames()
     if errors:
         raise OrganizationsError(errors, len(settings.organizations))
 

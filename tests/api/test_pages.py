@@ -314,6 +314,19 @@ def test_an_error_of_one_of_several_organizations_comes_last() -> None:
     assert raised.value.not_started == 0
 
 
+def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
+    """Its traceback would: of thousands that fail, each with a large response."""
+    services = [a_service(number, 20) for number in range(2)]
+    services[1].add_faults([Fault(kind="body", text=b'{"auditEvents": 7}', when="*")])
+    with SharedServer(services).served() as shared:
+        log = AuditEvents(**shared.settings)
+        with pytest.raises(OrganizationsError) as raised:
+            list(log.pages())
+    (error,) = raised.value.errors.values()
+    assert error.code == "AE-ENVELOPE"
+    assert (error.__traceback__, error.__context__) == (None, None)
+
+
 def test_an_organization_that_has_nothing_to_read_keeps_its_state() -> None:
     """Also with other settings, while another organization has events."""
     quiet, active = a_service(0, 20), a_service(1, 0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tap_audit_events.errors.exceptions import OrganizationsError
 from tap_audit_events.reporting.connection_test import check_connection
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
@@ -14,6 +15,7 @@ from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.running import Run
+from tests.singer.test_organizations import SharedServer, a_service
 
 THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
 RANGE = {"end_date": "2024-05-07T00:00:00Z"}
@@ -123,6 +125,19 @@ def test_an_event_that_cannot_be_used_fails_the_check(service: Service, sync: Sy
     service.add_faults([Fault(kind="body", text=b'{"auditEvents": [{"id": 5}]}')])
     (error,) = sync("--test").errors
     assert error.startswith("AE-EVENT: ")
+
+
+def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
+    """Its traceback would: of thousands that fail, each with a large response."""
+    services = [a_service(number, 1) for number in range(2)]
+    services[1].add_faults([Fault(kind="body", text=b'{"auditEvents": 7}', when="*")])
+    with SharedServer(services).served() as shared:
+        tap = TapAuditEvents(config=shared.settings)
+        with pytest.raises(OrganizationsError) as raised:
+            check_connection(tap.settings, tap.runtime, tap.logger)
+    (error,) = raised.value.errors.values()
+    assert error.code == "AE-ENVELOPE"
+    assert (error.__traceback__, error.__context__) == (None, None)
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(-10, "INFO"), (3600, "WARNING")])
