@@ -37,5 +37,5 @@ def _reason(error: Exception) -> str:
         return error.strerror
     if mark := getattr(error, "problem_mark", None):  # not the text, which may contain a token
         return f"it is not YAML at line {mark.line + 1}, column {mark.column + 1}"
-    because = "" if error.__cause__ is None else f" ({sanitize(str(error.__cause__))})"
-    return f"{sanitize(str(error))}{because}"
+    messages = [str(each) for each in (error, error.__cause__) if each is not None]
+    return ": ".join(map(sanitize, messages))

@@ -231,6 +231,14 @@ def test_one_failure_ends_one_organization() -> None:
     assert plan.is_done
 
 
+def read_to_end(plan: OrganizationsPlan) -> None:
+    """Send every request that is due, until nothing is left; each brings a page."""
+    while not plan.is_done:
+        for request in requests_of(plan):
+            plan.accept(request, request.member.page())
+        news_of(plan)
+
+
 def test_after_giving_up_no_other_is_opened() -> None:
     """Those that are open may be well: they are read to their end."""
     group = Group("a", [1] * 50, 2)
@@ -238,10 +246,7 @@ def test_after_giving_up_no_other_is_opened() -> None:
     news_of(plan)
     opened = list(group.opened)
     plan.give_up([group])
-    while not plan.is_done:
-        for request in requests_of(plan):
-            plan.accept(request, request.member.page())
-        news_of(plan)
+    read_to_end(plan)
     assert group.opened == opened
     assert [(each.sent, each.error) for each in opened] == [(1, None)] * len(opened)
 
@@ -253,10 +258,7 @@ def test_only_the_groups_that_are_given_up_end() -> None:
     news_of(plan)
     opened = len(given_up.opened)
     plan.give_up([given_up])
-    while not plan.is_done:
-        for request in requests_of(plan):
-            plan.accept(request, request.member.page())
-        news_of(plan)
+    read_to_end(plan)
     assert len(given_up.opened) == opened < 50
     assert [each.sent for each in other.opened] == [1] * 50
 

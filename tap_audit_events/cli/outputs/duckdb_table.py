@@ -152,7 +152,7 @@ class DuckDBTable:
             row = None
             if STATE_TABLE in tables:
                 row = connection.execute(f"SELECT state FROM {STATE_TABLE}").fetchone()  # noqa: S608 - a constant
-            if row is None:
+            if not row:
                 raise without_state(state_file, self._path)
             if connection.table(TABLE).columns != SCHEMA.names:
                 raise other_columns(self._path)
