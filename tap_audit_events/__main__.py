@@ -21,7 +21,6 @@ def main() -> None:
 
         with log_config_errors(os.environ):
             command = TapAuditEvents.cli  # sets up the log
-        TapAuditEvents.logger.disabled = False  # a file may disable loggers that exist
         command()
     except SettingsError as error:
         sys.exit(str(error))
