@@ -148,7 +148,8 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
     try:
         keys = _decode_all_keys(body).auditEvents
         ids, instants = list(map(_id_of, keys)), utc_instants(list(map(_time_of, keys)))
-        if instants is None or max(map(len, texts), default=0) > MAX_EVENT_BYTES:
+        longest = max(map(len, texts), default=0)
+        if instants is None or longest > MAX_EVENT_BYTES:
             raise ValueError
     except (msgspec.ValidationError, ValueError):
         ids, instants, texts, malformed = _columns_one_by_one(texts)
