@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import ssl
@@ -70,13 +69,12 @@ def read_error(response: requests.Response) -> bytes:
 
 def read_start(response: requests.Response, most_bytes: int) -> bytes:
     """The first bytes of the body, decompressed, at most `most_bytes`."""
-    body = io.BytesIO()  # it gives its bytes away without a copy
-    while (left := most_bytes - body.tell()) > 0:
-        chunk = response.raw.read(min(_CHUNK_BYTES, left), decode_content=True)
-        if not chunk:
-            break
-        body.write(chunk)
-    return body.getvalue()
+    chunks: list[bytes] = []
+    left = most_bytes
+    while left > 0 and (chunk := response.raw.read(min(_CHUNK_BYTES, left), decode_content=True)):
+        chunks.append(chunk)
+        left -= len(chunk)
+    return b"".join(chunks)
 
 
 def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) -> ServiceError:
