@@ -36,7 +36,7 @@ MAX_DOUBLINGS: Final = 10
 PAGES_HELD: Final = 25
 """Most pages requested and not yet taken, for each request in flight."""
 
-BYTES_HELD: Final = 46 * 1024 * 1024
+BYTES_HELD: Final = 44 * 1024 * 1024
 """Most bytes of them."""
 
 
