@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import unquote
@@ -47,9 +48,11 @@ def _is_usable(proxy: str) -> bool:
 
 
 def _register_password(proxy: str) -> None:
-    """Mask the password in logs: a proxy may send it back."""
-    _, _, password = (parse_url(proxy).auth or "").partition(":")
-    register_possible_secret(password, unquote(password))
+    """Mask the password in logs: a proxy may send it back, also as the header that it got."""
+    auth = parse_url(proxy).auth or ""
+    _, _, password = auth.partition(":")
+    basic = b64encode(unquote(auth).encode("latin-1", "replace")).decode()
+    register_possible_secret(password, unquote(password), basic)
 
 
 def _is_for_https(name: str) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from requests.adapters import HTTPAdapter
 
 from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.errors.redaction import MASK, redact
@@ -116,3 +117,11 @@ def test_the_password_of_a_proxy_is_masked() -> None:
     """A proxy may send it back, as it is in the URL or decoded."""
     check_proxy(URL, {"https": "http://user:p%40ssword@proxy.example.com"}, {})
     assert redact("407 p@ssword, p%40ssword") == f"407 {MASK}, {MASK}"
+
+
+def test_the_header_with_the_password_of_a_proxy_is_masked() -> None:
+    """Anybody can decode it; it is masked as requests sends it."""
+    proxy = "http://user:p%40ssw%C3%B6rd@proxy.example.com"
+    check_proxy(URL, {"https": proxy}, {})
+    header = HTTPAdapter().proxy_headers(proxy)["Proxy-Authorization"]
+    assert redact(f"407 {header}") == f"407 Basic {MASK}"
