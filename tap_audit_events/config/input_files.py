@@ -12,8 +12,9 @@ from typing import Any, Final
 from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
-MAX_FILE_BYTES: Final = 64_000_000
-"""Far more than a catalog or a state needs; a device such as /dev/zero has no end."""
+MAX_FILE_BYTES: Final = 256_000_000
+"""The states of more than 200 organizations, each with as many ids as it may have; a device such as
+/dev/zero has no end."""
 
 _FIRST_RUN: Final = "leave out --state for a first run, or give the last state of an earlier run"
 _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, override, read_settings
 from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.extraction.id_groups import DIGEST_BYTES
+from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS
 from tap_audit_events.sandbox import Service
 from tests.builders import ORGANIZATION_ID
 from tests.conftest import Sync
@@ -404,7 +407,16 @@ def test_a_missing_file_is_named(option: str) -> None:
 def test_a_file_without_end_is_refused(option: str) -> None:
     """A file is read up to a bound, so a device cannot fill the memory."""
     done = run(GOOD, option, "/dev/zero", most_kilobytes=1_000_000)
-    assert only_error(done) == (f"AE-FILE: The {option[2:]} file '/dev/zero' is larger than 64 MB")
+    assert only_error(done) == (f"AE-FILE: The {option[2:]} file '/dev/zero' is larger than 256 MB")
+
+
+def test_the_state_of_many_busy_organizations_is_read(tmp_path: Path) -> None:
+    """The tap reads each state that it writes: 100 organizations may have so many ids."""
+    digests = "A" * (MAX_REMEMBERED_IDS * DIGEST_BYTES * 4 // 3)
+    state = {"bookmarks": {"audit_events": {"partitions": [digests] * 100}}}
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps(state))
+    assert read_json_file("state", str(path)) == state
 
 
 @pytest.mark.parametrize(
