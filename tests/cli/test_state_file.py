@@ -1,5 +1,6 @@
 """An export with a state file says why it refuses an output or a state, and changes neither."""
 
+import json
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,20 @@ def test_an_output_that_was_moved_away_begins_anew_with_what_is_new(
 @pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
 def test_an_output_whose_state_file_is_gone_is_refused(to: str, begun: Command) -> None:
     remove(begun.folder / state_of(to))
+
+    error = refused(begun("export", "--to", to, "--state", state_of(to)))
+
+    assert "it is not known which events are new" in error
+    assert exported(begun.folder / to) == expected(EVENTS[:50])
+
+
+@pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
+def test_an_output_whose_state_was_taken_out_of_the_file_is_refused(
+    to: str, begun: Command
+) -> None:
+    """As somebody does to start over; every event would come again."""
+    path = begun.folder / state_of(to)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"state": {}}))
 
     error = refused(begun("export", "--to", to, "--state", state_of(to)))
 

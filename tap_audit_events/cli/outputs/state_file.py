@@ -52,8 +52,8 @@ class StateFile:
 
     @property
     def exists(self) -> bool:
-        """Whether an earlier run wrote it; known after `read`."""
-        return bool(self._known)
+        """Whether it has the state of an earlier run; known after `read`."""
+        return bool(self.state)
 
     @property
     def state(self) -> dict[str, Any]:
