@@ -14,7 +14,10 @@ from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
 from tap_audit_events.extraction.run_state import types_never_requested
 from tap_audit_events.extraction.watermark import Watermark
 
-_WITHOUT_STATE = "To get them, run once without state into a target that updates by id."
+_WITHOUT_STATE = (
+    "To get them, run once without state into a target that updates by id, or export into a new"
+    " output."
+)
 
 
 def warn_of_gaps(
@@ -29,8 +32,9 @@ def warn_of_gaps(
     if (added := types_never_requested(state, settings.action_types)) is not None:
         logger.warning(
             "action_types was widened since the bookmark was written: older events of %s were never"
-            " requested. To get them, run once without state.",
+            " requested. %s",
             ", ".join(map(sanitize, added)) or "the other types",
+            _WITHOUT_STATE,
         )
     for warning in start_warnings(watermark, settings, instant_of(now)):
         logger.warning("%s", warning)

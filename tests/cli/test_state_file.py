@@ -243,3 +243,27 @@ def test_a_state_of_another_organization_is_refused(to: str, begun: Command) -> 
     error = refused(begun("export", "--to", to, "--state", state_of(to), **other), "AE-STATE")
 
     assert "belongs to the organization" in error
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (["--start", EVENTS[50]["occurredAt"]], []),
+        ([], ["--start", "9998-01-01T00:00:00Z"]),
+        (["--config", "types.json"], []),
+    ],
+    ids=["start moved earlier", "start moved beyond the bookmark", "action types widened"],
+)
+def test_a_warning_of_a_gap_says_how_an_export_gets_the_events(
+    first: list[str], then: list[str], service: Service, command: Command
+) -> None:
+    """A run without state would replace the output, and the next one with the state refuse it."""
+    service.add(EVENTS)
+    types = json.dumps({"action_types": [EVENTS[-1]["action"]["type"]]})
+    (command.folder / "types.json").write_text(types)
+    arguments = ("export", "--to", "a.jsonl", "--state", "s.json")
+    command(*arguments, *first).raise_for_exit_code()
+
+    done = command(*arguments, *then).raise_for_exit_code()
+
+    assert [line for line in done.warnings if "export into a new output" in line]
