@@ -164,6 +164,7 @@ def test_a_day_is_exported_again_in_place(services: dict[str, Service], instance
     [
         ("status:code=503@*", True, "AE-500"),
         ("status:code=429,retry-after=3600@*", True, "AE-RETRY-AFTER"),
+        ("expire@*", True, "AE-CURSOR-REFUSED"),
         ("status:code=403@*", False, "AE-403"),
         ("status:code=401@*", False, "AE-401"),
         ("body:text=%5B%5D@*", False, "AE-ENVELOPE"),
@@ -174,7 +175,7 @@ def test_errors_become_retries_or_failures(
 ) -> None:
     """An error that may pass is retried; one that somebody has to fix is not."""
     service = services["research"]
-    service.add([an_event("event-1", "2026-01-01T08:00:00Z")])
+    service.add(an_event(f"event-{n}", "2026-01-01T08:00:00Z") for n in range(1001))
     service.add_faults([fault])
     (error,) = json.loads(instance.run(SCRIPT, "error", "research"))
     assert error["retried"] is retried

@@ -10,6 +10,8 @@ from tap_audit_events import AuditEventsError, RetryableError
 
 MAX_RETRIES = 5
 MAX_SECONDS = 3600.0
+AN_HOUR_LATER = ("AE-RETRY-AFTER", "AE-CURSOR-REFUSED")
+"""A long wait that the service requests, and cursors that it refuses, which may have expired."""
 
 
 @contextmanager
@@ -23,7 +25,7 @@ def errors_for_dagster(retry_number: int, first_seconds: float) -> Iterator[None
         first_seconds: wait before the first retry; each further one is twice as long.
 
     Raises:
-        RetryRequested: the service is overloaded or cannot be reached.
+        RetryRequested: the service is overloaded, cannot be reached or refuses its cursors.
         Failure: a setting, the token or its owner's rights are wrong, or the service does not
             follow its interface. Its description is one line that says what to do.
     """
@@ -34,6 +36,6 @@ def errors_for_dagster(retry_number: int, first_seconds: float) -> Iterator[None
         seconds = max(seconds, error.retry_after_seconds or 0)
         raise dg.RetryRequested(MAX_RETRIES, min(seconds, MAX_SECONDS)) from error
     except AuditEventsError as error:
-        if error.code == "AE-RETRY-AFTER":  # the service requests more than fifteen minutes
+        if error.code in AN_HOUR_LATER:
             raise dg.RetryRequested(MAX_RETRIES, MAX_SECONDS) from error
         raise dg.Failure(str(error), allow_retries=False) from error
