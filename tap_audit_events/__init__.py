@@ -43,3 +43,7 @@ if not TYPE_CHECKING:  # to a type checker, every other name would exist
 
         module = _MODULES.get(name, "errors.exceptions")
         return getattr(import_module(f"{__name__}.{module}"), name)
+
+    def __dir__() -> list[str]:
+        """The public names, for `help` and the completion of a notebook."""
+        return __all__

@@ -109,8 +109,8 @@ class AuditEvents:
         only a newer state.
 
         Close the iterator to end early (``contextlib.closing``); this ends its connections and
-        threads. Only one thread at a time may advance it, and any thread may close it. In asyncio,
-        use ``asyncio.to_thread(next, pages, None)``.
+        threads. Only one thread at a time may advance it, and any thread may close it; a fork of
+        the process cannot continue it. In asyncio, use ``asyncio.to_thread(next, pages, None)``.
 
         Args:
             start: time of the earliest event, inclusive: an aware ``datetime`` or RFC 3339 text.

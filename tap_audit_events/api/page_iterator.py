@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Generator, Iterator
 
@@ -21,8 +22,12 @@ class PageIterator(Iterator[EventPage]):
         self._pages = pages
         self._stop = stop
         self._is_closed = False
+        self._process_id: int | None = None
 
     def __next__(self) -> EventPage:
+        self._process_id = self._process_id or os.getpid()
+        if self._process_id != os.getpid():  # whose threads are not in this fork of it
+            raise RuntimeError("a fork cannot continue a run of its parent: call pages() in it")
         page = next(self._pages)
         if self._is_closed:  # by another thread, meanwhile
             self._pages.close()

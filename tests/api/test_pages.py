@@ -1,6 +1,7 @@
 """`AuditEvents.pages`: each event once and in order, over runs that follow each other's state."""
 
 import json
+import pydoc
 import random
 from datetime import UTC, datetime, timedelta, timezone
 from types import MappingProxyType
@@ -345,6 +346,13 @@ def test_an_organization_that_has_nothing_to_read_keeps_its_state() -> None:
 def test_each_public_name_can_be_imported(name: str) -> None:
     """Each is imported when it is first used."""
     assert getattr(tap_audit_events, name).__name__ == name
+
+
+def test_help_describes_the_public_names() -> None:
+    """So does the completion of a notebook."""
+    text = pydoc.render_doc(tap_audit_events)
+    assert "Read the events of a range, a page at a time." in text
+    assert dir(tap_audit_events) == sorted(tap_audit_events.__all__)
 
 
 def test_any_other_name_is_an_error() -> None:

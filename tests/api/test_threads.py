@@ -100,6 +100,38 @@ def test_a_run_may_move_from_thread_to_thread(log: AuditEvents) -> None:
     assert found == EXPECTED
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_cannot_continue_a_run(log: AuditEvents) -> None:
+    """The threads are not in the fork, so it would wait for a page without end."""
+    with closing(log.pages()) as pages:
+        found = ids([next(pages)])
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(WAIT_SECONDS)
+            try:
+                next(pages)
+            except RuntimeError:
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert found + ids(pages) == EXPECTED
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_can_begin_a_run(log: AuditEvents) -> None:
+    """As `multiprocessing` does with an iterator that is an argument."""
+    with closing(log.pages()) as pages:
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(WAIT_SECONDS)
+            try:
+                os._exit(ids(pages) != EXPECTED)
+            finally:
+                os._exit(1)
+        assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_asyncio(log: AuditEvents) -> None:
     """Two runs at a time, while the loop continues."""
 
