@@ -69,6 +69,9 @@ Cursors:
 _DAYS: Final = click.FloatRange(min=0, min_open=True, max=MAXIMUM_DAYS)
 _ABOVE_ZERO: Final = click.FloatRange(min=0, min_open=True, max=1_000_000)
 _FROM_ZERO: Final = click.FloatRange(min=0, max=1_000_000)
+_LIVE: Final = click.FloatRange(min=0, max=1_000)
+"""From about 20,000 a second on, a request would wait for new events without end."""
+
 _YEARS: Final = range(1000, 9999)
 """Of `--until`: no event lies outside of the years that a date can have."""
 
@@ -105,7 +108,7 @@ _OPTIONS: Final = (
                  help="The same seed, with the same --until, gives the same events."),
     click.option("--until", callback=_time, metavar="TIME", show_default="now",
                  help="The newest event lies just before TIME, such as 2024-05-31T12:00:00Z."),
-    click.option("--live", default=0.0, metavar="PER_SECOND", type=_FROM_ZERO,
+    click.option("--live", default=0.0, metavar="PER_SECOND", type=_LIVE,
                  help="Keep adding this many events per second, starting at --until."),
     click.option("--late", default=0, metavar="COUNT", type=click.IntRange(min=0),
                  help="Hide COUNT events of the minute before the newest event, until a page with"

@@ -211,7 +211,7 @@ def test_the_same_seed_and_end_give_the_same_events() -> None:
         "--until=2024-05-31",
         "--until=0001-01-01T00:00:00Z",
         "--until=9999-12-31T23:59:59-14:00",
-        "--live=inf",
+        "--live=20000",
         "--rate-limit=inf",
         *(
             pytest.param(each, marks=pytest.mark.long)
