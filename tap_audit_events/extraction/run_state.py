@@ -69,7 +69,8 @@ def types_never_requested(
 
 def unusable(problem: str) -> SettingsError:
     """The error for a state that cannot be used."""
-    line = f"The bookmark of audit_events in the state cannot be used: {problem}."
-    return SettingsError(
-        [f"{line} To start over, remove this bookmark from the state."], "AE-STATE"
+    line = (
+        f"The bookmark of audit_events in the state cannot be used: {problem}. To start over,"
+        " remove this bookmark from the state; if events are only appended, they then come twice"
     )
+    return SettingsError([line], "AE-STATE")

@@ -243,6 +243,7 @@ def test_a_state_of_another_organization_is_refused(to: str, begun: Command) -> 
     error = refused(begun("export", "--to", to, "--state", state_of(to), **other), "AE-STATE")
 
     assert "belongs to the organization" in error
+    assert "if events are only appended, they then come twice" in error
 
 
 @pytest.mark.parametrize(
