@@ -50,7 +50,7 @@ class Page:
         ids: the events' ids, in the service's order.
         instants: the events' times.
         texts: each event's JSON text as it is written: on one line, storable, its time in UTC
-            form, otherwise the bytes that came.
+            form, every other value in the bytes that came.
         next_cursor: position of the next page, None if no more events remain.
         malformed: the error of the first event that cannot be used; the columns end before it.
         size: bytes of the response's body.
@@ -201,12 +201,4 @@ def _utc_form(time: str) -> str:
 
 def _with_time(text: JsonText, time: str, form: str) -> JsonText:
     """The event with its time in another form; the same text if it has that form."""
-    if form == time:
-        return text
-    old, new = b'"%b"' % time.encode(), b'"%b"' % form.encode()
-    original = bytes(text)
-    if original.count(old) == 1:
-        changed = original.replace(old, new)
-        if _decode_keys(changed).occurredAt == form:
-            return changed
-    return encode({**decode_fields(text), "occurredAt": form})
+    return text if form == time else encode({**decode_fields(text), "occurredAt": form})
