@@ -77,15 +77,12 @@ class Client:
             except RetryableError as error:
                 if self._transport.is_closed:
                     raise ClosedError from None
-                is_limited = error.code == "AE-429"
                 seconds = retries.seconds_before_next(error)
+                if error.code == "AE-429":  # all requests wait, also if this one is not retried
+                    requested = error.retry_after_seconds or 0.0
+                    self._limiter.rate_limited(permit, requested if seconds is None else seconds)
                 if seconds is None:
-                    if is_limited:  # the requests for other organizations have to wait
-                        self._limiter.hold(permit, error.retry_after_seconds or 0.0)
                     raise
-                if is_limited:
-                    self._limiter.rate_limited(permit, seconds)
-                    return None
             else:
                 permit.succeeded = True
                 return page

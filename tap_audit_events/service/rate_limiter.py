@@ -85,16 +85,7 @@ class RateLimiter:
             self._release(permit)
 
     def rate_limited(self, permit: Permit, seconds: float) -> None:
-        """Send no request for that many seconds, and fewer at a time afterwards (status 429).
-
-        Returns at once: the retry waits for its own permit, as every other request does.
-        """
-        with self._changed:
-            self._count_retry(seconds)
-        self.hold(permit, seconds)
-
-    def hold(self, permit: Permit, seconds: float) -> None:
-        """As `rate_limited`, for a request that is not retried."""
+        """Send no request for that many seconds, and fewer at a time afterwards (status 429)."""
         with self._changed:
             self._rate.rate_limited(self._clock(), started_at=permit.started_at, seconds=seconds)
 
@@ -107,7 +98,8 @@ class RateLimiter:
             ClosedError: the run is over.
         """
         with self._changed:
-            self._count_retry(seconds)
+            self.run.retries += 1
+            self.run.retry_wait_seconds += seconds
             end = self._clock() + seconds
             self.run.paused += 1
             self.run.on_wait()
@@ -158,10 +150,6 @@ class RateLimiter:
             self.run.request_seconds += self._clock() - permit.started_at
             self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
             self._changed.notify_all()  # not one: it might be a thread that waits for time
-
-    def _count_retry(self, seconds: float) -> None:
-        self.run.retries += 1
-        self.run.retry_wait_seconds += seconds
 
     def _wait(self, seconds: float) -> None:
         """Wait for a change, at most that many seconds."""

@@ -55,7 +55,7 @@ def test_a_last_429_holds_without_counting_a_retry(
     """The request is not sent again; others of the token wait."""
     limiter = RateLimiter(shared, simulated_time)
     with limiter.permit() as permit:
-        limiter.hold(permit, 5.0)
+        limiter.rate_limited(permit, 5.0)
     assert limiter.run.retries == 0
     assert limiter.is_held
 

@@ -52,8 +52,8 @@ def test_a_429_holds_all_requests(seconds: float, monkeypatch: pytest.MonkeyPatc
         client = client_of(service, max_retries=2)
         waits = Waits(client, monkeypatch)
         assert client.fetch() == []
-    assert (waits.of_all, waits.of_one) == ([seconds] * 2, [])
-    assert waits.in_flight == [1, 1]
+    assert (waits.of_all, waits.of_one) == ([seconds] * 2, [seconds] * 2)
+    assert waits.in_flight == [1, 0, 1, 0]
     assert client.limiter._rate.in_flight == 0
 
 

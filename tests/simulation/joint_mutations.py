@@ -140,7 +140,7 @@ def one_token_serves_all(patch: Patch) -> None:
 
 def a_limited_token_is_not_held(patch: Patch) -> None:
     """An organization's last 429 does not slow the others of its token."""
-    patch.setattr(RateLimiter, "hold", lambda *_: None)
+    patch.setattr(RateLimiter, "rate_limited", lambda *_: None)
 
 
 # Coverage

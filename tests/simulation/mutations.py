@@ -468,6 +468,7 @@ def an_early_429_slows_the_whole_run(patch: Patch) -> None:
 def a_429_is_retried_at_once(patch: Patch) -> None:
     """Nobody waits as long as ``Retry-After`` says."""
     patch.setattr(RateLimiter, "rate_limited", lambda *_: None)
+    patch.setattr(RateLimiter, "pause", lambda *_: None)
 
 
 IMPORTANT: list[Mutation] = [
