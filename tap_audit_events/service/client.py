@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
-from tap_audit_events.service.rate_limiter import ClosedError, RateLimiter
+from tap_audit_events.service.rate_limiter import ClosedError, Permit, RateLimiter
 from tap_audit_events.service.responses import (
     NETWORK_ERRORS,
     network_error,
@@ -65,29 +65,29 @@ class Client:
         """
         retries = Retries(self._settings.max_retries, self._logger)
         while True:
-            page = self._attempt(window, cursor, retries)
-            if page is not None:
-                return page
+            with self._limiter.permit() as permit:
+                try:
+                    page = parse_page(self._body_of_page(window, cursor))
+                except RetryableError as error:
+                    seconds = self._seconds_before_retry(error, permit, retries)
+                else:
+                    permit.succeeded = True
+                    return page
+            self._limiter.pause(seconds)
 
-    def _attempt(self, window: Window, cursor: str | None, retries: Retries) -> Page | None:
-        """The page; None, after a wait, if the request should be retried."""
-        with self._limiter.permit() as permit:
-            try:
-                page = parse_page(self._body_of_page(window, cursor))
-            except RetryableError as error:
-                if self._transport.is_closed:
-                    raise ClosedError from None
-                seconds = retries.seconds_before_next(error)
-                if error.code == "AE-429":  # all requests wait, also if this one is not retried
-                    requested = error.retry_after_seconds or 0.0
-                    self._limiter.rate_limited(permit, requested if seconds is None else seconds)
-                if seconds is None:
-                    raise
-            else:
-                permit.succeeded = True
-                return page
-        self._limiter.pause(seconds)
-        return None
+    def _seconds_before_retry(
+        self, error: RetryableError, permit: Permit, retries: Retries
+    ) -> float:
+        """How long to wait after an error; raises it if no retry is left."""
+        if self._transport.is_closed:
+            raise ClosedError from None
+        seconds = retries.seconds_before_next(error)
+        if error.code == "AE-429":  # all requests wait, also if this one is not retried
+            requested = error.retry_after_seconds or 0.0
+            self._limiter.rate_limited(permit, requested if seconds is None else seconds)
+        if seconds is None:
+            raise error
+        return seconds
 
     def _body_of_page(self, window: Window, cursor: str | None) -> bytes:
         response, body = self._exchange(window, cursor)
