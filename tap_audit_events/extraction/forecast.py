@@ -23,9 +23,6 @@ _BUSIEST: Final = 8
 not make all that follows look like it."""
 
 _NEWEST_RANGES: Final = 5
-_SAMPLE: Final = 100
-"""Events of a page whose hours are looked at, or up to twice as many."""
-
 _hour_of = itemgetter(slice(len("2026-01-31T00")))
 
 
@@ -56,10 +53,9 @@ class Forecast:
 
     def learn(self, start: Instant, end: Instant, instants: Sequence[Instant]) -> None:
         """Take in a range that was read, and the instants of its events."""
-        sample = instants[:: max(1, len(instants) // _SAMPLE)]
-        for text, found in Counter(map(_hour_of, sample)).items():
+        for text, found in Counter(map(_hour_of, instants)).items():
             hour = microseconds(Instant(f"{text}:00:00")) // _HOUR
-            self._events[hour % _WEEK] += found * len(instants) / len(sample)
+            self._events[hour % _WEEK] += found
         seen = _Seen(microseconds(start), max(map(microseconds, (start, end))), len(instants))
         self._add_time(seen)
         self._newest.append(seen)

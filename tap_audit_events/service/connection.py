@@ -138,10 +138,8 @@ class _Adapter(HTTPAdapter):
     """Carries requests over connections with a deadline, directly or through a proxy."""
 
     def __init__(self, open_sockets: OpenSockets) -> None:
-        self._pools: dict[type, Any] = {
-            pool: _with_deadline(pool, open_sockets)
-            for pool in (HTTPConnectionPool, HTTPSConnectionPool)
-        }
+        pools: tuple[Any, ...] = (HTTPConnectionPool, HTTPSConnectionPool)
+        self._pools = {pool: _with_deadline(pool, open_sockets) for pool in pools}
         super().__init__()
 
     def init_poolmanager(self, *args: Any, **options: Any) -> None:

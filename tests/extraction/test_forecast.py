@@ -150,7 +150,7 @@ def test_what_was_hardly_seen_is_half_like_other_days(day: int, hour: int, event
 
 @pytest.mark.parametrize("count", [2, 150, 199, 200, 950])
 def test_all_events_of_a_range_count(count: int) -> None:
-    """Also if only some of them are looked at."""
+    """However many they are."""
     forecast = Forecast()
     learn(forecast, 0, 700 * DAY, [number * 700 * DAY / count for number in range(count)])
     assert expected(forecast, 0, 700 * DAY) == pytest.approx(count, rel=0.01)
