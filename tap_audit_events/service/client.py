@@ -70,6 +70,8 @@ class Client:
                     page = parse_page(self._body_of_page(window, cursor))
                 except RetryableError as error:
                     seconds = self._seconds_before_retry(error, permit, retries)
+                    if seconds is None:
+                        raise
                 else:
                     permit.succeeded = True
                     return page
@@ -77,16 +79,14 @@ class Client:
 
     def _seconds_before_retry(
         self, error: RetryableError, permit: Permit, retries: Retries
-    ) -> float:
-        """How long to wait after an error; raises it if no retry is left."""
+    ) -> float | None:
+        """How long to wait after an error; None if no retry is left."""
         if self._transport.is_closed:
             raise ClosedError from None
         seconds = retries.seconds_before_next(error)
         if error.code == "AE-429":  # all requests wait, also if this one is not retried
             requested = error.retry_after_seconds or 0.0
             self._limiter.rate_limited(permit, requested if seconds is None else seconds)
-        if seconds is None:
-            raise error
         return seconds
 
     def _body_of_page(self, window: Window, cursor: str | None) -> bytes:

@@ -71,7 +71,7 @@ def read_start(response: requests.Response, most_bytes: int) -> bytes:
     """The first bytes of the body, decompressed, at most `most_bytes`."""
     chunks: list[bytes] = []
     left = most_bytes
-    while left > 0 and (chunk := response.raw.read(min(_CHUNK_BYTES, left), decode_content=True)):
+    while chunk := response.raw.read(min(_CHUNK_BYTES, left), decode_content=True):
         chunks.append(chunk)
         left -= len(chunk)
     return b"".join(chunks)

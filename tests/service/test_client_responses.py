@@ -1,10 +1,12 @@
 """What a client makes of each response: a page, or an error that names its window."""
 
+import gc
 import json
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from urllib3 import HTTPResponse
 
 from tap_audit_events.errors.exceptions import ContractError, RefusedError, ServiceError
 from tap_audit_events.service.client import MAX_NEW_TOKENS, MEGABYTE
@@ -190,3 +192,17 @@ def test_a_request_is_sent_with_a_newer_token_a_few_times(rotations: int, tmp_pa
     tokens = [headers["Authorization"] for headers in service.headers]
     assert tokens == [f"Bearer acme_pat_{number:03}" for number in range(sent)]
     assert client.limiter.run.sent == sent
+
+
+def test_an_error_frees_its_response_at_once() -> None:
+    """Nothing refers to itself: the socket would stay open until garbage is collected."""
+    with scripted_service(responds(200, b"no gzip", "Content-Encoding: gzip")) as service:
+        client = client_of(service, max_retries=0)
+        gc.collect()
+        gc.disable()
+        try:
+            with suppress(ServiceError):
+                client.fetch()
+            assert not [each for each in gc.get_objects() if isinstance(each, HTTPResponse)]
+        finally:
+            gc.enable()
