@@ -23,6 +23,7 @@ _BUSIEST: Final = 8
 not make all that follows look like it."""
 
 _NEWEST_RANGES: Final = 5
+
 _hour_of = itemgetter(slice(len("2026-01-31T00")))
 
 

@@ -85,8 +85,7 @@ class Client:
             raise ClosedError from None
         seconds = retries.seconds_before_next(error)
         if error.code == "AE-429":  # all requests wait, also if this one is not retried
-            requested = error.retry_after_seconds or 0.0
-            self._limiter.rate_limited(permit, requested if seconds is None else seconds)
+            self._limiter.rate_limited(permit, seconds or error.retry_after_seconds or 0.0)
         return seconds
 
     def _body_of_page(self, window: Window, cursor: str | None) -> bytes:
