@@ -22,6 +22,7 @@ class Calendar:
         gaps: the time that is not covered, in order.
         until: end of the time that is known, exclusive.
         organizations: how many organizations there are.
+        limited_records: how many records cover only events of some action types.
     """
 
     year: int
@@ -29,6 +30,13 @@ class Calendar:
     gaps: tuple[Span, ...]
     until: datetime
     organizations: int
+    limited_records: int = 0
+
+    @property
+    def note(self) -> str:
+        """What else a reader has to know; usually nothing."""
+        count = self.limited_records
+        return f"coverage records only for some action types: {count:,}" if count else ""
 
     def gaps_of(self, day: date) -> list[tuple[float, float]]:
         """The parts of a day that are not covered, each from 0 to 1."""

@@ -179,6 +179,8 @@ def _subtitle(calendar: Calendar) -> str:
     total = f"{sum(calendar.events.values()):,} events"
     if calendar.organizations != 1:
         total += f" of {calendar.organizations} organizations"
+    if calendar.note:
+        total += f" ({calendar.note})"
     if not calendar.gaps:
         return f"{total}; no time is missing until {calendar.until:%Y-%m-%d %H:%M} UTC"
     hours = sum((end - start).total_seconds() for start, end in calendar.gaps) / 3600

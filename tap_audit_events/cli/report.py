@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Final
 
 from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, year_span
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
@@ -22,6 +23,9 @@ from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.extraction.shutdown import Stop
+
+_ALL_ACTION_TYPES: Final = (None, "", "[]", "{}")
+"""An empty array as text, whichever way a loader stores arrays."""
 
 
 def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) -> None:
@@ -56,7 +60,8 @@ def summary(calendar: Calendar) -> str:
     """The calendar in one sentence."""
     gaps = len(calendar.gaps)
     missing = f"{gaps} gaps" if gaps != 1 else "1 gap"
-    return f"{sum(calendar.events.values()):,} events in {calendar.year}, {missing}"
+    events = f"{sum(calendar.events.values()):,} events in {calendar.year}, {missing}"
+    return f"{events}; {note}" if (note := calendar.note) else events
 
 
 def read_calendar(database: Database, year: int, schema: str | None, now: datetime) -> Calendar:
@@ -68,14 +73,17 @@ def read_calendar(database: Database, year: int, schema: str | None, now: dateti
     prefix = f"{schema}." if schema else ""
     year_until_now = year_span(year, now.astimezone(UTC).replace(tzinfo=None))
     covered: dict[str, list[Span]] = {}
-    for organization, span in _coverage(database, f"{prefix}{COVERAGE_STREAM}"):
+    limited = 0
+    for organization, span, is_limited in _coverage(database, f"{prefix}{COVERAGE_STREAM}"):
         covered.setdefault(organization, []).append(span)
+        limited += is_limited
     return Calendar(
         year=year,
         events=_events(database, f"{prefix}{STREAM}", year),
         gaps=find_gaps(covered, year_until_now),
         until=year_until_now[1],
         organizations=len(covered),
+        limited_records=limited,
     )
 
 
@@ -88,18 +96,21 @@ def _events(database: Database, table: str, year: int) -> dict[date, int]:
     return {each: count for each, count in found if each is not None and each.year == year}
 
 
-def _coverage(database: Database, table: str) -> Iterator[tuple[str, Span]]:
+def _coverage(database: Database, table: str) -> Iterator[tuple[str, Span, bool]]:
+    """Each record's organization, what it covers, and whether that is only some action types."""
     types = database.types(table)
     times = [
         database.time_as_text(TimeColumn(name, types.get(name, "").lower()))
         for name in ("covered_from", "covered_until")
     ]
-    sql = f"SELECT organization_id, {', '.join(times)} FROM {quoted(table)}"
+    action_types = "CAST(action_types AS VARCHAR)" if "action_types" in types else "NULL"
+    sql = f"SELECT organization_id, {action_types}, {', '.join(times)} FROM {quoted(table)}"
     for batch in database.query(sql):
-        for organization, *texts in batch:
+        for organization, only, *texts in batch:
             start, end = instants_of(texts)
             if start is not None and end is not None:
-                yield str(organization), (_moment(start), _moment(end))
+                is_limited = only not in _ALL_ACTION_TYPES
+                yield str(organization), (_moment(start), _moment(end)), is_limited
 
 
 def _moment(instant: Instant) -> datetime:

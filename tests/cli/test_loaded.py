@@ -22,7 +22,7 @@ from tap_audit_events.cli.loaded.columns import check_organizations, find_column
 from tap_audit_events.cli.loaded.files import LoadedFiles
 from tap_audit_events.cli.loaded.row import Range, instants_of
 from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.cli.report import read_calendar, run_report
+from tap_audit_events.cli.report import read_calendar, run_report, summary
 from tap_audit_events.errors.exceptions import OutputError, StoppedError
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant
 from tap_audit_events.extraction.shutdown import Stop
@@ -449,6 +449,14 @@ def test_nothing_is_downloaded_to_open_a_file_of_sqlite(
     assert "Failed to download" not in done.error
 
 
+@pytest.mark.parametrize("column", ["id", "occurredAt", "organization_id"])
+def test_a_column_of_json_is_an_error(column: str) -> None:
+    """Its values are quoted, so no event would match."""
+    types = {"id": "VARCHAR", "occurredAt": "VARCHAR", "organization_id": "VARCHAR"}
+    with pytest.raises(OutputError, match=rf"its column {column} has JSON, not text"):
+        find_columns(types | {column: "JSON"}, "x")
+
+
 def test_a_report_names_the_stream_that_it_needs(tmp_path: Path) -> None:
     """An export has no table of it, and to check the name of the file does not help."""
     path = tmp_path / "a.duckdb"
@@ -460,6 +468,28 @@ def test_a_report_names_the_stream_that_it_needs(tmp_path: Path) -> None:
         pytest.raises(OutputError, match=advice),
     ):
         read_calendar(database, 2026, None, datetime(2026, 12, 31, tzinfo=UTC))
+
+
+def test_a_report_says_that_records_are_only_for_some_action_types(tmp_path: Path) -> None:
+    """Loaders store an array in different ways; other types may be missing in such a range."""
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
+        connection.execute(
+            "CREATE TABLE audit_events_coverage AS SELECT 'a' AS organization_id,"
+            " '[]'::JSON AS action_types, TIMESTAMP '2026-01-01' AS covered_from,"
+            " TIMESTAMP '2026-02-01' AS covered_until"
+        )
+    now = datetime(2026, 2, 1, tzinfo=UTC)
+    with open_database(str(path), "--from") as database:
+        assert summary(read_calendar(database, 2026, None, now)) == "0 events in 2026, 0 gaps"
+
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("UPDATE audit_events_coverage SET action_types = '[\"X\"]'")
+    with open_database(str(path), "--from") as database:
+        found = summary(read_calendar(database, 2026, None, now))
+
+    assert found.endswith(", 0 gaps; coverage records only for some action types: 1")
 
 
 def test_a_signal_ends_a_report_without_a_picture(

@@ -83,17 +83,22 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
         place: what to call the table in messages.
 
     Raises:
-        OutputError: it has no column for the id or the time.
+        OutputError: it has no column for the id or the time, or one of type JSON.
     """
     by_lower_name = {name.lower(): name for name in types}
     time = next((by_lower_name[name] for name in TIMES if name in by_lower_name), None)
     if time is None or "id" not in by_lower_name:
         names = sanitize(", ".join(types))
         raise unreadable(place, f"it has no columns id and occurredAt, but {names}")
+    organization = by_lower_name.get(ORGANIZATION_KEY)
+    for name in (by_lower_name["id"], time, organization):
+        if name is not None and types[name].lower().startswith("json"):
+            raise unreadable(place, f"its column {name} has JSON, not text: name a view that"
+                             " has it as text")  # fmt: skip
     return Columns(
         id=by_lower_name["id"],
         time=TimeColumn(time, types[time].lower()),
-        organization=by_lower_name.get(ORGANIZATION_KEY),
+        organization=organization,
     )
 
 
