@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache, cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from threading import Lock
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -28,38 +28,6 @@ class _Secret(NamedTuple):
     is_certain: bool
 
 
-class _Alike:
-    """Secrets that begin alike: none of them is in a text that lacks this beginning.
-
-    Tokens of a service have a prefix in common. So most texts are searched once, however many
-    tokens there are, and a whole pattern, which takes much longer to compile than to
-    search, is rarely needed.
-
-    Args:
-        secrets: all of them begin with the same parts.
-        length: how many parts, at least.
-    """
-
-    def __init__(self, secrets: Sequence[_Secret], length: int) -> None:
-        self._secrets = secrets
-        self._length = length if len(secrets) > 1 else max(length, _LENGTH_OF_START)
-
-    def found_in(self, text: str) -> Iterator[_Secret]:
-        """Those of the secrets that are in a text."""
-        first = self._secrets[0]
-        if not _compiled(first.parts[: self._length]).search(text):
-            return
-        if len(self._secrets) > 1:
-            for each in self._longer:
-                yield from each.found_in(text)
-        elif _compiled(first.parts).search(text):
-            yield first
-
-    @cached_property
-    def _longer(self) -> list[_Alike]:
-        return _alike(self._secrets, self._length + 1)
-
-
 class _Secrets:
     """The secrets so far; one may be added while another thread searches or adds."""
 
@@ -70,7 +38,7 @@ class _Secrets:
     def clear(self) -> None:
         """Forget all secrets."""
         self._by_parts: dict[tuple[str, ...], _Secret] = {}
-        self._groups: list[_Alike] = []
+        self._by_start: dict[tuple[str, ...], list[_Secret]] = {}
 
     @property
     def longest(self) -> int:
@@ -87,11 +55,11 @@ class _Secrets:
                     by_parts[each.parts] = each
             if by_parts != self._by_parts:
                 self._by_parts = by_parts
-                self._groups = _alike(by_parts.values(), MIN_SECRET_LENGTH)
+                self._by_start = _by_start(by_parts.values(), MIN_SECRET_LENGTH)
 
     def found_in(self, text: str) -> list[_Secret]:
         """Those that are in a text: the longest first, to be masked as a whole."""
-        found = (each for group in self._groups for each in group.found_in(text))
+        found = _found(text, self._by_start)
         return sorted(found, key=lambda each: len(each.text), reverse=True)
 
 
@@ -149,12 +117,31 @@ def _masked(text: str, secrets: Iterable[_Secret]) -> str:
     return text
 
 
-def _alike(secrets: Iterable[_Secret], length: int) -> list[_Alike]:
-    """Groups of secrets that begin with the same parts, `length` of them."""
+def _by_start(secrets: Iterable[_Secret], length: int) -> dict[tuple[str, ...], list[_Secret]]:
+    """Secrets by their first parts, `length` of them; more if no other secret begins alike."""
     groups: dict[tuple[str, ...], list[_Secret]] = {}
     for each in secrets:
         groups.setdefault(each.parts[:length], []).append(each)
-    return [_Alike(group, length) for group in groups.values()]
+    return {
+        start if len(alike) > 1 else alike[0].parts[: max(length, _LENGTH_OF_START)]: alike
+        for start, alike in groups.items()
+    }
+
+
+def _found(text: str, by_start: Mapping[tuple[str, ...], Sequence[_Secret]]) -> Iterator[_Secret]:
+    """The secrets that are in a text; none is in a text that lacks the parts it begins with.
+
+    Tokens of a service have a prefix in common. So most texts are searched once, however many
+    tokens there are, and a whole pattern, which takes much longer to compile than to search, is
+    rarely needed.
+    """
+    for start, alike in by_start.items():
+        if not _compiled(start).search(text):
+            continue
+        if len(alike) > 1:
+            yield from _found(text, _by_start(alike, len(start) + 1))
+        elif _compiled(alike[0].parts).search(text):
+            yield alike[0]
 
 
 _NUL: Final = r"(?:\x00|\\\\?(?:x00|u0000|0)|%(?:25)?00|&#[xX]?0+;|\ufffd)"
