@@ -11,29 +11,21 @@ import os
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from logging.handlers import QueueHandler
 from multiprocessing.connection import Connection
 from types import FrameType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.api.page_iterator import PageIterator
 from tap_audit_events.cli.signals import handling_signals
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, defect
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 
-
-class Pages(Protocol):
-    """An iterator over pages that can be closed early."""
-
-    def __iter__(self) -> Iterator[EventPage]: ...
-    def __next__(self) -> EventPage: ...
-    def close(self) -> object: ...
-
-
+Pages: TypeAlias = PageIterator | Generator[EventPage, None, None]
 Read: TypeAlias = Callable[[Mapping[str, Any]], Pages]
 """Reads the pages after a state."""
 
@@ -41,16 +33,7 @@ _SIGNAL_SECONDS: Final = 1.0
 """A read that begins just after a signal came is not interrupted by it, so none may last longer."""
 
 
-@dataclass(frozen=True)
-class _Begin:
-    """The message that starts the fork: from where to read, and a signal that has already come."""
-
-    state: Mapping[str, Any]
-    signal_number: int | None
-
-
-@dataclass(frozen=True)
-class _End:
+class _End(NamedTuple):
     """The last message of the fork: the state of the last page, and what ended it early."""
 
     state: dict[str, Any] | None
@@ -108,7 +91,7 @@ class ReadingProcess:
 
         with handling_signals(self._pass_on):
             with suppress(OSError):  # the fork has ended: `_received` says so
-                self._connection.send(_Begin(state, self._stop.signal_number))
+                self._connection.send((state, self._stop.signal_number))
             while not isinstance(message := self._received(), _End):
                 organization_id, texts, instants = message
                 yield EventPage(
@@ -186,11 +169,11 @@ def _serve(read: Read, stop: Stop, connection: Connection, parents: Connection) 
     parent = _Parent(connection)
     to_parent: Any = parent  # which may show a progress bar below the log
     logging.getLogger().handlers[:] = [QueueHandler(to_parent)]
-    begin: _Begin = parent.receive()
-    if begin.signal_number is not None:
-        stop.request(begin.signal_number)
+    state, signal_number = parent.receive()
+    if signal_number is not None:  # it has come before the fork could handle it
+        stop.request(signal_number)
     threading.Thread(target=parent.receive, daemon=True).start()  # ends with the parent
-    parent.send(_sent(read, begin.state, parent))
+    parent.send(_sent(read, state, parent))
 
 
 def _sent(read: Read, state: Mapping[str, Any], parent: _Parent) -> _End:
