@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from operator import itemgetter
@@ -148,13 +148,13 @@ class _Patience:
             try:
                 return action()
             except (ServiceError, OrganizationsError) as error:
-                if self._interval_seconds is None or not _may_pass(error):
+                errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
+                if self._interval_seconds is None or not all(map(_may_pass, errors.values())):
                     raise
-                self._wait(error, self._interval_seconds)
+                self._wait(errors, self._interval_seconds)
 
-    def _wait(self, error: ServiceError | OrganizationsError, seconds: float) -> None:
+    def _wait(self, errors: Mapping[str, AuditEventsError], seconds: float) -> None:
         """Say which errors it waits for; those of several organizations one by one."""
-        errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
         if any(each.code == _LONG_WAIT for each in errors.values()):
             seconds = MAX_RETRY_AFTER_SECONDS
         requested = [
@@ -169,8 +169,6 @@ class _Patience:
 
 def _may_pass(error: AuditEventsError) -> bool:
     """Whether the next requests may succeed; they are sent without the cursors of the last ones."""
-    if isinstance(error, OrganizationsError):
-        return all(map(_may_pass, error.errors.values()))
     return is_temporary(error) or isinstance(error, CursorRefusedError)
 
 
