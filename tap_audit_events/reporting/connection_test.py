@@ -1,4 +1,4 @@
-"""What ``--test`` finds out: two requests for one event each, a line for each result."""
+"""What ``--test`` finds out: the oldest and the newest event, a line for each result."""
 
 from __future__ import annotations
 
