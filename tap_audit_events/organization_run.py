@@ -30,6 +30,8 @@ class OrganizationRun:
         opened_at: when it was opened, before its first request; the range ends then at the latest.
         window: the range, None if it is empty.
         stage: what is new about it.
+        has_read: whether a page was read; otherwise the state stays as it was, with the settings
+            that it names.
         error: why it ended before its end, or could not be opened.
     """
 
@@ -48,6 +50,7 @@ class OrganizationRun:
         self.logger = logger
         self.group = group
         self.stage = Stage.OPENED
+        self.has_read = False
         self.error: Exception | None = None
         self.opened_at = now = instant_of(runtime.now())
         self.window = run_window(
@@ -68,6 +71,7 @@ class OrganizationRun:
 
     def start_page(self, page: ReadPage) -> bool:
         """Start the delivery of a page; whether that was possible."""
+        self.has_read = True
         try:
             self.delivery.start(page)
         except ServiceError as error:

@@ -118,7 +118,7 @@ class Sync:
     def _write_state(self) -> None:
         """Write STATE for what has been written, unless the given state could not be used."""
         for name, run in self._changed.items():
-            known = {} if run.window is not None else self._states.of(name)
+            known = {} if run.has_read else self._states.of(name)
             self._new_states[name] = known or state_of(run.delivery.watermark, run.settings)
         self._changed.clear()
         if self._new_states:

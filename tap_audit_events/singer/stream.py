@@ -128,7 +128,7 @@ class AuditEventsStream(ExactStream):
 
     def _take(self, run: OrganizationRun, report: Report) -> None:
         """Handle news of an organization: it is opened, has a new page, or has ended."""
-        if run.window is not None:
+        if run.has_read:
             self._changed[run.settings.organization_id] = run
         if run.stage is Stage.OPENED:
             report.opened(run)

@@ -161,6 +161,16 @@ def test_a_bookmark_in_the_future_is_warned_about(service: Service, source: Sour
     assert any("lies in the future" in warning for warning in done.warnings)
 
 
+def test_a_run_whose_first_request_fails_keeps_the_state(service: Service, source: Source) -> None:
+    """Nothing was read with its settings."""
+    service.add(events("08:00:00"))
+    first = source("read").state
+    service.add_faults([Fault(kind="status", code=403, when="2")])
+    failed = source("read", state=[first], action_types=["wrong"], lookback_seconds=0)
+    assert failed.exit_code == 1
+    assert failed.state["stream"] == first["stream"]
+
+
 def test_a_run_with_nothing_to_read_keeps_the_state(service: Service, source: Source) -> None:
     """Its end lies before the bookmark; other settings do not change what is remembered."""
     service.add(events("07:00:00", "08:00:00"))

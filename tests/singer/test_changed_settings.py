@@ -201,6 +201,33 @@ def test_a_removed_end_date_resumes_at_the_bookmark(service: Service, sync: Sync
     assert sync(state=first.state).ids == ["09:00:00"]
 
 
+def test_a_lookback_of_0_for_a_run_that_reads_nothing_is_no_gap(
+    service: Service, sync: Sync
+) -> None:
+    """The ids of older events stay in the state."""
+    service.add(events("08:10:00"))
+    first = sync(lookback_seconds=300).raise_for_exit_code()
+    service.add(events("08:06:40"))
+    service.add_faults([Fault(kind="status", code=403, when="2")])
+    failed = sync(state=first.state, lookback_seconds=0)
+    assert failed.exit_code == 1
+    assert sync(state=failed.state, lookback_seconds=300).ids == ["08:06:40"]
+
+
+@pytest.mark.parametrize(("failing", "warnings"), [(["wrong"], 0), ([], 1)])
+def test_a_run_that_reads_nothing_leaves_the_action_types_in_the_state(
+    failing: list[str], warnings: int, service: Service, sync: Sync
+) -> None:
+    """Otherwise the next run would warn of a gap that is none, or not warn of one that is."""
+    service.add(events("08:00:00"))
+    first = sync(action_types=["workspace_create"]).raise_for_exit_code()
+    service.add_faults([Fault(kind="status", code=400, when="2")])
+    failed = sync(state=first.state, action_types=failing)
+    assert (failed.exit_code, failed.state) == (1, first.state)
+    third = sync(state=failed.state, action_types=failing and ["workspace_create"])
+    assert sum("action_types was widened" in line for line in third.warnings) == warnings
+
+
 def test_widened_action_types_bring_the_added_types_from_the_lookback_on(
     service: Service, sync: Sync
 ) -> None:
