@@ -12,7 +12,9 @@ from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 def read_environment(
     environment: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The settings in environment variables: the prefix and the setting's name, in capitals.
+    """The settings in environment variables: the prefix and the setting's name.
+
+    The name may be in small letters; if a setting is given in both ways, capitals count.
 
     A variable with the prefix that is not a setting is in the result without a value, so that it
     is warned about like any other unknown setting. The variable of the log level is left out, and
@@ -23,13 +25,12 @@ def read_environment(
     commas.
     """
     settings: dict[str, Any] = {}
-    for variable, text in environment.items():
+    for variable, text in sorted(environment.items(), reverse=True):  # capitals last
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         if not variable.startswith(ENVIRONMENT_PREFIX) or name.startswith("_"):
             continue
         if name in properties:
-            if variable == f"{ENVIRONMENT_PREFIX}{name.upper()}":
-                settings[name] = _parse(text, properties[name]["type"][0])
+            settings[name] = _parse(text, properties[name]["type"][0])
         elif name != "loglevel":
             settings[name] = None
     return settings

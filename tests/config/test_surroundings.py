@@ -109,6 +109,15 @@ def test_names_in_the_environment_that_are_no_settings_are_warned_about(sync: Sy
     assert done.warnings == ["'pagesize' is not a setting and is ignored: did you mean page_size?"]
 
 
+def test_the_name_of_a_variable_may_be_in_small_letters(service: Service, sync: Sync) -> None:
+    """A setting that somebody has made is never ignored in silence."""
+    service.add([an_event(at="2024-05-06T08:00:00Z")])
+    given = {"TAP_AUDIT_EVENTS_start_date": "2024-05-07T00:00:00Z"}
+    assert sync("--config", "ENV", environment=given).raise_for_exit_code().ids == []
+    given["TAP_AUDIT_EVENTS_START_DATE"] = "2024-05-06T00:00:00Z"
+    assert len(sync("--config", "ENV", environment=given).ids) == 1
+
+
 def test_a_path_cannot_forge_a_log_line(settings: dict[str, Any]) -> None:
     """A line break in a file's name is escaped."""
     assert "'/x\\nERROR | y'" in only_error(run(settings, "--state", "/x\nERROR | y"))
