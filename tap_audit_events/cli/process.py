@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import select
 import sys
 import traceback
 from collections.abc import Mapping
@@ -62,6 +63,19 @@ def write_stdout(data: bytes) -> None:
             file.write(data)
     except BrokenPipeError:
         raise ReaderGoneError from None
+
+
+def check_reader() -> None:
+    """Check that somebody still reads stdout, if it is a pipe.
+
+    Raises:
+        ReaderGoneError: its reader has closed the pipe.
+    """
+    if sys.stdout:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        if any(event & select.POLLERR for _, event in poll.poll(0)):
+            raise ReaderGoneError
 
 
 def write_stderr(*lines: str) -> None:

@@ -15,7 +15,7 @@ from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.newest import oldest_of_newest
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.process import write_stdout
+from tap_audit_events.cli.process import check_reader, write_stdout
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -145,6 +145,7 @@ class _Patience:
 
     def call(self, action: Callable[[], _Result]) -> _Result:
         while True:
+            check_reader()  # without new events, nothing is written that could fail
             try:
                 return action()
             except (ServiceError, OrganizationsError) as error:

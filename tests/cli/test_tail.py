@@ -448,6 +448,20 @@ def test_a_reader_that_has_enough_ends_it_quietly(
         run.stdout = open_nothing()
 
 
+@pytest.mark.parametrize("fault", [[], ["status:code=500@3-"]])
+def test_it_ends_when_nobody_reads_although_nothing_is_new(
+    fault: list[str], service: Service, command: Command
+) -> None:
+    """Else it would send requests for ever, also while the service fails."""
+    service.add([now(50, "a")])
+    service.add_faults(map(Fault.parse, fault))
+    with command.started("tail", "--follow", *FAST, TAP_AUDIT_EVENTS_MAX_RETRIES="0") as run:
+        assert read(run, 1) == ["a"]
+        run.stdout.close()
+        assert run.wait(60) == 0
+        run.stdout = open_nothing()
+
+
 def test_a_pipe_that_does_not_block_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a program makes it that does several things at a time; it holds less than this."""
     data = bytes(5_000_000)
