@@ -110,7 +110,7 @@ def _coverage(database: Database, table: str) -> Iterator[tuple[str, Span, bool]
             start, end = instants_of(texts)
             if start is not None and end is not None:
                 is_limited = only not in _ALL_ACTION_TYPES
-                yield str(organization), (_moment(start), _moment(end)), is_limited
+                yield str(organization).lower(), (_moment(start), _moment(end)), is_limited
 
 
 def _moment(instant: Instant) -> datetime:

@@ -492,6 +492,22 @@ def test_a_report_says_that_records_are_only_for_some_action_types(tmp_path: Pat
     assert found.endswith(", 0 gaps; coverage records only for some action types: 1")
 
 
+def test_an_organization_is_the_same_in_capital_letters(tmp_path: Path) -> None:
+    """A state is continued if only the letters of the setting changed; so is what is covered."""
+    path = tmp_path / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP);"
+            "CREATE TABLE audit_events_coverage"
+            " (organization_id VARCHAR, covered_from TIMESTAMP, covered_until TIMESTAMP);"
+            "INSERT INTO audit_events_coverage VALUES"
+            " ('AB', '0001-01-01', '2026-03-01'), ('ab', '2026-03-01', '2027-01-01')"
+        )
+    with open_database(str(path), "--from") as database:
+        calendar = read_calendar(database, 2026, None, datetime(2026, 12, 31, tzinfo=UTC))
+    assert (calendar.gaps, calendar.organizations) == ((), 1)
+
+
 def test_a_signal_ends_a_report_without_a_picture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -138,6 +138,16 @@ def test_the_picture_alone_describes_itself(folder: Path) -> None:
     assert "0 events; no time is missing" in (folder / "empty.svg").read_text()
 
 
+def test_without_coverage_records_the_events_are_of_no_known_number_of_organizations(
+    folder: Path,
+) -> None:
+    """A year with events is not said to be that of 0 organizations."""
+    with duckdb.connect(str(folder / "warehouse.duckdb")) as connection:
+        connection.execute("DELETE FROM audit_events_coverage")
+    report(folder, "calendar.svg").raise_for_exit_code()
+    assert "101 events; not covered: 1 gap, 8,760.0 hours" in (folder / "calendar.svg").read_text()
+
+
 def test_what_is_wrong_is_one_line(folder: Path) -> None:
     assert report(folder, "calendar.png").error.startswith("AE-EXPORT: --to 'calendar.png' has no")
     (folder / "warehouse.duckdb").unlink()
