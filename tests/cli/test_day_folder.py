@@ -2,6 +2,7 @@
 
 import json
 import logging
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.day_files import DayFiles
 from tap_audit_events.cli.outputs.day_folder import GrowingFolder
+from tap_audit_events.cli.outputs.lock import waited_for
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
@@ -75,6 +77,25 @@ def test_a_first_run_does_not_add_to_what_another_one_wrote_meanwhile(tmp_path: 
     assert expected(exported(tmp_path / "events")) == expected(OLD)
     assert list((tmp_path / "events").glob(".*")) == []
     assert not (tmp_path / "a.json").exists()
+
+
+def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) -> None:
+    """The second one waits until the first has renamed its files, and then sees them."""
+    first, second = output(tmp_path, "a.json"), output(tmp_path, "b.json")
+    for each in (first, second):
+        each.begin()
+        each.write(page_of(OLD))
+    with ThreadPoolExecutor(2) as threads:
+        with waited_for(tmp_path / "events"):  # so that both are as far as they can be
+            ends = [threads.submit(each.commit, {"of": "it"}) for each in (first, second)]
+            assert wait(ends, 0.5).done == set()
+        errors = [end.exception() for end in ends]
+    second.discard()
+    first.discard()
+
+    assert [type(error) for error in errors if error] == [SettingsError]
+    assert expected(exported(tmp_path / "events")) == expected(OLD)
+    assert list((tmp_path / "events").glob(".*")) == []
 
 
 def test_a_day_that_goes_on_gets_one_file(tmp_path: Path) -> None:

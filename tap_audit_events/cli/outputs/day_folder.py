@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import nullcontext
 from logging import Logger
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from tap_audit_events.cli.outputs.durable import (
     temporary,
     unusable,
 )
+from tap_audit_events.cli.outputs.lock import waited_for
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
 from tap_audit_events.errors.exceptions import sanitize
@@ -92,7 +94,7 @@ class GrowingFolder:
     def commit(self, state: Mapping[str, Any] | None) -> None:
         if state is None:
             return
-        with output_errors(self._path):
+        with output_errors(self._path), waited_for(self._path) if self._is_first else nullcontext():
             self._check_contents()  # a run with another state file may have been faster
             files = self._begun
             renames = files.finish()
@@ -106,10 +108,13 @@ class GrowingFolder:
             self._files.close()
 
     def _check_contents(self) -> None:
-        if self._state_file.exists or not self._path.exists():
-            return
-        if any(each.name[0] != "." for each in self._path.iterdir()):  # a lock is hidden
+        if self._is_first and any(each.name[0] != "." for each in self._path.iterdir()):
             raise without_state(self._state_file, self._path)
+
+    @property
+    def _is_first(self) -> bool:
+        """Whether nothing says what the folder contains."""
+        return not self._state_file.exists and self._path.exists()
 
     @property
     def _begun(self) -> DayFiles:

@@ -42,6 +42,21 @@ def locked(path: Path) -> Iterator[None]:
             os.close(descriptor)
 
 
+@contextmanager
+def waited_for(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder itself, which leaves no file behind; wait while another run does.
+
+    Some network file systems lock only files: then there is no lock.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def _acquire(lock: Path) -> int | None:
     """A descriptor that holds the lock; None if another process does."""
     while True:
