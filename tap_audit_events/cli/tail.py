@@ -150,7 +150,8 @@ class _Patience:
                 return action()
             except (ServiceError, OrganizationsError) as error:
                 errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
-                if self._interval_seconds is None or not all(map(_may_pass, errors.values())):
+                all_may_pass = all(map(_may_pass, errors.values()))
+                if self._interval_seconds is None or not all_may_pass:
                     raise
                 self._wait(errors, self._interval_seconds)
 

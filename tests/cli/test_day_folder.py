@@ -10,7 +10,7 @@ import pytest
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.day_files import DayFiles
 from tap_audit_events.cli.outputs.day_folder import GrowingFolder
-from tap_audit_events.cli.outputs.lock import waited_for
+from tap_audit_events.cli.outputs.lock import exclusive
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
@@ -86,7 +86,7 @@ def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) 
         each.begin()
         each.write(page_of(OLD))
     with ThreadPoolExecutor(2) as threads:
-        with waited_for(tmp_path / "events"):  # so that both are as far as they can be
+        with exclusive(tmp_path / "events"):  # so that both are as far as they can be
             ends = [threads.submit(each.commit, {"of": "it"}) for each in (first, second)]
             assert wait(ends, 0.5).done == set()
         errors = [end.exception() for end in ends]

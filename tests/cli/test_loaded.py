@@ -2,14 +2,11 @@
 
 import errno
 import os
-import signal
 import sqlite3
-import sys
 import tracemalloc
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -22,10 +19,8 @@ from tap_audit_events.cli.loaded.columns import check_organizations, find_column
 from tap_audit_events.cli.loaded.files import LoadedFiles
 from tap_audit_events.cli.loaded.row import Range, instants_of
 from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.cli.report import read_calendar, run_report, summary
-from tap_audit_events.errors.exceptions import OutputError, StoppedError
+from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant
-from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.cli.command import Command
@@ -455,77 +450,3 @@ def test_a_column_of_json_is_an_error(column: str) -> None:
     types = {"id": "VARCHAR", "occurredAt": "VARCHAR", "organization_id": "VARCHAR"}
     with pytest.raises(OutputError, match=rf"its column {column} has JSON, not text"):
         find_columns(types | {column: "JSON"}, "x")
-
-
-def test_a_report_names_the_stream_that_it_needs(tmp_path: Path) -> None:
-    """An export has no table of it, and to check the name of the file does not help."""
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
-    advice = "needs the table of the stream audit_events_coverage, which is off by default"
-    with (
-        open_database(str(path), "--from") as database,
-        pytest.raises(OutputError, match=advice),
-    ):
-        read_calendar(database, 2026, None, datetime(2026, 12, 31, tzinfo=UTC))
-
-
-def test_a_report_says_that_records_are_only_for_some_action_types(tmp_path: Path) -> None:
-    """Loaders store an array in different ways; other types may be missing in such a range."""
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
-        connection.execute(
-            "CREATE TABLE audit_events_coverage AS SELECT 'a' AS organization_id,"
-            " '[]'::JSON AS action_types, TIMESTAMP '2026-01-01' AS covered_from,"
-            " TIMESTAMP '2026-02-01' AS covered_until"
-        )
-    now = datetime(2026, 2, 1, tzinfo=UTC)
-    with open_database(str(path), "--from") as database:
-        assert summary(read_calendar(database, 2026, None, now)) == "0 events in 2026, 0 gaps"
-
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("UPDATE audit_events_coverage SET action_types = '[\"X\"]'")
-    with open_database(str(path), "--from") as database:
-        found = summary(read_calendar(database, 2026, None, now))
-
-    assert found.endswith(", 0 gaps; coverage records only for some action types: 1")
-
-
-def test_an_organization_is_the_same_in_capital_letters(tmp_path: Path) -> None:
-    """A state is continued if only the letters of the setting changed; so is what is covered."""
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(
-            "CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP);"
-            "CREATE TABLE audit_events_coverage"
-            " (organization_id VARCHAR, covered_from TIMESTAMP, covered_until TIMESTAMP);"
-            "INSERT INTO audit_events_coverage VALUES"
-            " ('AB', '0001-01-01', '2026-03-01'), ('ab', '2026-03-01', '2027-01-01')"
-        )
-    with open_database(str(path), "--from") as database:
-        calendar = read_calendar(database, 2026, None, datetime(2026, 12, 31, tzinfo=UTC))
-    assert (calendar.gaps, calendar.organizations) == ((), 1)
-
-
-def test_a_signal_ends_a_report_without_a_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """To read the tables may take long; the libraries for pictures are not needed here."""
-    path = tmp_path / "a.duckdb"
-    with duckdb.connect(str(path)) as connection:
-        connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
-        connection.execute(
-            "CREATE TABLE audit_events_coverage"
-            " (organization_id VARCHAR, covered_from TIMESTAMP, covered_until TIMESTAMP)"
-        )
-    pictures = SimpleNamespace(svg_picture=str, html_page=str)
-    monkeypatch.setitem(sys.modules, "tap_audit_events.cli.calendar_picture", pictures)
-    stop = Stop()
-    run_report(str(path), 2026, str(tmp_path / "a.svg"), None, stop)
-    stop.request(signal.SIGTERM)
-
-    with pytest.raises(StoppedError):
-        run_report(str(path), 2026, str(tmp_path / "b.svg"), None, stop)
-
-    assert {each.name for each in tmp_path.iterdir()} == {"a.duckdb", "a.svg"}

@@ -218,7 +218,7 @@ def test_a_lookback_of_0_for_a_run_that_reads_nothing_is_no_gap(
 def test_a_run_that_reads_nothing_leaves_the_action_types_in_the_state(
     failing: list[str], warnings: int, service: Service, sync: Sync
 ) -> None:
-    """Otherwise the next run would warn of a gap that is none, or not warn of one that is."""
+    """Otherwise the next run would warn although nothing is missing, or not although events are."""
     service.add(events("08:00:00"))
     first = sync(action_types=["workspace_create"]).raise_for_exit_code()
     service.add_faults([Fault(kind="status", code=400, when="2")])

@@ -20,7 +20,7 @@ from tap_audit_events.cli.outputs.durable import (
     temporary,
     unusable,
 )
-from tap_audit_events.cli.outputs.lock import waited_for
+from tap_audit_events.cli.outputs.lock import exclusive
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
 from tap_audit_events.errors.exceptions import sanitize
@@ -94,7 +94,7 @@ class GrowingFolder:
     def commit(self, state: Mapping[str, Any] | None) -> None:
         if state is None:
             return
-        with output_errors(self._path), waited_for(self._path) if self._is_first else nullcontext():
+        with output_errors(self._path), exclusive(self._path) if self._is_first else nullcontext():
             self._check_contents()  # a run with another state file may have been faster
             files = self._begun
             renames = files.finish()

@@ -43,7 +43,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def waited_for(folder: Path) -> Iterator[None]:
+def exclusive(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder itself, which leaves no file behind; wait while another run does.
 
     Some network file systems lock only files: then there is no lock.

@@ -1,0 +1,94 @@
+"""What `audit-events report` reads from the tables of a warehouse; it draws nothing here."""
+
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import duckdb
+import pytest
+
+from tap_audit_events.cli.calendar_data import Calendar
+from tap_audit_events.cli.loaded.sources import open_database
+from tap_audit_events.cli.report import read_calendar, run_report, summary
+from tap_audit_events.errors.exceptions import OutputError, StoppedError
+from tap_audit_events.extraction.shutdown import Stop
+
+COVERAGE = (
+    "CREATE TABLE audit_events_coverage (organization_id VARCHAR, action_types JSON,"
+    " covered_from TIMESTAMP, covered_until TIMESTAMP)"
+)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Path:
+    """A database with an empty table of events, and none of coverage records."""
+    path = tmp_path / "a.duckdb"
+    execute(path, "CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
+    return path
+
+
+def execute(path: Path, *statements: str) -> None:
+    with duckdb.connect(str(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+def calendar_of(path: Path) -> Calendar:
+    with open_database(str(path), "--from") as database:
+        return read_calendar(database, 2026, None, datetime(2026, 12, 31, tzinfo=UTC))
+
+
+def test_a_report_names_the_stream_that_it_needs(warehouse: Path) -> None:
+    """An export has no table of it, and to check the name of the file does not help."""
+    advice = "needs the table of the stream audit_events_coverage, which is off by default"
+    with pytest.raises(OutputError, match=advice):
+        calendar_of(warehouse)
+
+
+def test_a_report_says_that_records_are_only_for_some_action_types(warehouse: Path) -> None:
+    """Events of other types may be missing in the ranges of such records."""
+    execute(
+        warehouse,
+        COVERAGE,
+        "INSERT INTO audit_events_coverage VALUES ('a', '[]', '2026-01-01', '2027-01-01')",
+    )
+    assert summary(calendar_of(warehouse)) == "0 events in 2026, 0 gaps"
+
+    execute(warehouse, """UPDATE audit_events_coverage SET action_types = '["X"]'""")
+    assert summary(calendar_of(warehouse)) == (
+        "0 events in 2026, 0 gaps; coverage records only for some action types: 1"
+    )
+
+    execute(warehouse, "ALTER TABLE audit_events_coverage DROP COLUMN action_types")  # deselected
+    assert summary(calendar_of(warehouse)) == "0 events in 2026, 0 gaps"
+
+
+def test_an_organization_is_the_same_in_capital_letters(warehouse: Path) -> None:
+    """A state is continued if only the letters of the setting changed; so is what is covered."""
+    execute(
+        warehouse,
+        COVERAGE,
+        "INSERT INTO audit_events_coverage VALUES"
+        " ('AB', '[]', '0001-01-01', '2026-03-01'), ('ab', '[]', '2026-03-01', '2027-01-01')",
+    )
+    calendar = calendar_of(warehouse)
+    assert (calendar.gaps, calendar.organizations) == ((), 1)
+
+
+def test_a_signal_ends_a_report_without_a_picture(
+    warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To read the tables may take long; the libraries for pictures are not needed here."""
+    execute(warehouse, COVERAGE)
+    pictures = SimpleNamespace(svg_picture=str, html_page=str)
+    monkeypatch.setitem(sys.modules, "tap_audit_events.cli.calendar_picture", pictures)
+    stop = Stop()
+    run_report(str(warehouse), 2026, str(tmp_path / "a.svg"), None, stop)
+    stop.request(signal.SIGTERM)
+
+    with pytest.raises(StoppedError):
+        run_report(str(warehouse), 2026, str(tmp_path / "b.svg"), None, stop)
+
+    assert {each.name for each in tmp_path.iterdir()} == {"a.duckdb", "a.svg"}
