@@ -170,7 +170,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-ENVELOPE": ErrorEntry(
         Category.CONTRACT,
         "The response is JSON, but not a page of audit events",
-        "base_url points to another interface, or the service has changed its own.",
+        "base_url points to another interface, the service has changed its own, or a gateway in"
+        " front of it sends its errors with status 200. The line shows the start of the response.",
         f"{_CHECK_URL} If it is right, report the response to the service's support.",
     ),
     "AE-EVENT": ErrorEntry(

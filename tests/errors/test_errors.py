@@ -254,9 +254,10 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
 @pytest.mark.parametrize(
     ("body", "code", "problem"),
     [
-        (b"[]", "AE-ENVELOPE", "not a page of audit events ('Expected `object`, got `array`')"),
+        (b"[]", "AE-ENVELOPE", "not a page of audit events ('Expected `object`, got `array`';"),
         (b'{"events": []}', "AE-ENVELOPE", "missing required field `auditEvents`"),
         (b'{"auditEvents": [], "nextCursor": 7}', "AE-ENVELOPE", "`$.nextCursor`"),
+        (b'{"errCode": "busy", "msg": "Wait"}', "AE-ENVELOPE", 'begins \'{"errCode": "busy", "msg'),
         (
             b'{"auditEvents": [], "nextCursor": "\\ud800"}',
             "AE-ENVELOPE",

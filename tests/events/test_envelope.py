@@ -33,10 +33,10 @@ def test_a_thousand_events_are_a_page_and_more_are_not() -> None:
     ],
 )
 def test_json_that_is_not_a_page_is_an_error(body: bytes, problem: str) -> None:
-    """An envelope needs its list of events, and a cursor is a string."""
+    """It needs its list of events, and a cursor is a string. The message shows the body."""
     with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*not a page of audit events") as raised:
         parse_page(body)
-    assert raised.value.details == f"'{problem}'"
+    assert raised.value.details == f"'{problem}'; it begins '{body.decode()}'"
 
 
 def test_a_null_cursor_is_none() -> None:
