@@ -124,6 +124,8 @@ def action_types(value: Any) -> tuple[str, ...]:
         raise ValueError('must be a list of strings, for example ["workspace_create"]')
     if not all(item.strip() for item in value):
         raise ValueError("has an empty item: remove it")
+    if any(item != item.strip() for item in value):
+        raise ValueError("has white space at the start or end of an item: remove it")
     if not all(item.isprintable() for item in value):
         raise ValueError("has a control character in an item: remove the character")
     if any("," in item for item in value):

@@ -88,6 +88,8 @@ BAD = [
     ("action_types", [1], "must be a list of strings"),
     ("action_types", [""], "has an empty item"),
     ("action_types", ["a,b"], "has a comma in an item"),
+    ("action_types", ["a", " b"], "has white space at the start or end of an item"),
+    ("action_types", ["a "], "has white space at the start or end of an item"),
     ("action_types", ["a\nb"], "has a control character in an item"),
     ("action_types", ["\ud800"], "has a control character in an item"),
     ("page_size", 0, "is 0: it must be 1 to 1000"),
