@@ -82,6 +82,10 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
     names = f"{config.root} {config.prefix}".lower()
     if any(token.lower() in names for token in tokens):
         problems.append("batch_config.storage contains the access token: remove it from there")
+    try:
+        names.encode()
+    except UnicodeEncodeError:
+        problems.append("batch_config.storage.root is not UTF-8, so no message can name its files")
     if problems:
         raise SettingsError(problems)
     return config

@@ -271,6 +271,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
         ({"storage": {}}, "batch_config.storage.root must be a folder"),
         ({"storage": {"root": "s3://"}}, "batch_config.storage.root must be a folder"),
         ({"storage": {"root": "file:///"}}, "batch_config.storage.root must be a folder"),
+        ({"storage": {"root": "/tmp/\udcff"}}, "batch_config.storage.root is not UTF-8"),  # noqa: S108
         ({"storage": {"root": "/tmp", "prefix": "a/b"}}, "folders belong in storage.root"),  # noqa: S108
         ({"storage": {"rot": "/tmp"}}, "batch_config.storage has no setting 'rot'"),  # noqa: S108
         ({"storage": {"root": "/tmp", "params": ["a"]}}, "storage.params must be an object"),  # noqa: S108
