@@ -1,8 +1,8 @@
-"""Finds fields and actor types in events that the interface does not name."""
+"""Finds in events what was not expected: fields, actor types, action types not requested."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize
@@ -26,7 +26,7 @@ _FIELDS: Final[dict[str, frozenset[str]]] = {
 
 
 class NewFields:
-    """Collects the fields and actor types that are new to this version of the tap.
+    """Collects fields and actor types that are new to this version, and types not requested.
 
     It inspects every event of the first page that has events, and samples the later pages. So it
     misses nothing in a run that reads at most one page.
@@ -34,11 +34,12 @@ class NewFields:
 
     def __init__(self) -> None:
         self._is_sampling = False
+        self._action_types: dict[str, None] = {}
         self._actor_types: dict[str, None] = {}
         self._fields: dict[str, None] = {}
 
-    def inspect(self, texts: Sequence[JsonText]) -> None:
-        """Look for new names in the events of a page."""
+    def inspect(self, texts: Sequence[JsonText], requested_types: Collection[str] = ()) -> None:
+        """Look for new names in the events of a page; without `requested_types` it may hold all."""
         step = max(1, len(texts) // SAMPLES_PER_PAGE) if self._is_sampling else 1
         self._is_sampling = self._is_sampling or bool(texts)
         for text in texts[::step]:
@@ -48,12 +49,21 @@ class NewFields:
                 event = read_record(text)
             except ServiceError:  # nested too deeply to inspect; it is delivered all the same
                 continue
-            actor = event.get("actor")
-            actor_type = actor.get("type") if isinstance(actor, dict) else None
-            if isinstance(actor_type, str) and actor_type not in _ACTOR_TYPES:
+            action_type, actor_type = _type_of(event, "action"), _type_of(event, "actor")
+            if action_type and requested_types and action_type not in requested_types:
+                _add(self._action_types, action_type)
+            if actor_type and actor_type not in _ACTOR_TYPES:
                 _add(self._actor_types, actor_type)
             for name in _new_fields(event):
                 _add(self._fields, name)
+
+    def warnings(self) -> Iterator[str]:
+        """A warning if there were events of action types that were not requested."""
+        if self._action_types:
+            yield (
+                "The service sends events of action types that action_types does not name; they are"
+                f" delivered too: {_listed(self._action_types)}"
+            )
 
     def log_lines(self) -> Iterator[str]:
         """One line for each kind of name of which new ones were found."""
@@ -78,6 +88,13 @@ def _listed(names: Mapping[str, None]) -> str:
     listed = [sanitize(name, _MAX_NAME_LENGTH) for name in names][:MAX_NAMES]
     more = ", and more" if len(names) > MAX_NAMES else ""
     return f"{', '.join(listed)}{more}"
+
+
+def _type_of(event: Mapping[str, Any], name: str) -> str:
+    """The type of an event's action or actor, empty if it has none."""
+    value = event.get(name)
+    found = value.get("type") if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _new_fields(event: Mapping[str, Any]) -> Iterator[str]:

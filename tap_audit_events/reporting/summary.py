@@ -102,7 +102,7 @@ class Report:
         self._warn_once(run)
         delivery = run.delivery
         texts, instants = delivery.texts(), delivery.instants()
-        self._new_fields.inspect(texts)
+        self._new_fields.inspect(texts, run.settings.action_types)
         self._total.delivered += len(texts)
         if instants:
             self._progress.set_first_instant(instants[0])
@@ -142,6 +142,8 @@ class Report:
         """The run is over, however it ended: wipe out the bar, say what is known by now."""
         if self._bar is not None:
             self._bar.close()
+        for warning in self._new_fields.warnings():
+            self._logger.warning("%s", warning)
         for line in self._new_fields.log_lines():
             self._logger.info("%s", line)
 

@@ -210,6 +210,17 @@ def test_new_action_types_are_not_logged(service: Service, sync: Sync) -> None:
     assert "brand_new" not in done.log
 
 
+def test_action_types_that_were_not_requested_are_a_warning(service: Service, sync: Sync) -> None:
+    """A gateway may drop the filter: the events are delivered, and somebody has to know."""
+    body = json.dumps({"auditEvents": [an_event(id="1"), STRANGE | {"id": "2"}]}).encode()
+    service.add_faults([Fault(kind="body", text=body)])
+    done = sync(action_types=["workspace_create"]).raise_for_exit_code()
+    assert done.ids == ["1", "2"]
+    (warning,) = done.warnings
+    assert warning.startswith("The service sends events of action types that action_types does not")
+    assert warning.endswith("they are delivered too: 'brand_new'")
+
+
 def test_many_new_names_are_one_line(service: Service, sync: Sync) -> None:
     """A first run does not flood the log, and no name can forge a log line."""
     names = [f"new\nERROR | {n:03}{'x' * 500}" for n in range(MAX_NAMES + 5)]
