@@ -191,6 +191,8 @@ class TapAuditEvents(Tap):
         self._config = {name: value for name, value in self._config.items() if value is not None}
         if problems := _sdk_problems(self._config, sdk_schema):
             raise SettingsError(problems)
+        if "flattening_max_depth" in self._config and "flattening_enabled" not in self._config:
+            self.logger.warning("flattening_max_depth has no effect without flattening_enabled")
         return []
 
     def _handle_termination(self, signum: int, frame: object) -> None:

@@ -233,6 +233,16 @@ def test_flattening_flattens(service: Service, sync: Sync) -> None:
     assert record["actor"]["email"] == "zoe@example.com"
 
 
+def test_a_depth_alone_does_not_flatten_and_is_a_warning(service: Service, sync: Sync) -> None:
+    """It is needed next to `flattening_enabled`, and easily taken for all that is needed."""
+    service.add(THREE_EVENTS)
+    depth = {"flattening_max_depth": 2}
+    done = sync(**depth).raise_for_exit_code()
+    assert done.warnings == ["flattening_max_depth has no effect without flattening_enabled"]
+    assert "actor" in done.records[0]
+    assert sync(**depth, flattening_enabled=False).raise_for_exit_code().warnings == []
+
+
 def test_versions_are_not_written(service: Service, sync: Sync) -> None:
     """A setting of the SDK that this tap does not offer is not a setting."""
     service.add(THREE_EVENTS)
