@@ -2,6 +2,7 @@
 
 import json
 import stat
+from logging import getLogger
 from operator import itemgetter
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from tap_audit_events.cli.outputs import parquet_file
+from tap_audit_events.cli.outputs import duckdb_table, parquet_file
+from tap_audit_events.cli.outputs.duckdb_table import DuckDBTable
 from tap_audit_events.cli.outputs.parquet_file import ParquetWriter
+from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import (
@@ -234,6 +237,33 @@ def test_large_events_leave_memory_before_a_row_group_has_many(
     writer.finish()
     with pq.ParquetFile(tmp_path / "a.parquet") as file:
         assert file.metadata.num_row_groups == 2
+
+
+def test_a_table_with_a_large_index_can_grow(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An index has to be in memory as a whole, so its size decides."""
+    monkeypatch.setattr(duckdb_table, "MEMORY_LIMIT", "6MB")
+    path = tmp_path / "a.duckdb"
+
+    def export(events: list[dict[str, object]]) -> None:
+        state_file = StateFile(tmp_path / "s.json", path)
+        table = DuckDBTable(path, state_file=state_file, logger=getLogger())
+        table.begin()
+        table.write(page_of(events))
+        table.commit({"any": len(events)})
+
+    export(history(1))
+    with duckdb.connect(str(path)) as connection:
+        connection.execute(
+            "INSERT INTO audit_events SELECT t.* REPLACE (md5(n::VARCHAR) AS id)"
+            " FROM audit_events AS t, range(80_000) AS numbers (n)"
+        )
+        connection.execute("CREATE INDEX by_id ON audit_events (id)")
+    export(history(2))
+
+    with duckdb.connect(str(path)) as connection:
+        assert connection.table("audit_events").shape[0] == 1 + 80_000 + 2
 
 
 def test_quiet_says_nothing(service: Service, command: Command) -> None:

@@ -45,8 +45,9 @@ MAX_BYTES: Final = 8_000_000
 
 MEMORY_LIMIT: Final = "64MB"
 LARGE_EVENT_BYTES: Final = 8_000
-MEMORY_LIMIT_FOR_LARGE_EVENTS: Final = "4GB"
-"""DuckDB needs 2,048 rows in memory at once. The higher limit is set only if events are large."""
+HIGH_MEMORY_LIMIT: Final = "4GB"
+"""DuckDB needs 2,048 rows and each index of the table in memory at once. The higher limit is set
+only if events are large, or if somebody has given the table an index."""
 
 _COPY_BYTES: Final = 1_000_000
 
@@ -173,8 +174,8 @@ class DuckDBTable:
             return
         connection = self._connected()
         connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} ({_COLUMNS})")
-        if self._bytes > LARGE_EVENT_BYTES * self._rows:
-            connection.execute(f"SET memory_limit = '{MEMORY_LIMIT_FOR_LARGE_EVENTS}'")
+        if self._bytes > LARGE_EVENT_BYTES * self._rows or _has_index(connection):
+            connection.execute(f"SET memory_limit = '{HIGH_MEMORY_LIMIT}'")
         # Not `register`: what is registered stays in memory until the transaction ends.
         connection.from_arrow(pa.Table.from_batches(self._batches, SCHEMA)).insert_into(TABLE)
         self._batches.clear()
@@ -234,6 +235,12 @@ class _OldFile:
     def close(self) -> None:
         self.connection.close()
         self._file.close()  # Not earlier: the system would take this process's lock away.
+
+
+def _has_index(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Whether the table of the events has an index, or a key, which is an index too."""
+    sql = "SELECT max(index_count) FROM duckdb_tables() WHERE table_name = ?"
+    return bool(connection.execute(sql, [TABLE]).fetchall()[0][0])
 
 
 def _log_of(path: Path) -> Path:
