@@ -5,10 +5,15 @@ from __future__ import annotations
 from logging import Logger
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import OrganizationsError, ServiceError
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OrganizationsError,
+    ServiceError,
+)
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
 from tap_audit_events.first_instants import first_instants
+from tap_audit_events.reader import MAX_FAILURES
 from tap_audit_events.runtime import Runtime
 
 
@@ -17,7 +22,8 @@ def oldest_of_newest(
 ) -> Instant | None:
     """The time of the oldest among the newest `count` events; None if there are none.
 
-    If there are fewer events, it is the time of the oldest of all.
+    If there are fewer events, it is the time of the oldest of all. Of several organizations, those
+    that cannot be read are left out; not more than `MAX_FAILURES` of them are tried.
 
     Args:
         count: how many events, at least 1.
@@ -27,7 +33,7 @@ def oldest_of_newest(
 
     Raises:
         ServiceError: the newest events cannot be read.
-        OrganizationsError: the same, for one of several organizations.
+        OrganizationsError: the same, for several organizations, if no event was found.
         StoppedError: a signal asked the run to stop.
     """
     now = instant_of(runtime.now())
@@ -35,13 +41,18 @@ def oldest_of_newest(
     if window is None:
         return None
     found: list[Instant] = []
+    errors: dict[str, AuditEventsError] = {}
     for each in settings.each():
+        if len(errors) == MAX_FAILURES:
+            break
         try:
             newest, _ = first_instants(count, each, window, "desc", runtime=runtime, logger=logger)
         except ServiceError as error:
             if not settings.organizations:
                 raise
-            errors = {each.organization_id: error}
-            raise OrganizationsError(errors, len(settings.organizations)) from None
-        found = sorted(found + newest, reverse=True)[:count]
+            errors[each.organization_id] = error
+        else:
+            found = sorted(found + newest, reverse=True)[:count]
+    if errors and not found:
+        raise OrganizationsError(errors, len(settings.organizations))
     return min(found, default=None)

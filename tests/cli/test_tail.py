@@ -290,7 +290,12 @@ def test_it_continues_after_refused_cursors(service: Service, command: Command) 
 
 def of_two(tmp_path: Path, shared: SharedServer) -> Command:
     """The command with two organizations, without retries of its own."""
-    items = [{"organization_id": an_id(number)} for number in range(2)]
+    return of_several(2, tmp_path, shared)
+
+
+def of_several(count: int, tmp_path: Path, shared: SharedServer) -> Command:
+    """The same with any number of organizations."""
+    items = [{"organization_id": an_id(number)} for number in range(count)]
     settings = {"base_url": shared.base_url, "access_token": SHARED, "max_retries": 0}
     return Command(tmp_path, settings | {"organizations": json.dumps(items)})
 
@@ -364,6 +369,29 @@ def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> No
     ):
         assert run.wait(60) == 1
         assert run.stderr.read().startswith(b"AE-ORGANIZATIONS: ")
+
+
+@pytest.mark.parametrize("follow", [(), ("--follow",)])
+def test_events_are_printed_although_another_organization_fails_from_the_start(
+    follow: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The first one of three; the error of the run names it."""
+    first, *others = services = [a_service(number, 0) for number in range(3)]
+    first.add_faults([Fault.parse("status:code=500@*")])
+    for number, service in enumerate(others):
+        service.add([now(100 - number, f"{number}")])
+    with (
+        SharedServer(services).served() as served,
+        of_several(3, tmp_path, served).started("tail", *follow, *FAST) as run,
+    ):
+        assert read(run, 2) == ["0", "1"]
+        if follow:
+            others[1].add([now(10, "new")])
+            assert read(run, 1) == ["new"]
+            ended(run)
+        else:
+            assert run.wait(60) == 1
+            assert f"\nAE-500: {an_id(0)}: ".encode() in run.stderr.read()
 
 
 def test_an_error_names_the_organization(tmp_path: Path) -> None:
