@@ -123,7 +123,7 @@ def main() -> None:
             most_events=given.most_events,
             **environment_settings(),
         )
-    except PipelineStepFailed as error:
+    except (AuditEventsError, PipelineStepFailed) as error:
         sys.exit(f"dlt_pipeline.py: {cause_of(error)}")
     sys.stdout.write(f"{count} events loaded\n")
 

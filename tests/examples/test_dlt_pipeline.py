@@ -213,6 +213,16 @@ def test_a_refused_token_is_not_shown(loads: Loads, tmp_path: Path) -> None:
     assert loads.files_with(wrong) == []
 
 
+def test_a_wrong_setting_is_one_line(tmp_path: Path) -> None:
+    loads = Loads(Service(), "http://127.0.0.1:9", DuckDB(tmp_path), tmp_path)
+    wrong = {"TAP_AUDIT_EVENTS_ORGANIZATION_ID": "acme"}
+    failed = loads.run(environment=loads.environment | wrong)
+    assert failed.returncode == 1
+    last = failed.stderr.splitlines()[-1]
+    assert last.startswith("dlt_pipeline.py: AE-SETTINGS: organization_id ")
+    assert "Traceback" not in failed.stderr
+
+
 LIMITED = """
 import sys
 import dlt
