@@ -213,6 +213,11 @@ def test_a_refused_token_is_not_shown(loads: Loads, tmp_path: Path) -> None:
     assert loads.files_with(wrong) == []
 
 
+def test_packages_of_no_events_end_all_the_same(loads: Loads) -> None:
+    """Each has a page then."""
+    assert loads.succeed("--most-events", "0") == FIRST
+
+
 def test_a_wrong_setting_is_one_line(tmp_path: Path) -> None:
     loads = Loads(Service(), "http://127.0.0.1:9", DuckDB(tmp_path), tmp_path)
     wrong = {"TAP_AUDIT_EVENTS_ORGANIZATION_ID": "acme"}
