@@ -214,7 +214,7 @@ def test_a_refused_token_is_not_shown(loads: Loads, tmp_path: Path) -> None:
 
 
 def test_packages_of_no_events_end_all_the_same(loads: Loads) -> None:
-    """Each has a page then."""
+    """Each package then holds one page."""
     assert loads.succeed("--most-events", "0") == FIRST
 
 
