@@ -111,10 +111,10 @@ class BatchFiles:
         with _storage_errors(file.url):
             file.close()
             file.check_exists()
-        del self._open[stream]
-        self._written += 1
         encoding = BaseBatchFileEncoding("jsonl", self._config.compression)
         self._writer.write_message(SDKBatchMessage(stream, encoding, [file.url]))
+        del self._open[stream]  # after its message: a STATE may follow only then
+        self._written += 1
         self._logger.debug("Batch file %s: %d events", file.url, file.events)
 
 

@@ -173,6 +173,27 @@ def test_a_page_of_many_bytes_is_in_several_files(
     assert written == [[texts[0:3]], [texts[3:6]], [texts[6:9]], [texts[9:]]]
 
 
+def test_a_file_is_not_complete_before_its_message_is_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever error ends the run, a STATE that covers the file does not follow."""
+    writer = WriterIntoMemory()
+    files = batch_files(writer, a_batch_config(tmp_path))
+    files.write_records("audit_events", [b"{}"], datetime.now(UTC))
+
+    def fail(message: Message) -> None:
+        raise ValueError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writer, "write_message", fail)
+        for _ in range(2):
+            with pytest.raises(ValueError):  # noqa: PT011 - the one above
+                files.complete()
+    files.complete()
+    (message,) = writer.messages
+    assert [*map(lines_of, files_of(message))] == [[b"{}"]]
+
+
 def batch_files(writer: WriterIntoMemory, config: dict[str, Any]) -> BatchFiles:
     checked = read_batch_config(config)
     assert checked is not None
