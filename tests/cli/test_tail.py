@@ -16,6 +16,7 @@ import pytest
 from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.cli.tail import wait
 from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.reader import MAX_FAILURES
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
@@ -392,6 +393,18 @@ def test_events_are_printed_although_another_organization_fails_from_the_start(
         else:
             assert run.wait(60) == 1
             assert f"\nAE-500: {an_id(0)}: ".encode() in run.stderr.read()
+
+
+def test_it_ends_after_ten_organizations_that_fail(tmp_path: Path) -> None:
+    """As any run does: the others would fail as well."""
+    services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
+    for service in services:
+        service.add_faults([Fault.parse("status:code=500@*")])
+    with SharedServer(services).served() as served:
+        done = of_several(len(services), tmp_path, served)("tail")
+    assert done.exit_code == 1
+    assert "AE-ORGANIZATIONS: " in done.log
+    assert sum(len(service.requests) for service in services) == MAX_FAILURES
 
 
 def test_an_error_names_the_organization(tmp_path: Path) -> None:
