@@ -1,6 +1,7 @@
 """The lock of an output: one run holds it at a time."""
 
 import fcntl
+import re
 from pathlib import Path
 
 import pytest
@@ -22,4 +23,12 @@ def test_a_lock_that_its_holder_removed_meanwhile_is_not_held(
 
     monkeypatch.setattr(fcntl, "flock", removed_first)
     with locked(path), pytest.raises(SettingsError, match="AE-BUSY"), locked(path):
+        pass
+
+
+def test_a_missing_folder_is_said_to_be_missing(tmp_path: Path) -> None:
+    """Not only the file in it, which need not exist."""
+    path = tmp_path / "missing" / "s.json"
+    problem = re.escape(f"AE-EXPORT: The folder of '{path}' does not exist: create it")
+    with pytest.raises(SettingsError, match=problem), locked(path):
         pass

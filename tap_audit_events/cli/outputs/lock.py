@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tap_audit_events.cli.outputs.durable import output_errors
+from tap_audit_events.cli.outputs.durable import output_errors, unusable
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 
@@ -19,15 +19,15 @@ def locked(path: Path) -> Iterator[None]:
     The lock is on a hidden file next to the path, which is removed at the end.
 
     Raises:
-        SettingsError: another process holds it, or the path has no name.
+        SettingsError: another process holds it, the path has no name, or its folder does not exist.
         OutputError: the folder cannot be written to.
     """
     if not path.name:
-        raise SettingsError(
-            [f"{path} cannot be written: name a file or a folder in it"], "AE-EXPORT"
-        )
+        raise unusable(f"{path} cannot be written: name a file or a folder in it")
     lock = path.with_name(f".{path.name}.lock")
     with output_errors(path):
+        if not path.parent.exists():
+            raise unusable(f"The folder of {sanitize(str(path))} does not exist: create it")
         descriptor = _acquire(lock)
     try:
         if descriptor is None:
