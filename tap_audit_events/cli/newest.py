@@ -13,6 +13,7 @@ from tap_audit_events.errors.exceptions import (
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
 from tap_audit_events.first_instants import first_instants
+from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.reader import MAX_FAILURES
 from tap_audit_events.runtime import Runtime
 
@@ -29,7 +30,7 @@ def oldest_of_newest(
         count: how many events, at least 1.
         settings: the range, and what to request.
         runtime: clock, sessions, threads and signals of the run.
-        logger: receives retries.
+        logger: receives retries; of several organizations, each line names the organization.
 
     Raises:
         ServiceError: the newest events cannot be read.
@@ -45,8 +46,13 @@ def oldest_of_newest(
     for each in settings.each():
         if len(errors) == MAX_FAILURES:
             break
+        own_logger = (
+            organization_logger(logger, each.organization_id) if settings.organizations else logger
+        )
         try:
-            newest, _ = first_instants(count, each, window, "desc", runtime=runtime, logger=logger)
+            newest, _ = first_instants(
+                count, each, window, "desc", runtime=runtime, logger=own_logger
+            )
         except ServiceError as error:
             if not settings.organizations:
                 raise

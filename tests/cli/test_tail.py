@@ -417,6 +417,16 @@ def test_an_error_names_the_organization(tmp_path: Path) -> None:
     assert f"\nAE-403: {an_id(1)}: " in done.log
 
 
+def test_a_retry_names_the_organization(tmp_path: Path) -> None:
+    """Also while the newest events are searched for."""
+    services = [a_service(number, 0) for number in range(2)]
+    services[1].add_faults([Fault.parse("status:code=429,retry-after=0@1")])
+    with SharedServer(services).served() as served:
+        done = of_two(tmp_path, served)("tail", "-n", "3", TAP_AUDIT_EVENTS_MAX_RETRIES="1")
+    assert done.exit_code == 0
+    assert f"Warning: {an_id(1)}: Retry 1 of 1 in " in done.log
+
+
 @pytest.mark.parametrize(("requested", "seconds"), [(600, 600), (2000, 900)])
 def test_it_waits_as_long_as_the_service_says(
     requested: int, seconds: int, service: Service, command: Command
