@@ -77,6 +77,8 @@ def malformed(kind: str, problem: str) -> SettingsError:
 
 
 def _read_bytes(path: str) -> bytes:
+    if not path:  # which would be the working directory
+        raise OSError(errno.ENOENT, "the path is empty")
     if path != "-":
         with Path(path).open("rb") as file:
             return file.read(MAX_FILE_BYTES + 1)

@@ -406,6 +406,13 @@ def test_a_missing_file_is_named(option: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
+def test_an_empty_path_is_not_the_working_directory(option: str) -> None:
+    """A script passes one if its variable is not set."""
+    line = only_error(run(GOOD, option, ""))
+    assert line.startswith(f"AE-FILE: The {option[2:]} file '' cannot be read: the path is empty")
+
+
+@pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
 def test_a_file_without_end_is_refused(option: str) -> None:
     """A file is read up to a bound, so a device cannot fill the memory."""
     done = run(GOOD, option, "/dev/zero", most_kilobytes=1_000_000)
