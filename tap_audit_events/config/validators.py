@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tap_audit_events.config.access_token import check_token
-from tap_audit_events.events.instants import Instant, parse_instant
+from tap_audit_events.events.instants import Instant, instant_of, parse_instant
 
 EXPECTED: Final = {
     "base_url": "the https URL of the service, for example https://api.example.com",
@@ -102,11 +102,14 @@ def instant(value: Any) -> Instant:
 def _instant_of(value: date) -> Instant:
     if not isinstance(value, datetime):
         raise ValueError("must be an aware datetime or an RFC 3339 text")
-    if value.tzinfo is None:
+    if value.utcoffset() is None:
         raise ValueError(
             "has no time zone: use an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)"
         )
-    return parse_instant(value.isoformat())
+    try:
+        return instant_of(value)
+    except OverflowError:
+        raise ValueError("is outside of the years 1 to 9999 in UTC") from None
 
 
 def _may_be_converted(text: str) -> bool:

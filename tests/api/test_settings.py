@@ -2,10 +2,11 @@
 
 import inspect
 import logging
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -79,6 +80,26 @@ def test_a_missing_argument_is_not_looked_for_in_the_environment() -> None:
     assert "access_token_file" in str(raised.value)
 
 
+class _NoOffset(tzinfo):
+    """A time zone that does not say how far it is from UTC."""
+
+    def utcoffset(self, _: datetime | None) -> None:
+        return None
+
+    dst = utcoffset
+
+    def tzname(self, _: datetime | None) -> None:
+        return None
+
+
+def test_an_offset_may_have_seconds(service: Service, settings: dict[str, Any]) -> None:
+    """Those of time zones before the twentieth century have, and RFC 3339 has none for them."""
+    moment = datetime(1850, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+    list(AuditEvents(**settings).pages(start=moment))
+    (request,) = service.requests
+    assert request.params["startTime"] == "1849-12-31T23:06:32Z"
+
+
 @pytest.mark.parametrize(
     ("moment", "problem"),
     [
@@ -86,10 +107,18 @@ def test_a_missing_argument_is_not_looked_for_in_the_environment() -> None:
             datetime(2026, 1, 1),  # noqa: DTZ001 - that is the mistake
             "has no time zone: use an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)",
         ),
+        (
+            datetime(2026, 1, 1, tzinfo=_NoOffset()),
+            "has no time zone: use an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)",
+        ),
         (date(2026, 1, 1), "must be an aware datetime or an RFC 3339 text"),
+        (
+            datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+            "is outside of the years 1 to 9999 in UTC",
+        ),
     ],
 )
-def test_a_moment_without_a_time_zone_is_refused(moment: Any, problem: str) -> None:
+def test_a_moment_that_is_not_an_instant_is_refused(moment: Any, problem: str) -> None:
     """In an argument of the class, and of a run."""
     with pytest.raises(SettingsError) as raised:
         AuditEvents(**VALID, start_date=moment)
