@@ -112,7 +112,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.REFUSED,
         "The response has a status that the interface does not define",
         "The response may come from something other than the service, such as a gateway or a"
-        " proxy.",
+        " proxy. Status 414 means that the URL is too long, perhaps because of action_types.",
         _CHECK_URL,
     ),
     "AE-TIMEOUT": ErrorEntry(

@@ -81,6 +81,8 @@ def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) 
     """The error of a response whose status is not 200 (interface.md, section 7)."""
     status = response.status_code
     message = f"status {status}, {_message(body)}"
+    if status == HTTPStatus.REQUEST_URI_TOO_LONG:
+        message += "; the URL is too long, perhaps because of action_types"
     location = response.headers.get("Location")
     if 300 <= status < 400 and location:
         return service_error("AE-REDIRECT", details=f"status {status} to {sanitize(location)}")

@@ -54,6 +54,13 @@ def test_each_status_has_its_code(status: int, code: str) -> None:
     assert error.details.startswith(rf"status {status}, errCode 'no', msg 'not\nnow', vars '{{")
 
 
+def test_a_url_that_is_too_long_is_called_that() -> None:
+    """Of the settings, only `action_types` can make it so long; `base_url` is right."""
+    error = status_error(a_response(414), BODY, has_cursor=False)
+    assert error.code == "AE-STATUS"
+    assert error.details.endswith("; the URL is too long, perhaps because of action_types")
+
+
 def test_only_a_request_with_a_cursor_can_have_its_cursor_refused() -> None:
     """The window is then restarted; any other 400 is an error of the request."""
     with_cursor = status_error(a_response(400), BODY, has_cursor=True)
