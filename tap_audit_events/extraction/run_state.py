@@ -34,7 +34,7 @@ def from_run_state(
         raise unusable("its watermark is not as this tap writes it")
     theirs = state.get("organization_id", organization_id)
     if theirs.lower() != organization_id.lower():
-        raise unusable(
+        raise _refused(
             f"it belongs to the organization {sanitize(theirs, 60)},"
             " not to that of organization_id: give each organization a state of its own"
         )
@@ -68,9 +68,13 @@ def types_never_requested(
 
 
 def unusable(problem: str) -> SettingsError:
-    """The error for a state that cannot be used."""
-    line = (
-        f"The bookmark of audit_events in the state cannot be used: {problem}. To start over,"
-        " remove this bookmark from the state; if events are only appended, they then come twice"
+    """The error for a state that cannot be used; it says how to start over."""
+    return _refused(
+        f"{problem}. To start over, run without the state or, with several organizations, remove"
+        " only this bookmark from it; if events are only appended, they then come twice"
     )
+
+
+def _refused(problem: str) -> SettingsError:
+    line = f"The bookmark of audit_events in the state cannot be used: {problem}"
     return SettingsError([line], "AE-STATE")
