@@ -98,8 +98,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "Cursors expire, or a service forgets them. The tap then requests the rest of the window"
         " without a cursor. This error follows if that brings nothing new or other events than"
         " before, or if the window's events came out of order.",
-        f"All events before the error are delivered. Run it again. {_RESUMES_WITH_STATE}"
-        " If the error returns, try another page_size.",
+        f"Run it again. {_RESUMES_WITH_STATE} If the error returns, try another page_size.",
     ),
     "AE-REDIRECT": ErrorEntry(
         Category.REFUSED,
@@ -180,8 +179,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "Without them, the tap cannot order the event, or recognize it when it comes again. An id"
         " may have at most 1,000 characters, occurredAt 100. The line says what is wrong, and shows"
         " the event.",
-        "The events before it are delivered. Report it to the service's support,"
-        " or exclude it with start_date or end_date.",
+        "Report it to the service's support, or exclude it with start_date or end_date.",
     ),
     "AE-EVENT-SIZE": ErrorEntry(
         Category.CONTRACT,
@@ -189,8 +187,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The limit is 8 MB, thousands of times the usual size, because an event may take thirty"
         " times its size in memory if stream maps, flattening or deselected fields are used. The"
         " line shows the start of the event.",
-        "The events before it are delivered. Exclude it with start_date or end_date,"
-        " and report it to the service's support.",
+        "Exclude it with start_date or end_date, and report it to the service's support.",
     ),
     "AE-NESTING": ErrorEntry(
         Category.CONTRACT,
@@ -211,28 +208,27 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The page contains too many events",
         "The service, or something in its place, ignores pageSize, whose maximum is 1,000. The tap"
         " accepts no more, so that no response can fill the memory.",
-        f"The pages before it are delivered. {_CHECK_URL} If it is right, report the page to the"
-        " service's support.",
+        f"{_CHECK_URL} If it is right, report the page to the service's support.",
     ),
     "AE-CURSOR-LENGTH": ErrorEntry(
         Category.CONTRACT,
         "The service sent a nextCursor that is too long for a URL",
         "The URL of the next request would contain it, and many servers refuse URLs of more than 8"
         " or 16 KiB. The tap accepts cursors of at most 16,384 characters.",
-        "The events up to this cursor are delivered. Report it to the service's support.",
+        "Report it to the service's support.",
     ),
     "AE-EMPTY-PAGES": ErrorEntry(
         Category.CONTRACT,
         "The service keeps sending pages without events of the range, each with a new nextCursor",
         "An empty page is allowed, because events may follow it, but not more than 1,000 in a row.",
-        f"The events before them are delivered. {_RUN_AGAIN}",
+        _RUN_AGAIN,
     ),
     "AE-NO-PROGRESS": ErrorEntry(
         Category.CONTRACT,
         "The service's pages contain only events that it has already sent in the same window",
         "The service, or a gateway in front of it, ignores the cursor and sends the same events"
         " with a new nextCursor each time.",
-        f"The events up to these pages are delivered. {_RUN_AGAIN}",
+        _RUN_AGAIN,
     ),
     "AE-WINDOW": ErrorEntry(
         Category.CONTRACT,
@@ -247,7 +243,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.CONTRACT,
         "The service sent the same nextCursor again, so its pages would never end",
         "The service's cursors lead back to a page that it has already sent.",
-        f"The events before it are delivered. {_RUN_AGAIN}",
+        _RUN_AGAIN,
     ),
     "AE-SETTINGS": ErrorEntry(
         Category.SETTINGS,
