@@ -19,7 +19,7 @@ from tap_audit_events.cli.outputs.durable import unusable
 from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.cli.process import write_stderr
 from tap_audit_events.cli.signals import interrupting
-from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.extraction.shutdown import Stop
@@ -98,7 +98,13 @@ def _events(database: Database, table: str, year: int) -> dict[date, int]:
 
 def _coverage(database: Database, table: str) -> Iterator[tuple[str, Span, bool]]:
     """Each record's organization, what it covers, and whether that is only some action types."""
-    types = database.types(table)
+    try:
+        types = database.types(table)
+    except OutputError as error:
+        error.add_note(
+            f"A report needs the table of the stream {COVERAGE_STREAM}, which is off by default."
+        )
+        raise
     times = [
         database.time_as_text(TimeColumn(name, types.get(name, "").lower()))
         for name in ("covered_from", "covered_until")

@@ -342,8 +342,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The file, folder, database or table does not exist or may not be read, it has other"
         " columns than loaders create, or another program has the DuckDB file open. The line says"
         " which.",
-        "Check --against or --from, and --table or --schema. A report also needs the table of the"
-        " stream audit_events_coverage, which is off by default.",
+        "Check --against or --from, and --table or --schema.",
     ),
     "AE-EXTRA": ErrorEntry(
         Category.SETTINGS,

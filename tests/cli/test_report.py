@@ -11,6 +11,7 @@ import pytest
 
 from tap_audit_events.cli.calendar_data import Calendar
 from tap_audit_events.cli.loaded.sources import open_database
+from tap_audit_events.cli.process import lines_of
 from tap_audit_events.cli.report import read_calendar, run_report, summary
 from tap_audit_events.errors.exceptions import OutputError, StoppedError
 from tap_audit_events.extraction.shutdown import Stop
@@ -43,8 +44,23 @@ def calendar_of(path: Path) -> Calendar:
 def test_a_report_names_the_stream_that_it_needs(warehouse: Path) -> None:
     """An export has no table of it, and to check the name of the file does not help."""
     advice = "needs the table of the stream audit_events_coverage, which is off by default"
-    with pytest.raises(OutputError, match=advice):
+    with pytest.raises(OutputError) as raised:
         calendar_of(warehouse)
+    (line,) = lines_of(raised.value)
+    assert advice in line
+
+
+def test_a_report_without_a_table_of_events_does_not_advise_to_turn_on_another_stream(
+    tmp_path: Path,
+) -> None:
+    """Nor does `verify`, which needs no other table."""
+    path = tmp_path / "a.duckdb"
+    columns = "organization_id VARCHAR, covered_from TIMESTAMP, covered_until TIMESTAMP"
+    execute(path, f"CREATE TABLE audit_events_coverage ({columns})")
+    with pytest.raises(OutputError) as raised:
+        calendar_of(path)
+    (line,) = lines_of(raised.value)
+    assert "off by default" not in line
 
 
 def test_a_report_says_that_records_are_only_for_some_action_types(warehouse: Path) -> None:
