@@ -18,9 +18,10 @@ WINDOW_PAGES: Final = 8
 FEW_WORKERS: Final = 6
 FEWER_WORKERS: Final = 4
 SMALL_WINDOW_PAGES: Final = 2
-"""While the budget cannot afford a window for each worker, windows are cut as for `FEW_WORKERS` at
-most, and windows of up to `SMALL_WINDOW_PAGES` as for `FEWER_WORKERS`: smaller ones would use up
-the budget, and the rest would be read by one cursor."""
+"""While the budget cannot afford a window for each worker, windows are cut larger: as if there were
+at most `FEW_WORKERS`, and to at least `SMALL_WINDOW_PAGES`, or the pages that are left divided by
+`FEWER_WORKERS` if that is less. Smaller windows would use up the budget, and the rest would be read
+by one cursor."""
 
 LAST_SHARE: Final = 0.8
 """A window has at most this share of one worker's part of the remaining pages."""
