@@ -408,6 +408,20 @@ def test_a_pipe_in_a_folder_is_an_error(name: str, tmp_path: Path) -> None:
         list(LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST)))
 
 
+def test_an_error_without_a_message_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Such as that of a machine without free memory."""
+    (tmp_path / "a.jsonl").touch()
+
+    def fails(*_: object) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(Path, "open", fails)
+    with pytest.raises(OutputError, match=r"AE-LOADED: .*a\.jsonl': 'MemoryError'"):
+        list(LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST)))
+
+
 def test_a_folder_that_cannot_be_read_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

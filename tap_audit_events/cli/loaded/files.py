@@ -123,7 +123,7 @@ def _errors_of(file: Path) -> Iterator[None]:
     except OutputError:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file makes them raise almost anything
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise unreadable(sanitize(str(file)), sanitize(reason)) from None
 
 
