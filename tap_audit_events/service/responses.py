@@ -130,7 +130,9 @@ def _code_of(error: Exception, cause: BaseException) -> str:
     has_two_lengths = isinstance(cause, InvalidHeader)
     if is_cut or has_two_lengths:
         return "AE-CUT"
-    if isinstance(cause, ssl.SSLCertVerificationError) or getattr(cause, "library", "") == "X509":
+    is_unreadable = isinstance(error, exceptions.SSLError) and not isinstance(cause, ssl.SSLError)
+    is_no_bundle = getattr(cause, "library", "") == "X509"
+    if isinstance(cause, ssl.SSLCertVerificationError) or is_unreadable or is_no_bundle:
         return "AE-CERTIFICATE"
     is_refused = str(cause).startswith(_PROXY_REFUSES)  # a retry might lock the account
     is_connection = isinstance(error, exceptions.ConnectionError | HTTPError | ConnectionError)

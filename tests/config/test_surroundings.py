@@ -65,7 +65,7 @@ def test_a_state_is_read_from_stdin(
     assert done.raise_for_exit_code().ids == ["08:00:09"]
 
 
-@pytest.mark.parametrize("bundle", ["/nowhere/at/all.pem", __file__])
+@pytest.mark.parametrize("bundle", ["/nowhere/at/all.pem", __file__, "/proc/self/mem"])
 def test_an_unusable_ca_bundle_is_named(
     bundle: str, settings: dict[str, Any], untrusted_address: str
 ) -> None:

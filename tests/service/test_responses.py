@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from requests import exceptions
-from urllib3.exceptions import DecodeError, InvalidHeader, MaxRetryError, ProtocolError
+from urllib3.exceptions import DecodeError, InvalidHeader, MaxRetryError, ProtocolError, SSLError
 from urllib3.exceptions import ReadTimeoutError as ReadTimeout
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, RefusedError, RetryableError
@@ -152,6 +152,11 @@ def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
             wrapped(ssl.SSLCertVerificationError("unknown"), exceptions.SSLError),
             "AE-CERTIFICATE",
             "SSLCertVerificationError: ",
+        ),
+        (
+            wrapped(PermissionError("secret bundle"), SSLError, exceptions.SSLError),
+            "AE-CERTIFICATE",
+            "PermissionError: 'secret bundle'",
         ),
         (OSError("no such bundle"), "AE-CERTIFICATE", "OSError: 'no such bundle'"),
         (
