@@ -82,10 +82,6 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
     names = f"{config.root} {config.prefix}".lower()
     if any(token.lower() in names for token in tokens):
         problems.append("batch_config.storage contains the access token: remove it from there")
-    try:
-        names.encode()
-    except UnicodeEncodeError:
-        problems.append("batch_config.storage.root is not UTF-8, so no message can name its files")
     if problems:
         raise SettingsError(problems)
     return config
@@ -108,12 +104,19 @@ def _object(
 def _root(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or value.rstrip("/").endswith(":"):
         raise ValueError("must be a folder, for example file:///var/lib/audit-events/batches")
-    if "://" in value:
-        with suppress(ValueError):  # not a URL; its file system says so
-            register_possible_secret(urlsplit(value).password or "")
-        return value.rstrip("/")
+    url = value.rstrip("/") if "://" in value else f"{LOCAL}{_absolute(value)}"
+    with suppress(ValueError):  # not a URL; its file system says so
+        register_possible_secret(urlsplit(url).password or "")
     try:
-        return f"{LOCAL}{os.path.abspath(os.path.expanduser(value))}"  # noqa: PTH100, PTH111
+        url.encode()
+    except UnicodeEncodeError:
+        raise ValueError("is not UTF-8, so no message can name its files") from None
+    return url
+
+
+def _absolute(path: str) -> str:
+    try:
+        return os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
     except OSError as error:
         raise ValueError(
             f"is relative, and the working directory is gone: {error.strerror}"
