@@ -90,7 +90,7 @@ def load(pipeline: dlt.Pipeline, write_disposition: str, **settings: Any) -> int
         pipeline.run(audit_events(**settings), write_disposition=write_disposition)
         count: int = pipeline.last_trace.last_normalize_info.row_counts.get(NAME, 0)
         total += count
-        if count < max(most_events, 1):
+        if count < max(most_events, 1):  # with 0, each package holds one page
             return total
 
 

@@ -135,9 +135,11 @@ class TokenGroup:
         return self._authenticators[path]
 
 
-def organization_logger(logger: Logger, organization_id: str) -> Logger:
-    """A logger whose lines begin with the id of an organization."""
-    return cast("Logger", OrganizationLogger(logger, organization_id))
+def organization_logger(logger: Logger, settings: Settings) -> Logger:
+    """A logger whose lines begin with the organization's id, if it is one of several."""
+    if not settings.is_one_of_several:
+        return logger
+    return cast("Logger", OrganizationLogger(logger, settings.organization_id))
 
 
 class OrganizationLogger(LoggerAdapter[Logger]):

@@ -128,9 +128,7 @@ class Reader:
             raise OrganizationsError(errors, self.organization_count, not_started=not_started)
 
     def _open_run(self, settings: Settings, group: TokenGroup) -> OrganizationRun:
-        logger, error = self._logger, None
-        if self._has_several:
-            logger = organization_logger(logger, settings.organization_id)
+        logger, error = organization_logger(self._logger, settings), None
         try:
             watermark = self._watermark_of(settings, logger)
         except AuditEventsError as caught:

@@ -46,9 +46,7 @@ def oldest_of_newest(
     for each in settings.each():
         if len(errors) == MAX_FAILURES:
             break
-        own_logger = (
-            organization_logger(logger, each.organization_id) if settings.organizations else logger
-        )
+        own_logger = organization_logger(logger, each)
         try:
             newest, _ = first_instants(
                 count, each, window, "desc", runtime=runtime, logger=own_logger
@@ -56,7 +54,7 @@ def oldest_of_newest(
         except ServiceError as error:
             if not settings.organizations:
                 raise
-            errors[each.organization_id] = error
+            errors[each.organization_id] = error.without_frames()
         else:
             found = sorted(found + newest, reverse=True)[:count]
     if errors and not found:

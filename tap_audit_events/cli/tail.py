@@ -150,10 +150,10 @@ class _Patience:
                 return action()
             except (ServiceError, OrganizationsError) as error:
                 errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
-                all_may_pass = all(map(_may_pass, errors.values()))
-                if self._interval_seconds is None or not all_may_pass:
+                seconds = self._interval_seconds
+                if seconds is None or not all(map(_may_pass, errors.values())):
                     raise
-                self._wait(errors, self._interval_seconds)
+                self._wait(errors, seconds)
 
     def _wait(self, errors: Mapping[str, AuditEventsError], seconds: float) -> None:
         """Say which errors it waits for; those of several organizations one by one."""

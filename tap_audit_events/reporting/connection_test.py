@@ -40,7 +40,7 @@ def check_connection(settings: Settings, runtime: Runtime, logger: logging.Logge
         return
     errors: dict[str, AuditEventsError] = {}
     for each in settings.each():
-        own_logger = organization_logger(logger, each.organization_id)
+        own_logger = organization_logger(logger, each)
         try:
             _check_organization(each, runtime, own_logger)
         except ServiceError as error:

@@ -1,4 +1,4 @@
-"""Finds in events what was not expected: fields, actor types, action types not requested."""
+"""Finds new fields and actor types in events, and action types that were not requested."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIELDS: Final[dict[str, frozenset[str]]] = {
 
 
 class NewFields:
-    """Collects fields and actor types that are new to this version, and types not requested.
+    """Collects new fields and actor types, and action types that were not requested.
 
     It inspects every event of the first page that has events, and samples the later pages. So it
     misses nothing in a run that reads at most one page.
@@ -39,7 +39,7 @@ class NewFields:
         self._fields: dict[str, None] = {}
 
     def inspect(self, texts: Sequence[JsonText], requested_types: Collection[str] = ()) -> None:
-        """Look for new names in the events of a page; without `requested_types` it may hold all."""
+        """Look for new names in the events of a page; no `requested_types` stands for all."""
         step = max(1, len(texts) // SAMPLES_PER_PAGE) if self._is_sampling else 1
         self._is_sampling = self._is_sampling or bool(texts)
         for text in texts[::step]:

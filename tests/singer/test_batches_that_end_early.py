@@ -106,8 +106,7 @@ def test_files_that_a_dead_target_did_not_load_are_named(
     folder = tmp_path / "batches"
     tap = start(page_size=10, batch_config=a_batch_config(folder, batch_size=10))
     assert tap.stdout is not None
-    while b'"BATCH"' not in tap.stdout.readline():
-        pass
+    assert any(b'"BATCH"' in line for line in iter(tap.stdout.readline, b""))
     tap.stdout.close()
     assert tap.stderr is not None
     log = tap.stderr.read().decode()
