@@ -16,7 +16,7 @@ LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newes
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
 CLIENTS := airbyte-clients dlt dagster proof loader-postgres-server
 # These and the tools of this project, each from requirements/NAME.txt.
-ENVIRONMENTS := meltano audit fuzz mutate bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof
+ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof
 # What the test of the image starts from. It needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADERS := target-jsonl meltanolabs-target-csv target-duckdb meltanolabs-target-postgres \
@@ -41,7 +41,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders test-integrations test-large image soak fuzz mutate bench check fix docs test-matrix audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations test-large image soak fuzz mutate bench check fix docs test-matrix test-oldest audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -111,6 +111,9 @@ test-matrix: $(UV_READY) ## Run the tests of `make test` on every supported Pyth
 	  .tools/py$$version/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders and not integrations" || exit 1; \
 	done
 
+test-oldest: .tools/oldest/.installed ## Run the tests of `make test` with the oldest version of each dependency that pyproject.toml allows
+	@PATH="$(CURDIR)/.tools/oldest/bin:$$PATH" .tools/oldest/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders and not integrations"
+
 audit: .tools/audit/.installed .tools/bench/.installed ## Check for known vulnerabilities, licences that are not allowed, and secrets
 	@sh .ci/audit .tools/audit/bin .tools/bench/bin/python
 
@@ -140,6 +143,7 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/proof.txt --extra sandbox --extra postgres --extra report pyproject.toml requirements/proof.in >/dev/null
 	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
 	$(COMPILE) --output-file requirements/mutate.txt --extra sandbox --group test pyproject.toml requirements/mutate.in >/dev/null
+	$(COMPILE) --output-file requirements/oldest.txt --resolution lowest-direct --extra sandbox --extra duckdb --group test pyproject.toml >/dev/null
 	$(COMPILE) --output-file requirements/dev.txt --extra sandbox --group dev pyproject.toml >/dev/null
 
 clean: ## Remove everything that was installed or generated here
@@ -196,12 +200,12 @@ WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
 	@$(SYNC) --python .tools/$*/bin/python requirements/$*.txt
 	@touch $@
 
-# The benchmark installs the package too, as a user would. Where the tap runs in another of these
+# These have the package too, as a user would install it. Where the tap runs in another of these
 # environments, it is imported from this folder.
-.tools/bench/.installed: .tools/bench/pyvenv.cfg requirements/bench.txt pyproject.toml
-	@echo "Setting up the package in .tools/bench"
-	@$(SYNC) --python .tools/bench/bin/python requirements/bench.txt
-	@$(EDITABLE) --python .tools/bench/bin/python
+.tools/bench/.installed .tools/oldest/.installed: .tools/%/.installed: .tools/%/pyvenv.cfg requirements/%.txt pyproject.toml
+	@echo "Setting up the package in .tools/$*"
+	@$(SYNC) --python .tools/$*/bin/python requirements/$*.txt
+	@$(EDITABLE) --python .tools/$*/bin/python
 	@touch $@
 
 .tools/loader-%/.installed: requirements/%.txt .tools/python | $(UV_READY)

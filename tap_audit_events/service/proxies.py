@@ -43,8 +43,9 @@ def _is_usable(proxy: str) -> bool:
         parsed = parse_url(proxy)
     except ValueError:
         return False
+    host = parsed.host or ""  # urllib3 before 2.8 allows a space in it
     rest = f"{parsed.path}{parsed.query}{parsed.fragment}"  # an @ in it: the password has / ? or #
-    return parsed.scheme in _SCHEMES and bool(parsed.host) and "@" not in rest
+    return parsed.scheme in _SCHEMES and len(host.split()) == 1 and "@" not in rest
 
 
 def _register_password(proxy: str) -> None:
