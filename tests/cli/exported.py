@@ -89,7 +89,8 @@ def _of_duckdb(path: Path) -> list[Event]:
         tables = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
         if "audit_events" not in tables:
             return []
-        table = connection.execute("SET timezone = 'UTC'; FROM audit_events").fetch_arrow_table()
+        connection.execute("SET timezone = 'UTC'")
+        table = connection.sql("FROM audit_events").to_arrow_table()
     return _of_table(table, path)
 
 

@@ -41,11 +41,12 @@ class DuckDBFile:
         if not os.path.isfile(path):  # noqa: PTH113 - no error for a folder that may not be read
             raise unreadable(self.name, "it does not exist, or may not be read")
         with self._errors():
-            settings = {**_SETTINGS, "temp_directory": str(temporary_folder())}
             try:
-                self._connection = duckdb.connect(str(path), read_only=True, config=settings)
+                str(path).encode()
             except UnicodeEncodeError:
                 raise unreadable(self.name, "its path is not UTF-8, which DuckDB needs") from None
+            settings = {**_SETTINGS, "temp_directory": str(temporary_folder())}
+            self._connection = duckdb.connect(str(path), read_only=True, config=settings)
 
     def close(self) -> None:
         self._connection.close()
