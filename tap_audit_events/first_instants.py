@@ -8,7 +8,7 @@ from logging import Logger
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.envelope import MAX_EVENTS
-from tap_audit_events.events.instants import Instant, text_of
+from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.pagination import Paginator
@@ -31,10 +31,12 @@ def first_instants(
         ServiceError: the events cannot be read.
         StoppedError: a signal asked the run to stop.
     """
+    # If the bounds are rounded, the requests bring events outside of the range too.
+    page_size = min(count, MAX_EVENTS) if window.rounded == window else MAX_EVENTS
     requests = RunRequests(1)
     transport = Transport(settings.base_url, runtime.new_session)
     client = Client(
-        replace(settings, page_size=_page_size(count, window)),
+        replace(settings, page_size=page_size),
         transport,
         limiter=runtime.new_rate_limiter(requests),
         logger=logger,
@@ -77,10 +79,3 @@ def _find(count: int, client: Client, window: Window, order: str, found: list[In
             raise page.malformed
         found += filter(window.holds, page.instants)
         paginator.advance(page, window)
-
-
-def _page_size(count: int, window: Window) -> int:
-    """As many events as are needed; the maximum if the bounds are rounded and bring others too."""
-    exact = window.start and text_of(window.start), text_of(window.end)
-    is_rounded = (window.start_time, window.end_time) != exact
-    return MAX_EVENTS if is_rounded else min(count, MAX_EVENTS)
