@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, NamedTuple, Protocol
 
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.instants import (
     Instant,
     later,
+    microseconds,
     next_whole_second,
     parse_instant,
     utc_instants,
@@ -108,9 +108,7 @@ def instants_of(texts: Sequence[str | None]) -> list[Instant | None]:
 
 def nanoseconds(instant: Instant) -> int:
     """The whole nanoseconds since the year 1 began."""
-    whole = datetime.fromisoformat(instant[:19])
-    seconds = whole.toordinal() * 86_400 + whole.hour * 3600 + whole.minute * 60 + whole.second
-    return seconds * NANOSECONDS + int(instant[20:29].ljust(9, "0"))
+    return microseconds(instant) * 1000 + int(instant[26:29].ljust(3, "0"))
 
 
 def unreadable(name: str, reason: Any) -> OutputError:
