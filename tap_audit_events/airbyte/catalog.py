@@ -74,14 +74,14 @@ def _sync_mode(configured: Any, shape: RecordShape) -> SyncMode:
     if mode not in list(SyncMode):
         raise malformed(
             "catalog",
-            f"asks for the sync mode {sanitize(str(mode), 60)} of {STREAM}:"
+            f"asks for the sync mode {sanitize(mode, 60)} of {STREAM}:"
             f" it must be {' or '.join(SyncMode)}",
         )
     cursor = configured.get("cursor_field") or [REPLICATION_KEY]
     if mode == SyncMode.INCREMENTAL and cursor != [REPLICATION_KEY]:
         raise malformed(
             "catalog",
-            f"asks for the cursor field {sanitize(str(cursor), 60)} of {STREAM}:"
+            f"asks for the cursor field {sanitize(cursor, 60)} of {STREAM}:"
             f" it must be {REPLICATION_KEY}",
         )
     _check_primary_key(configured.get("primary_key"), shape)

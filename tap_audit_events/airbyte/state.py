@@ -78,7 +78,7 @@ def _unknown(kind: object) -> SettingsError:
     return malformed(
         "state",
         f"must be a list of Airbyte's state messages of the type STREAM"
-        f"{'' if kind in (None, 'STREAM') else f', not {sanitize(str(kind), 60)}'}:"
+        f"{'' if kind in (None, 'STREAM') else f', not {sanitize(kind, 60)}'}:"
         f' [{{"type": "STREAM", "stream": {{"stream_descriptor": {{"name": "{STREAM}"}},'
         ' "stream_state": {…}}}]',
     )

@@ -94,7 +94,7 @@ def _object(
         problems.append(f"{path} must be an object with {', '.join(names)}")
         return {}
     problems.extend(
-        f"{path} has no setting {sanitize(str(name), 60)}: it has {', '.join(names)}"
+        f"{path} has no setting {sanitize(name, 60)}: it has {', '.join(names)}"
         for name in value
         if name not in names
     )

@@ -226,16 +226,16 @@ def missing_extra(library: str, extra: str) -> SettingsError:
 
 def defect(error: BaseException) -> AuditEventsError:
     """The error that reports an unexpected one."""
-    return AuditEventsError("AE-DEFECT", f" ({type(error).__name__}: {sanitize(str(error))})")
+    return AuditEventsError("AE-DEFECT", f" ({type(error).__name__}: {sanitize(error)})")
 
 
-def sanitize(text: str, max_length: int = MAX_TEXT_LENGTH) -> str:
-    """A text from outside, made safe for a message.
+def sanitize(value: object, max_length: int = MAX_TEXT_LENGTH) -> str:
+    """A value from outside as text, made safe for a message.
 
     The result is quoted, on one line, free of control characters and secrets, and of bounded
     length.
     """
-    text = redact(text)
+    text = redact(str(value))
     bounded = text if len(text) <= max_length else f"{text[:max_length]}…"
     return redact(repr(bounded))  # again: an escape may end with the start of a secret
 

@@ -101,7 +101,7 @@ def parse_page(body: bytes) -> Page:
         page = _read_columns(text, events, cursor)
         return page if text is body else _with_original_keys(page, body)
     except msgspec.ValidationError as error:
-        details = f"{sanitize(str(error))}; it begins {sanitize_start(body)}"
+        details = f"{sanitize(error)}; it begins {sanitize_start(body)}"
         raise service_error("AE-ENVELOPE", details=details) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         details = f"{error}; it begins {sanitize_start(body, 80)}"

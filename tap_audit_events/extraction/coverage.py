@@ -93,7 +93,7 @@ class Coverage(msgspec.Struct):
                 if time is not None and text_of(parse_instant(time)) != time:
                     raise ValueError("a time is not in UTC form")
         except ValueError as error:
-            reason = sanitize(str(error), 60)
+            reason = sanitize(error, 60)
             raise ValueError(f"its coverage is not as this tap writes it: {reason}") from None
         return coverage
 

@@ -57,7 +57,7 @@ def stream_map_problems(stream_maps: object) -> list[str]:
         if not name.startswith("__")
     }
     problems = [
-        f"stream_maps names the stream {sanitize(str(source), 60)}, which does not exist: the tap's"
+        f"stream_maps names the stream {sanitize(source, 60)}, which does not exist: the tap's"
         f" streams are {STREAM} and {COVERAGE_STREAM}"
         for source in sources.values()
         if not any(fnmatchcase(stream, str(source)) for stream in (STREAM, COVERAGE_STREAM))

@@ -152,7 +152,7 @@ class ExactStream(Stream):
             for message in list(self._generate_record_messages(record)):
                 self.write_record(message)
         except RecursionError:
-            raise service_error("AE-NESTING", details=f"event {sanitize(str(event_id))}") from None
+            raise service_error("AE-NESTING", details=f"event {sanitize(event_id)}") from None
 
 
 def _catalog_error(problem: str) -> SettingsError:
@@ -174,8 +174,8 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
         raise
     except Exception as error:
         cause = error.__cause__ or error
-        reason = f"{type(cause).__name__}: {sanitize(str(cause))}"
-        where = "a coverage record" if event_id is None else f"event {sanitize(str(event_id))}"
+        reason = f"{type(cause).__name__}: {sanitize(cause)}"
+        where = "a coverage record" if event_id is None else f"event {sanitize(event_id)}"
         raise SettingsError(
             [f"stream_maps fails at {where} ({reason})"],
             "AE-STREAM-MAPS",

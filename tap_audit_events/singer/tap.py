@@ -120,7 +120,7 @@ class TapAuditEvents(Tap):
         except Exception as error:
             if not any(map(self.config.get, ("stream_maps", "flattening_enabled"))):
                 raise
-            reason = f"{type(error).__name__}: {sanitize(str(error))}"
+            reason = f"{type(error).__name__}: {sanitize(error)}"
             raise SettingsError(
                 [f"stream_maps or the flattening settings cannot be used ({reason})"],
                 "AE-STREAM-MAPS",

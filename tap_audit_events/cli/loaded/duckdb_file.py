@@ -37,7 +37,7 @@ class DuckDBFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.name = sanitize(str(path))
+        self.name = sanitize(path)
         if not os.path.isfile(path):  # noqa: PTH113 - no error for a folder that may not be read
             raise unreadable(self.name, "it does not exist, or may not be read")
         with self._errors():
@@ -80,4 +80,4 @@ class DuckDBFile:
         try:
             yield
         except duckdb.Error as error:
-            raise unreadable(self.name, sanitize(str(error))) from None
+            raise unreadable(self.name, sanitize(error)) from None

@@ -55,7 +55,7 @@ class LoadedFiles:
     """
 
     def __init__(self, path: Path, known: Collection[str] = ()) -> None:
-        self.name = sanitize(str(path))
+        self.name = sanitize(path)
         self._known = known
         with _errors_of(path):
             if not path.exists():
@@ -63,7 +63,7 @@ class LoadedFiles:
             self._files = [path] if path.is_file() else sorted(_files_in(path))
         for file in self._files:
             if not file.is_file():  # to open a pipe would wait without end
-                raise unreadable(sanitize(str(file)), "it is not a file")
+                raise unreadable(sanitize(file), "it is not a file")
         if not self._files:
             raise unreadable(self.name, f"it has no files that end with {', '.join(SUFFIXES)}")
         self._tables = list(filter(_is_table, self._files))
@@ -124,7 +124,7 @@ def _errors_of(file: Path) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - a damaged file makes them raise almost anything
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise unreadable(sanitize(str(file)), sanitize(reason)) from None
+        raise unreadable(sanitize(file), sanitize(reason)) from None
 
 
 def _is_table(file: Path) -> bool:
@@ -147,8 +147,8 @@ def _row(file: Path, number: int, line: bytes, known: Collection[str]) -> Row:
     try:
         event = _decode_line(line)
     except (msgspec.DecodeError, RecursionError) as error:
-        name = sanitize(str(file))
-        raise unreadable(name, f"line {number} is not an event: {sanitize(str(error))}") from None
+        reason = f"line {number} is not an event: {sanitize(error)}"
+        raise unreadable(sanitize(file), reason) from None
     return Row(_organization_of(event, known), event.id, event.occurredAt)
 
 
@@ -180,8 +180,8 @@ def _columns(file: Path) -> Columns:
 
     with _errors_of(file):
         types = {field.name: str(field.type) for field in pq.read_schema(file)}
-    columns = find_columns(types, sanitize(str(file)))
-    check_organizations(columns, types, sanitize(str(file)))
+    columns = find_columns(types, sanitize(file))
+    check_organizations(columns, types, sanitize(file))
     return columns
 
 

@@ -123,7 +123,7 @@ class GrowingFolder:
 
 
 def _check_is_replaceable(folder: Path) -> None:
-    name = sanitize(str(folder))
+    name = sanitize(folder)
     if folder.exists() and not folder.is_dir():
         raise unusable(f"{name} exists, but is not a folder")
     if folder.exists() and (first := next(folder.iterdir(), None)):

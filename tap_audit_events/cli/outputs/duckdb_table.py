@@ -165,7 +165,7 @@ class DuckDBTable:
             self._logger.warning(
                 "The table %s in %s has been removed since the last export: a new one starts with"
                 " the events after that export. To export everything again, remove %s too",
-                TABLE, sanitize(str(self._path)), sanitize(str(state_file.path)),
+                TABLE, sanitize(self._path), sanitize(state_file.path),
             )  # fmt: skip
         return state_file.state
 
@@ -194,7 +194,7 @@ class DuckDBTable:
         if self._old is not None:
             return
         if self._path.exists():
-            reason = f"{sanitize(str(self._path))}: another process has created it in the meantime"
+            reason = f"{sanitize(self._path)}: another process has created it in the meantime"
             raise OutputError(reason, "AE-EXPORT")
         _log_of(self._path).unlink(missing_ok=True)  # of a file that is gone
 
@@ -265,6 +265,6 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
         reason = (
             "another process has it open: close it there"
             if "Could not set lock" in str(error)
-            else sanitize(str(error))
+            else sanitize(error)
         )
-        raise OutputError(f"{sanitize(str(path))}: {reason}", "AE-EXPORT") from error
+        raise OutputError(f"{sanitize(path)}: {reason}", "AE-EXPORT") from error

@@ -47,7 +47,7 @@ def check_is_file(path: Path) -> None:
     with output_errors(path):
         is_other = path.exists() and not path.is_file()
     if is_other:
-        raise unusable(f"{sanitize(str(path))} exists, but is not a file")
+        raise unusable(f"{sanitize(path)} exists, but is not a file")
 
 
 def check_files_differ(named: Mapping[str, Path]) -> None:
@@ -155,7 +155,7 @@ def output_errors(path: Path) -> Iterator[None]:
         raise
     except Exception as error:
         reason = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
-        raise OutputError(f"{sanitize(str(path))}: {sanitize(reason)}", "AE-EXPORT") from error
+        raise OutputError(f"{sanitize(path)}: {sanitize(reason)}", "AE-EXPORT") from error
 
 
 def unusable(problem: str) -> SettingsError:

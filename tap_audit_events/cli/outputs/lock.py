@@ -27,11 +27,11 @@ def locked(path: Path) -> Iterator[None]:
     lock = path.with_name(f".{path.name}.lock")
     with output_errors(path):
         if not path.parent.exists():
-            raise unusable(f"The folder of {sanitize(str(path))} does not exist: create it")
+            raise unusable(f"The folder of {sanitize(path)} does not exist: create it")
         descriptor = _acquire(lock)
     try:
         if descriptor is None:
-            name = sanitize(str(path))
+            name = sanitize(path)
             problem = f"Another run is writing to {name}: wait until it has ended, or end it"
             raise SettingsError([problem], "AE-BUSY")
         yield

@@ -112,6 +112,6 @@ class SingleFile:
         check_unchanged(state_file, self._path)
         if self._path.exists() != self._extends:
             raise unusable(
-                f"{sanitize(str(self._path))}: something else has moved it during the export. Run"
+                f"{sanitize(self._path)}: something else has moved it during the export. Run"
                 " the export again"
             )

@@ -126,10 +126,10 @@ class StateFile:
             else:
                 can_complete = _size_of(final) == (self.size if source.exists() else size)
             if not can_complete:
-                state_file, output = sanitize(str(self.path)), sanitize(str(self._output))
+                state_file, output = sanitize(self.path), sanitize(self._output)
                 raise unusable(
                     f"An export with {state_file} was interrupted before it had put"
-                    f" {sanitize(str(source))} in its place, and something was changed or removed"
+                    f" {sanitize(source)} in its place, and something was changed or removed"
                     f" since then. If something was moved away from {output}, put it back, and run"
                     f" the export again. Else remove {output} and {state_file} to export everything"
                     " again"
@@ -150,7 +150,7 @@ class StateFile:
             case {"version": 1, "output": str(output), "bytes": int() | None, "state": dict()}:
                 if output != self._relative(self._output):
                     raise self._unusable(
-                        f"belongs to {sanitize(str(self._absolute(output)))}: give each output a"
+                        f"belongs to {sanitize(self._absolute(output))}: give each output a"
                         " state file of its own"
                     )
                 if _is_journal(document.get("pending")):
@@ -161,7 +161,7 @@ class StateFile:
         )
 
     def _unusable(self, problem: str) -> SettingsError:
-        return SettingsError([f"The file {sanitize(str(self.path))} {problem}"], "AE-STATE")
+        return SettingsError([f"The file {sanitize(self.path)} {problem}"], "AE-STATE")
 
     def _relative(self, path: Path) -> str:
         return os.path.relpath(path, self.path.parent)

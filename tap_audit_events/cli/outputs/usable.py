@@ -23,8 +23,8 @@ def check_unchanged(state_file: StateFile, path: Path) -> None:
     size = path.stat().st_size
     if size != state_file.size:
         raise unusable(
-            f"{sanitize(str(path))} has {size:,} bytes, but the last export with"
-            f" {sanitize(str(state_file.path))} left {state_file.size or 0:,}: something else has"
+            f"{sanitize(path)} has {size:,} bytes, but the last export with"
+            f" {sanitize(state_file.path)} left {state_file.size or 0:,}: something else has"
             " changed it. Put the old file back; or move this one away to continue in a new file"
             " with what is new; or remove both files to export everything again"
         )
@@ -33,8 +33,8 @@ def check_unchanged(state_file: StateFile, path: Path) -> None:
 def without_state(state_file: StateFile, path: Path) -> SettingsError:
     """The error for an output that has events, but no state file that says which."""
     return unusable(
-        f"{sanitize(str(path))} exists, but there is no state for it in"
-        f" {sanitize(str(state_file.path))}, so it is not known which events are new. Give the"
+        f"{sanitize(path)} exists, but there is no state for it in"
+        f" {sanitize(state_file.path)}, so it is not known which events are new. Give the"
         " state file of this output; or move the output away; or, unless it is a folder, leave out"
         " --state to replace it"
     )
@@ -43,7 +43,7 @@ def without_state(state_file: StateFile, path: Path) -> SettingsError:
 def other_columns(path: Path) -> SettingsError:
     """The error for an output with other columns, or with the columns in another order."""
     return unusable(
-        f"{sanitize(str(path))} has other columns than this version writes: move it away, and"
+        f"{sanitize(path)} has other columns than this version writes: move it away, and"
         " export into a new file"
     )
 
@@ -54,6 +54,6 @@ def warn_if_moved(state_file: StateFile, path: Path, logger: Logger) -> None:
         logger.warning(
             "%s has been moved or removed since the last export: a new one starts with the events"
             " after that export. To export everything again, remove %s too",
-            sanitize(str(path)),
-            sanitize(str(state_file.path)),
+            sanitize(path),
+            sanitize(state_file.path),
         )
