@@ -48,10 +48,6 @@ def discovered_stream(shape: RecordShape) -> dict[str, Any]:
 def sync_mode_of(catalog: Any, shape: RecordShape) -> SyncMode | None:
     """The sync mode of the stream in a configured catalog; None if the catalog has no stream.
 
-    Args:
-        catalog: the configured catalog.
-        shape: the shape of the records.
-
     Raises:
         SettingsError: it is not a configured catalog, or does not fit the source.
     """

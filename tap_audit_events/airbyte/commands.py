@@ -34,13 +34,7 @@ from tap_audit_events.runtime import Runtime
 
 
 class Commands:
-    """Runs the commands.
-
-    Args:
-        writer: writes the messages.
-        runtime: clock, sessions, threads and signals of the run.
-        logger: writes LOG messages.
-    """
+    """Runs the commands."""
 
     def __init__(self, writer: MessageWriter, runtime: Runtime, logger: Logger) -> None:
         self._writer = writer

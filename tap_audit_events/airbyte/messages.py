@@ -50,15 +50,11 @@ def _trace(kind: str, name: str, content: Mapping[str, Any], milliseconds: int) 
 
 
 class MessageWriter(LineWriter):
-    """Writes one message per line.
+    """Writes one message per line; `stdout` is None if it is closed.
 
     Records are buffered. After any other message the buffer is flushed, so a STATE has reached the
     pipe when it is written, and so has every record before it. Worker threads write LOG messages,
     so each call holds a lock.
-
-    Args:
-        stdout: what is written to, None if it is closed.
-        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, stdout: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:

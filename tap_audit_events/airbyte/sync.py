@@ -26,14 +26,7 @@ def milliseconds_at(moment: datetime) -> int:
 
 
 class Sync:
-    """One read of the stream.
-
-    Args:
-        settings: what to read, and how.
-        writer: writes the messages.
-        runtime: clock, sessions, threads and signals of the run.
-        logger: receives the progress of the run, and warnings.
-    """
+    """One read of the stream."""
 
     def __init__(
         self, settings: Settings, writer: MessageWriter, *, runtime: Runtime, logger: Logger

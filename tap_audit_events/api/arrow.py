@@ -103,11 +103,6 @@ def record_batch(
 ) -> pa.RecordBatch:
     """The record batch of some events of an organization.
 
-    Args:
-        texts: the events' JSON texts, as in `Page.texts`.
-        instants: their times.
-        organization_id: from which organization they were read.
-
     Raises:
         ContractError: an event is nested too deeply to be read.
     """

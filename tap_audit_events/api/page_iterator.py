@@ -11,12 +11,7 @@ from tap_audit_events.extraction.shutdown import Stop
 
 
 class PageIterator(Iterator[EventPage]):
-    """Iterates over the pages of one run; only one thread at a time may advance it.
-
-    Args:
-        pages: reads them.
-        stop: ends a read that waits.
-    """
+    """Iterates over the pages of one run; only one thread at a time may advance it."""
 
     def __init__(self, pages: Generator[EventPage, None, None], stop: Stop) -> None:
         self._pages = pages

@@ -28,11 +28,6 @@ from tap_audit_events.events.instants import instant_of
 def run_export(to: str, state_path: Path | None, common: Common) -> None:
     """Export events to a path.
 
-    Args:
-        to: the path, whose suffix says the format.
-        state_path: the state file of an incremental export.
-        common: what to read.
-
     Raises:
         AuditEventsError: the output does not have all events; its notes say what the output has.
     """

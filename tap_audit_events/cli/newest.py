@@ -21,16 +21,10 @@ from tap_audit_events.runtime import Runtime
 def oldest_of_newest(
     count: int, settings: Settings, *, runtime: Runtime, logger: Logger
 ) -> Instant | None:
-    """The time of the oldest among the newest `count` events; None if there are none.
+    """The time of the oldest among the newest `count` events, at least 1; None if there are none.
 
     If there are fewer events, it is the time of the oldest of all. Of several organizations, those
     that cannot be read are left out; not more than `MAX_FAILURES` of them are tried.
-
-    Args:
-        count: how many events, at least 1.
-        settings: the range, and what to request.
-        runtime: clock, sessions, threads and signals of the run.
-        logger: receives retries; of several organizations, each line names the organization.
 
     Raises:
         ServiceError: the newest events cannot be read.

@@ -66,11 +66,7 @@ def write_stdout(data: bytes) -> None:
 
 
 def check_reader() -> None:
-    """Check that somebody still reads stdout, if it is a pipe.
-
-    Raises:
-        ReaderGoneError: its reader has closed the pipe.
-    """
+    """Raise `ReaderGoneError` if stdout is a pipe that its reader has closed."""
     if sys.stdout:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)

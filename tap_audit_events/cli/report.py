@@ -31,13 +31,6 @@ _ALL_ACTION_TYPES: Final = (None, "", "[]", "{}")
 def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) -> None:
     """Draw the calendar of a year.
 
-    Args:
-        source: the database.
-        year: the year.
-        to: the picture, whose suffix says the format.
-        schema: the schema of the tables, None for the usual one.
-        stop: ends the run at a signal.
-
     Raises:
         OutputError: the tables cannot be read, or the picture cannot be written.
         SettingsError: a library is not installed, or the format is not known.

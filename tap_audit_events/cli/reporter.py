@@ -18,12 +18,7 @@ BAR_SECONDS: Final = 0.1
 
 
 class Reporter:
-    """Reports on one run that reads pages.
-
-    Args:
-        end: where the range ends.
-        quiet: whether nothing is shown.
-    """
+    """Reports on one run that reads pages."""
 
     def __init__(self, end: Instant, *, quiet: bool) -> None:
         self.events = 0

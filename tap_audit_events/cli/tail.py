@@ -37,11 +37,6 @@ _LONG_WAIT: Final = "AE-RETRY-AFTER"
 def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None:
     """Print the newest events, oldest first; with an interval, also those that appear later.
 
-    Args:
-        lines: how many events to begin with.
-        common: what to read.
-        interval_seconds: how often to look for new events, None to end at once.
-
     Raises:
         ServiceError: the service refuses the requests; without an interval also if it fails.
         OrganizationsError: it does so for some of several organizations.
@@ -87,10 +82,7 @@ def _start(
 class Tail:
     """Prints the newest events, and those that appear later, each once.
 
-    Args:
-        events: the events from some time on.
-        write: prints some events.
-        begun_at: events from this time on are all printed.
+    Events from `begun_at` on are all printed.
     """
 
     def __init__(

@@ -124,11 +124,7 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
 
 
 def _check_files(options: VerifyOptions) -> None:
-    """Check that no file is to be written in place of another one, or of a loaded one.
-
-    Raises:
-        SettingsError: one would be.
-    """
+    """Raise `SettingsError` if a file would be written in place of another or a loaded one."""
     options_to_write = {"--repair": options.repair, "--list": options.list_file}
     written = {option: path for option, path in options_to_write.items() if path is not None}
     # What does not exist may be a URL, whose password an error would show.
@@ -142,15 +138,7 @@ def _check_files(options: VerifyOptions) -> None:
 
 
 class Verification:
-    """One comparison.
-
-    Args:
-        settings: what to read from the service.
-        common: the common options.
-        comparison: compares events with rows.
-        lists: the events that differ.
-        repair: the file of missing events, None for none.
-    """
+    """One comparison."""
 
     def __init__(
         self,

@@ -103,16 +103,7 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
 
 
 def check_organizations(columns: Columns, types: Mapping[str, str], place: str) -> None:
-    """Check that the organizations in a table are not numbers.
-
-    Args:
-        columns: those of the table.
-        types: as in `find_columns`.
-        place: as in `find_columns`.
-
-    Raises:
-        OutputError: they are.
-    """
+    """Raise `OutputError` if the organizations in a table are numbers."""
     name = columns.organization
     if name is not None and _NUMBER.match(types[name].lower()):
         raise unreadable(place, f"its column {name} has {types[name]}, not text")

@@ -29,9 +29,6 @@ _SETTINGS: Final[dict[str, str]] = {
 class DuckDBFile:
     """A DuckDB file.
 
-    Args:
-        path: the file.
-
     Raises:
         OutputError: it cannot be opened, or there is no folder for temporary files.
     """

@@ -27,11 +27,7 @@ from tap_audit_events.errors.exceptions import sanitize
 
 
 class NewFolder:
-    """A folder that an export creates as a whole: it must be empty or absent.
-
-    Args:
-        path: the folder.
-    """
+    """A folder that an export creates as a whole: it must be empty or absent."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

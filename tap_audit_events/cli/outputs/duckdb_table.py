@@ -208,9 +208,6 @@ class DuckDBTable:
 class _OldFile:
     """The existing file. While it is open, no other process can open it for writing.
 
-    Args:
-        path: the file.
-
     Raises:
         OutputError: another process uses the file, or it is not a DuckDB file.
     """

@@ -39,11 +39,7 @@ def resolved(path: Path) -> Path:
 
 
 def check_is_file(path: Path) -> None:
-    """Check that a path is not something else than a file, such as a device or a pipe.
-
-    Raises:
-        SettingsError: it is.
-    """
+    """Raise `SettingsError` if a path is not a file, but a folder, a device or a pipe."""
     with output_errors(path):
         is_other = path.exists() and not path.is_file()
     if is_other:
@@ -51,14 +47,7 @@ def check_is_file(path: Path) -> None:
 
 
 def check_files_differ(named: Mapping[str, Path]) -> None:
-    """Check that no two options name the same file.
-
-    Args:
-        named: what each option names.
-
-    Raises:
-        SettingsError: two do.
-    """
+    """Raise `SettingsError` if two options name the same file."""
     files = []
     for option, path in named.items():
         with output_errors(path):
@@ -69,15 +58,7 @@ def check_files_differ(named: Mapping[str, Path]) -> None:
 
 
 def check_is_utf8(path: str, needed_by: str) -> None:
-    """Check that a path is UTF-8; paths of files need not be.
-
-    Args:
-        path: the path.
-        needed_by: what needs it, for the message.
-
-    Raises:
-        SettingsError: it is not.
-    """
+    """Raise `SettingsError` if a path is not UTF-8: that of a file need not be."""
     try:
         path.encode()
     except UnicodeEncodeError:

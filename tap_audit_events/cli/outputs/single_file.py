@@ -104,11 +104,7 @@ class SingleFile:
         return self._writer
 
     def _check_still_unchanged(self, state_file: StateFile) -> None:
-        """Check that nothing has changed the old file since it was copied into the new one.
-
-        Raises:
-            SettingsError: it is not.
-        """
+        """Raise `SettingsError` if the old file has changed since its copy into the new one."""
         check_unchanged(state_file, self._path)
         if self._path.exists() != self._extends:
             raise unusable(

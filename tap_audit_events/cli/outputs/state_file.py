@@ -111,14 +111,9 @@ class StateFile:
         self.is_announced = False
 
     def _check_completable(self, renames: Sequence[Rename], size: int | None) -> None:
-        """Check that each file of a commit has been renamed, or can still be.
+        """Raise `SettingsError` if a file of a commit is not renamed, and cannot be any more.
 
-        Args:
-            renames: the files and their final paths.
-            size: bytes of the only file; None if there are several files.
-
-        Raises:
-            SettingsError: one has not been renamed, and cannot be.
+        `size` is that of the only file; None if there are several files.
         """
         for source, final in renames:
             if size is None:

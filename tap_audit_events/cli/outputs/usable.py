@@ -11,11 +11,7 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 
 def check_unchanged(state_file: StateFile, path: Path) -> None:
-    """Check that a file is as the last export with this state file left it, or is absent.
-
-    Raises:
-        SettingsError: it is not.
-    """
+    """Raise `SettingsError` if a file exists, but not as the last export left it."""
     if not path.exists():
         return
     if not state_file.exists:

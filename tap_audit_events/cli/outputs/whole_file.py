@@ -22,9 +22,6 @@ from tap_audit_events.cli.outputs.lock import locked
 class WholeFile:
     """A file that gets its name when it is complete. Until `close`, no other run may write it.
 
-    Args:
-        path: its final path.
-
     Raises:
         SettingsError: the path is something else than a file, such as a device or a pipe; or
             another run is writing the file.
