@@ -93,6 +93,17 @@ def test_a_file_overrides_the_environment(service: Service, command: Command) ->
     assert "chmod 600" in readable
 
 
+@pytest.mark.parametrize("token", [ACCESS_TOKEN, "of-another-kind"])
+def test_a_token_as_the_name_of_a_setting_is_masked(token: str, command: Command) -> None:
+    """A warning names each setting that is unknown, before the settings are read."""
+    (command.folder / "a").write_text(json.dumps({"access_token": token, f"x_{token}": 1}))
+
+    done = command("tail", "--config", "a")
+
+    assert "is not a setting" in done.warnings[0]
+    assert token not in done.log
+
+
 def test_settings_of_the_tap_alone_are_warned_about(service: Service, command: Command) -> None:
     """Otherwise somebody might believe that their masks work here."""
     config = {"stream_maps": {"audit_events": {"actor": "__NULL__"}}, "page_size": 5}
