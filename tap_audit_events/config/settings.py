@@ -53,7 +53,6 @@ class Settings:
 
     @property
     def record_shape(self) -> RecordShape:
-        """The shape of the records."""
         return RecordShape(
             details_as_text=self.details_format == "string",
             has_raw_event=self.raw_event,
@@ -64,13 +63,11 @@ class Settings:
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """Every token of the run."""
         own = (each.access_token for each in self.organizations)
         shared = [self.access_token] if self.access_token else []
         return tuple(dict.fromkeys([*shared, *own]))
 
     def each(self) -> Iterator[Settings]:
-        """The settings of each organization."""
         if not self.organizations:
             yield self
         for each in self.organizations:

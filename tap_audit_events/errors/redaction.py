@@ -36,7 +36,6 @@ class _Secrets:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all secrets."""
         self._by_parts: dict[tuple[str, ...], _Secret] = {}
         self._by_start: dict[tuple[str, ...], list[_Secret]] = {}
 

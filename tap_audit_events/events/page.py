@@ -67,12 +67,10 @@ class Page:
 
     @cached_property
     def sorted_instants(self) -> list[Instant]:
-        """The events' times in ascending order."""
         return sorted(self.instants)
 
     @cached_property
     def is_ascending(self) -> bool:
-        """Whether the events came in ascending order."""
         return self.sorted_instants == list(self.instants)
 
     @property

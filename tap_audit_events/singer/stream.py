@@ -66,8 +66,6 @@ class AuditEventsStream(ExactStream):
     def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
         """Write the records; STATE covers those that were written even if that ends early.
 
-        It replaces the SDK's loop, which keeps an inexact bookmark.
-
         Raises:
             ServiceError: the range could not be read to its end.
             OrganizationsError: that of some organizations could not be.
@@ -168,7 +166,6 @@ class AuditEventsStream(ExactStream):
         return self._bookmarks.of(settings.organization_id)
 
     def _watermark_of(self, settings: Settings, logger: Logger) -> Watermark:
-        """What earlier runs delivered."""
         bookmark = self._bookmark_of(settings)
         watermark = from_bookmark(
             bookmark,
@@ -207,7 +204,6 @@ class AuditEventsStream(ExactStream):
     # Records
 
     def write_record(self, message: RecordMessage) -> None:
-        """Write a record of the SDK lane."""
         self._output.write_records(message.stream, [encode(message.record)], self._now())
 
     def _write_verbatim(self, delivery: Delivery) -> None:

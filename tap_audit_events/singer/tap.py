@@ -106,7 +106,6 @@ class TapAuditEvents(Tap):
         return [events, coverage]
 
     def setup_mapper(self) -> None:
-        """Set up the stream maps."""
         if self.input_catalog is not None and (entry := self.input_catalog.get_stream(STREAM)):
             self._fit_to_settings(entry)
         catalog_to_map = self._catalog_to_map()
