@@ -16,12 +16,7 @@ from tap_audit_events.airbyte.state import stream_state_in
 from tap_audit_events.airbyte.sync import Sync
 from tap_audit_events.config.input_files import read_any_json_file, read_json_file
 from tap_audit_events.config.process import collect_garbage_rarely
-from tap_audit_events.config.settings import (
-    Settings,
-    checked_settings,
-    register_secrets,
-    settings_warnings,
-)
+from tap_audit_events.config.settings import Settings, checked_settings, settings_warnings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OutputError,
@@ -89,7 +84,6 @@ class Commands:
     def _read_settings(self, path: str) -> Settings:
         """The settings in a file; unknown ones are ignored, with a warning."""
         config = read_json_file("config", path)
-        register_secrets(config)
         for warning in settings_warnings(config, PROPERTIES):
             self._logger.warning("%s", warning)
         _check_items(config.get("organizations"))

@@ -92,7 +92,7 @@ class Common:
         from tap_audit_events.config.environment import read_environment
         from tap_audit_events.config.input_files import read_json_file
         from tap_audit_events.config.schema import SETTINGS_SCHEMA
-        from tap_audit_events.config.settings import override, register_secrets, settings_warnings
+        from tap_audit_events.config.settings import override, settings_warnings
 
         known = SETTINGS_SCHEMA["properties"]
         tap_only = {name: {"type": ["object"]} for name in _OF_THE_TAP}
@@ -100,7 +100,6 @@ class Common:
         for path in self.config_files:
             if path != "ENV":  # the environment is always read
                 config = override(config, read_json_file("config", path))
-        register_secrets(config)  # first: a name that is unknown may be one
         for warning in settings_warnings(config, [*known, *_OF_THE_TAP]):
             self.logger.warning("%s", warning)
         for name in config.keys() & set(_OF_THE_TAP):

@@ -194,7 +194,11 @@ def shape_to_discover(config: Mapping[str, Any]) -> RecordShape:
 
 
 def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[str]:
-    """A warning for each name in a configuration that is not a setting."""
+    """A warning for each name in a configuration that is not a setting.
+
+    Secrets are masked from now on, also in the warnings: a name may be one.
+    """
+    register_secrets(config)
     warnings = []
     names = list(known)
     for unknown in sorted(config.keys() - set(names)):
