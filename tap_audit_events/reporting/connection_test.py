@@ -35,15 +35,13 @@ def check_connection(settings: Settings, runtime: Runtime, logger: logging.Logge
         OrganizationsError: something does not work for some of several organizations.
         StoppedError: a signal asked the test to stop.
     """
-    if not settings.organizations:
-        _check_organization(settings, runtime, logger)
-        return
     errors: dict[str, AuditEventsError] = {}
     for each in settings.each():
-        own_logger = organization_logger(logger, each)
         try:
-            _check_organization(each, runtime, own_logger)
+            _check_organization(each, runtime, organization_logger(logger, each))
         except ServiceError as error:
+            if not settings.organizations:
+                raise
             errors[each.organization_id] = error.without_frames()
     if errors:
         raise OrganizationsError(errors, len(settings.organizations))
