@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from logging import Logger
 from typing import Any, Final
 
 from tap_audit_events.errors.exceptions import ServiceError, sanitize
@@ -57,25 +58,23 @@ class NewFields:
             for name in _new_fields(event):
                 _add(self._fields, name)
 
-    def warnings(self) -> Iterator[str]:
-        """A warning if there were events of action types that were not requested."""
+    def log(self, logger: Logger) -> None:
+        """Log a line for each kind of name that was found."""
         if self._action_types:
-            yield (
+            logger.warning(
                 "The service sends events of action types that action_types does not name; they are"
-                f" delivered too: {_listed(self._action_types)}"
+                " delivered too: %s",
+                _listed(self._action_types),
             )
-
-    def log_lines(self) -> Iterator[str]:
-        """One line for each kind of name of which new ones were found."""
         if self._actor_types:
-            yield (
-                "Actor types that this version does not know, delivered like any other:"
-                f" {_listed(self._actor_types)}"
+            logger.info(
+                "Actor types that this version does not know, delivered like any other: %s",
+                _listed(self._actor_types),
             )
         if self._fields:
-            yield (
-                "Fields that are not in the schema, delivered too; a target may leave them out:"
-                f" {_listed(self._fields)}"
+            logger.info(
+                "Fields that are not in the schema, delivered too; a target may leave them out: %s",
+                _listed(self._fields),
             )
 
 

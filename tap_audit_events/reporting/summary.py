@@ -142,10 +142,7 @@ class Report:
         """The run is over, however it ended: wipe out the bar, say what is known by now."""
         if self._bar is not None:
             self._bar.close()
-        for warning in self._new_fields.warnings():
-            self._logger.warning("%s", warning)
-        for line in self._new_fields.log_lines():
-            self._logger.info("%s", line)
+        self._new_fields.log(self._logger)
 
     def lag_seconds(self) -> float | None:
         """How far the newest event of the only organization lies behind now, if it has any."""
