@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 from tap_audit_events.cli.comparison import Difference
@@ -18,15 +17,15 @@ class DifferenceLists:
     """Lists of events that differ.
 
     Args:
-        path: a CSV file for all of them, None for none.
+        file: a CSV file for all of them, which the caller commits; None for none.
     """
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, file: WholeFile | None) -> None:
         self._first: dict[str, list[Difference]] = {}
         self.totals: dict[str, int] = {}
-        self._file = None if path is None else WholeFile(path)
-        if self._file is not None:
-            self._file.write([csv_line(Difference._fields).encode()])
+        self._file = file
+        if file is not None:
+            file.write([csv_line(Difference._fields).encode()])
 
     def add(self, differences: Iterable[Difference]) -> None:
         """Add events to their lists."""
@@ -47,16 +46,6 @@ class DifferenceLists:
             if more := self.totals[kind] - len(first):
                 lines.append(f"  … and {more:,} more; --list FILE lists all of them")
         return "".join(f"{line}\n" for line in lines)
-
-    def commit(self) -> None:
-        """Put the file in its place."""
-        if self._file is not None:
-            self._file.commit()
-
-    def close(self) -> None:
-        """Remove the file, if it is not in its place."""
-        if self._file is not None:
-            self._file.close()
 
 
 def _shown(difference: Difference) -> list[str]:

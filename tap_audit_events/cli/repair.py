@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.whole_file import WholeFile
@@ -17,19 +16,19 @@ from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 
 
 class Repair:
-    """The file of missing events.
+    """Writes the missing events.
 
     The Singer messages are SCHEMA and RECORD, as the tap writes them; without STATE, no bookmark
     moves.
 
     Args:
-        path: where it is written.
+        file: where they are written; the caller commits it.
         format_: ``jsonl`` or ``singer``.
         settings: decide the shape of the records.
     """
 
-    def __init__(self, path: Path, format_: str, settings: Settings) -> None:
-        self._file = WholeFile(path)
+    def __init__(self, file: WholeFile, format_: str, settings: Settings) -> None:
+        self._file = file
         self._is_singer = format_ == "singer"
         self._shape = settings.record_shape
         if self._is_singer:
@@ -44,14 +43,6 @@ class Repair:
                 shape = replace(shape, organization_id=page.organization_id)
             lines = _record_messages(lines, shape)
         self._file.write(lines)
-
-    def commit(self) -> None:
-        """Put the file in its place."""
-        self._file.commit()
-
-    def close(self) -> None:
-        """Remove the file, if it is not in its place."""
-        self._file.close()
 
 
 def _schema_message(shape: RecordShape) -> bytes:

@@ -28,6 +28,7 @@ from tap_audit_events.cli.outputs.durable import (
     resolved,
     unusable,
 )
+from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.cli.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.repair import Repair
 from tap_audit_events.cli.reporter import Reporter
@@ -107,17 +108,19 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         with output_errors(folder):
             comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
         stack.callback(comparison.close)
-        lists = stack.enter_context(closing(DifferenceLists(options.list_file)))
+        list_file, repair_file = (
+            None if path is None else stack.enter_context(closing(WholeFile(path)))
+            for path in (options.list_file, options.repair)
+        )
+        lists = DifferenceLists(list_file)
         repair = None
-        if options.repair is not None:
-            repair = Repair(options.repair, options.repair_format, settings)
-            stack.callback(repair.close)
+        if repair_file is not None:
+            repair = Repair(repair_file, options.repair_format, settings)
         verification = Verification(settings, common, comparison, lists, repair)
         verification.read_loaded(loaded, within)
         verification.read_service(within.widened(loaded.unit_nanoseconds))
-        lists.commit()
-        if repair is not None:
-            repair.commit()
+        for file in filter(None, (list_file, repair_file)):
+            file.commit()
     with suppress(ReaderGoneError):  # what differs is an error, whether or not anybody reads it
         _print(options.format_, comparison.days, lists)
     _judge(lists)
