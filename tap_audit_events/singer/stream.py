@@ -66,6 +66,8 @@ class AuditEventsStream(ExactStream):
     def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
         """Write the records; STATE covers those that were written even if that ends early.
 
+        It replaces the SDK's loop, which keeps an inexact bookmark.
+
         Raises:
             ServiceError: the range could not be read to its end.
             OrganizationsError: that of some organizations could not be.
