@@ -6,7 +6,7 @@ import atexit
 import gc
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Final
 
 from tap_audit_events.config.access_token import mask_possible_tokens
@@ -30,11 +30,16 @@ def guard_output(arguments: Sequence[str]) -> None:
     atexit.register(_replace_closed_stderr)
 
 
-def check_log_levels(environment: Mapping[str, str]) -> None:
-    """Raise `SettingsError` if a variable that names a log level names none."""
+def check_log_levels(environment: MutableMapping[str, str]) -> None:
+    """Raise `SettingsError` if a variable that names a log level names none.
+
+    An empty variable is removed: the SDK would refuse it.
+    """
     for name in LEVELS:
-        level = environment.get(name, "")
-        if level and level.upper() not in logging.getLevelNamesMapping():
+        level = environment.get(name)
+        if not level:
+            environment.pop(name, None)
+        elif level.upper() not in logging.getLevelNamesMapping():
             raise SettingsError(
                 [f"{name} is not a log level: set it to DEBUG, INFO, WARNING or ERROR"]
             )

@@ -102,6 +102,15 @@ def test_an_unknown_log_level_is_one_line(name: str) -> None:
     assert line == f"AE-SETTINGS: {name} {expected}"
 
 
+@pytest.mark.parametrize("name", ["LOGLEVEL", "TAP_AUDIT_EVENTS_LOGLEVEL"])
+def test_an_empty_log_level_counts_as_unset(name: str, service: Service, sync: Sync) -> None:
+    """As Compose files and CI set it, if they pass on a variable that is not set."""
+    service.add(TEN_EVENTS)
+    done = sync(environment={name: ""}).raise_for_exit_code()
+    assert len(done.ids) == 10
+    assert "| INFO " in done.log
+
+
 def test_names_in_the_environment_that_are_no_settings_are_warned_about(sync: Sync) -> None:
     """A misspelt variable gets the same warning as a misspelt setting."""
     given = {"TAP_AUDIT_EVENTS_PAGESIZE": "5", "TAP_AUDIT_EVENTS__ID": "m"}
