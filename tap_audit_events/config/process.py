@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import gc
 import logging
+import os
 import sys
 from collections.abc import MutableMapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from tap_audit_events.config.access_token import mask_possible_tokens
@@ -22,8 +24,11 @@ LEVELS: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
 def guard_output(arguments: Sequence[str]) -> None:
     """Mask secrets on stderr and in logs from now on, also any in the arguments.
 
-    At exit, a stderr that cannot be written to does no harm.
+    A closed stderr becomes the null device. At exit, a stderr that cannot be written to does no
+    harm.
     """
+    if sys.stderr is None:
+        _open_null_stderr()
     redact_stderr()
     redact_logs()
     mask_possible_tokens(list(arguments))
@@ -52,6 +57,17 @@ def collect_garbage_rarely() -> None:
     """
     gc.freeze()
     gc.set_threshold(100_000)
+
+
+def _open_null_stderr() -> None:
+    """Open the null device as stderr.
+
+    Otherwise usage errors would be printed on stdout, and messages of libraries in C would be
+    written into the file or connection that gets the descriptor 2.
+    """
+    null = Path(os.devnull)
+    sys.stderr = null.open("w", encoding="utf-8", errors="backslashreplace")
+    os.dup2(sys.stderr.fileno(), 2)  # it has got another one if stdin is closed too
 
 
 def _replace_closed_stderr() -> None:

@@ -258,6 +258,34 @@ def test_a_file_that_takes_a_part_is_one_line(
     assert done.error.startswith("AE-EXPORT: The output cannot be written: stdout: File too large")
 
 
+def test_a_closed_stderr_does_not_stop_an_export(service: Service, command: Command) -> None:
+    """What a library in C writes to it does not reach the connection between two processes."""
+    service.add(history(10))
+    command.environment["ARROW_DEFAULT_MEMORY_POOL"] = "unknown"  # Arrow writes a line to stderr
+    closed = ["bash", "-c", 'exec "$@" 2>&-', "bash"]
+
+    command.under(closed, "export", "--to", "days/").raise_for_exit_code()
+
+    command("verify", "--against", "days").raise_for_exit_code()
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "2>&- <&-"])
+def test_no_file_gets_the_descriptor_of_a_closed_stderr(closed: str) -> None:
+    script = (
+        "import os; from tap_audit_events.config.process import guard_output; guard_output([]);"
+        "print(os.path.samestat(os.fstat(2), os.stat(os.devnull)))"
+    )
+    command = ["bash", "-c", f'exec "$@" {closed}', "bash", sys.executable, "-c", script]
+    assert subprocess.check_output(command) == b"True\n"
+
+
+def test_a_usage_error_is_not_printed_on_stdout(command: Command) -> None:
+    """Not even if stderr is closed: a reader of stdout expects data."""
+    done = command.under(["bash", "-c", 'exec "$@" 2>&-', "bash"], "tail", "--unknown")
+
+    assert (done.exit_code, done.stdout) == (2, b"")
+
+
 def test_it_is_installed_as_a_command() -> None:
     text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
 
