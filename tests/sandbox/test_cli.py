@@ -78,6 +78,14 @@ def test_run_returns_the_exit_code_of_the_command(code: int) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
+def test_run_returns_the_exit_code_also_if_its_parent_ignores_the_end_of_processes() -> None:
+    """The system then forgets the exit code of a process that has ended."""
+    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    ignoring = [sys.executable, "-c", f"{ignore}; os.execv(sys.argv[1], sys.argv[1:])", *COMMAND]
+    done = subprocess.run([*ignoring, "run", "--events=5", "--", "false"], timeout=60, check=False)
+    assert done.returncode == 1
+
+
 def test_run_tells_the_command_where_the_sandbox_is() -> None:
     """In three environment variables, with which it responds."""
     status, envelope = json.loads(run(REQUEST).stdout)
