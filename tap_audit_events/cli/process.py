@@ -66,11 +66,11 @@ def write_stdout(data: bytes) -> None:
 
 
 def check_reader() -> None:
-    """Raise `ReaderGoneError` if stdout is a pipe that its reader has closed."""
+    """Raise `ReaderGoneError` if stdout is a pipe or a socket that its reader has closed."""
     if sys.stdout:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)
-        if any(event & select.POLLERR for _, event in poll.poll(0)):
+        if any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
             raise ReaderGoneError
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +23,7 @@ from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE, history
-from tests.forking import PipedTap
+from tests.forking import COMMAND, ForkedTap, PipedTap
 from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
 
 FAST = ("--interval", "0.1")
@@ -511,6 +512,26 @@ def test_it_ends_when_nobody_reads_although_nothing_is_new(
         run.stdout.close()
         assert run.wait(60) == 0
         run.stdout = open_nothing()
+
+
+def test_it_ends_when_nobody_reads_its_socket(service: Service, command: Command) -> None:
+    """As some programs, such as Node.js, give one to the processes that they start."""
+    service.add([now(50, "a")])
+    ours, its_stdout = socket.socketpair()
+    with (command.folder / "log").open("wb") as log, its_stdout:
+        tap = ForkedTap(
+            ("tail", "--follow", *FAST),
+            environment=command.variables(),
+            folder=command.folder,
+            streams=(its_stdout.fileno(), log.fileno()),
+            module=COMMAND,
+        )
+    try:
+        ours.recv(1 << 16)
+        ours.close()
+        assert tap.wait(60) == 0
+    finally:
+        tap.kill()
 
 
 def test_a_pipe_that_does_not_block_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
