@@ -46,7 +46,7 @@ def _parse(text: str, kind: str) -> Any:
 def _parse_list(text: str) -> Any:
     if text.lstrip().startswith(("[", '"', "'")):  # in quotes it is no list, which is refused
         return json.loads(text)
-    return [item.strip() for item in text.split(",")]
+    return [item.strip() for item in text.split(",")] if text.strip() else []
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {

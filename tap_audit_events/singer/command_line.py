@@ -26,7 +26,7 @@ from tap_audit_events.output import abandon
 if TYPE_CHECKING:
     from types import TracebackType
 
-_STDOUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+_STDOUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 """Raised if --discover, --about, --version or --help cannot print; for messages: `LineWriter`."""
 
 _HELP = {

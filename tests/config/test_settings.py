@@ -340,6 +340,12 @@ def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) 
     assert service.requests[0].params["actionTypes"] == "a,b"
 
 
+def test_an_empty_list_in_the_environment_is_empty(service: Service, sync: Sync) -> None:
+    """As Compose files set it, if they pass on a variable that is not set."""
+    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": ""})
+    assert "actionTypes" not in service.requests[0].params
+
+
 @pytest.mark.parametrize("text", ['\'["a", "b"]\'', '"a,b"', "'a', 'b'"])
 def test_a_list_in_the_environment_has_no_quotes_around_it(text: str) -> None:
     """Docker keeps the quotes in an env file. With them, no action type would be found."""

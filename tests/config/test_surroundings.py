@@ -38,14 +38,20 @@ def run_in_shell(settings: dict[str, Any], folder: Path, command: str, **more: s
 
 
 @pytest.mark.parametrize(
-    ("redirection", "reason"), [(">/dev/full", "No space left"), (">&-", "it is closed")]
+    ("command", "reason"),
+    [
+        ("TAP >/dev/full", "No space left"),
+        ("TAP >&-", "it is closed"),
+        ("TAP 1</dev/null", "Bad file descriptor"),
+        ("TAP --about 1</dev/null", "Bad file descriptor"),
+    ],
 )
 def test_a_stdout_that_cannot_be_written_is_one_line(
-    redirection: str, reason: str, service: Service, settings: dict[str, Any], tmp_path: Path
+    command: str, reason: str, service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """Exit code 1 and the system's reason; no traceback."""
     service.add(TEN_EVENTS)
-    line = only_error(run_in_shell(settings, tmp_path, f"TAP {redirection}"))
+    line = only_error(run_in_shell(settings, tmp_path, command))
     assert line.startswith("AE-OUTPUT: The tap cannot write to stdout: ")
     assert reason in line
 
