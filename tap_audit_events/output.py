@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import time
@@ -10,6 +11,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
 from tap_audit_events.errors.exceptions import OutputError
+
+STDOUT_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""What writing to stdout may raise that is not a defect; a closed pipe is `BrokenPipeError`."""
 
 _BUFFER_BYTES: Final = 1 << 16
 """Smaller than most pages, which are then written without a copy into the buffer."""

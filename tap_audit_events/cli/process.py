@@ -21,11 +21,9 @@ from tap_audit_events.errors.exceptions import (
     StoppedError,
     defect,
 )
-from tap_audit_events.output import abandon
+from tap_audit_events.output import STDOUT_ERRORS, abandon
 
 LOGGER_NAME: Final = "tap_audit_events"
-
-_STDOUT_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 
 
 def log_to_stderr(environment: Mapping[str, str]) -> None:
@@ -90,7 +88,7 @@ def exit_code_of(error: BaseException) -> int:
         return 0
     if isinstance(error, AuditEventsError):
         ended = error
-    elif isinstance(error, OSError) and error.errno in _STDOUT_ERRORS:
+    elif isinstance(error, OSError) and error.errno in STDOUT_ERRORS:
         abandon(1)  # else Python fails to flush the rest of the buffer at exit
         ended = OutputError(f"stdout: {error.strerror}", "AE-EXPORT")
     else:

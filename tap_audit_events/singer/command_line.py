@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import signal
 import sys
@@ -21,13 +20,10 @@ from tap_audit_events.errors.exceptions import (
     defect,
 )
 from tap_audit_events.extraction.shutdown import ignore_signals
-from tap_audit_events.output import abandon
+from tap_audit_events.output import STDOUT_ERRORS, abandon
 
 if TYPE_CHECKING:
     from types import TracebackType
-
-_STDOUT_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
-"""Raised if --discover, --about, --version or --help cannot print; for messages: `LineWriter`."""
 
 _HELP = {
     "config": "A JSON file with settings, or ENV for the settings in the environment. May be"
@@ -92,7 +88,7 @@ class OneLineErrors(SingerCommand):
         except AuditEventsError as error:
             ended: AuditEventsError = error
         except OSError as error:
-            if error.errno not in _STDOUT_ERRORS:
+            if error.errno not in STDOUT_ERRORS:  # of --discover, --about, --version or --help
                 raise
             abandon(sys.stdout.fileno())
             ended = OutputError(error.strerror)
