@@ -71,6 +71,7 @@ def test_a_check_names_events_of_the_range_alone(service: Service, sync: Sync) -
     asked = {"start_date": "2024-05-06T07:08:00.5Z", "end_date": "2024-05-06T07:08:01.5Z"}
     done = sync("--test", **asked).raise_for_exit_code()
     assert said(done)[-1].endswith("oldest 2024-05-06T07:08:01Z, newest 2024-05-06T07:08:01Z")
+    assert len(service.requests) == 2  # the events before the range take no further request
 
 
 def test_a_check_without_events_succeeds(sync: Sync) -> None:
