@@ -66,7 +66,7 @@ def _is_loopback(host: str) -> bool:
 
 def organization_id(value: Any) -> str:
     """The organization's UUID."""
-    text = _string(value, EXPECTED["organization_id"])
+    text = _trimmed(value, EXPECTED["organization_id"])
     if not _UUID.fullmatch(text):
         raise ValueError(
             "is not a UUID: copy it from the URL of the organization page, after /org/, for"
@@ -91,7 +91,7 @@ def instant(value: Any) -> Instant:
     """An RFC 3339 date-time, or an aware ``datetime``, as an instant."""
     if isinstance(value, date):
         return _instant_of(value)
-    text = _string(value, "an RFC 3339 date-time such as 2026-01-31T00:00:00Z")
+    text = _trimmed(value, "an RFC 3339 date-time such as 2026-01-31T00:00:00Z")
     try:
         return parse_instant(text)
     except ValueError as error:
@@ -195,6 +195,13 @@ def _string(value: Any, expected: str) -> str:
     if not value.strip():
         raise ValueError(f"is empty: set it to {expected}")
     return value
+
+
+def _trimmed(value: Any, expected: str) -> str:
+    text = _string(value, expected)
+    if text != text.strip():
+        raise ValueError("begins or ends with white space, such as a line break: remove it")
+    return text
 
 
 def _number(value: Any) -> int | float | Decimal | None:
