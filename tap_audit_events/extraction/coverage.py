@@ -86,7 +86,8 @@ class Coverage(msgspec.Struct):
     def from_json(cls, value: Mapping[str, Any]) -> Coverage:
         """The coverage in an object that `to_json` returned; `ValueError` for any other object."""
         try:
-            coverage = msgspec.convert(value, cls)
+            # Not strict: tools that store states may write an integer as 3.0.
+            coverage = msgspec.convert(value, cls, strict=False)
             if {**value, **coverage.to_json()} != value:
                 raise ValueError("a value is missing")
             for time in (coverage.covered_from, coverage.first_event_at, coverage.last_event_at):

@@ -113,8 +113,14 @@ def test_a_chain_starts_at_the_bookmark_or_the_start(
 GOOD = counted([an_event(1, 70)]).to_json()
 
 
+def test_numbers_may_come_back_with_a_point() -> None:
+    """As from tools that store all numbers as floats; the watermark accepts that too."""
+    coverage = Coverage.from_json({**GOOD, "events": 1.0, "late_events": 0.0})
+    assert json.dumps(coverage.to_json()) == json.dumps(GOOD)
+
+
 @pytest.mark.parametrize("name", list(GOOD))
-@pytest.mark.parametrize("value", [..., [], {}, "x", -1.5])
+@pytest.mark.parametrize("value", [..., [], {}, "x", "1", "null", 1.5, -1.5])
 def test_what_it_did_not_write_is_refused(name: str, value: object) -> None:
     """With one kind of error, which names nothing secret."""
     broken = dict(GOOD)
