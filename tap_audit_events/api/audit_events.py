@@ -123,7 +123,8 @@ class AuditEvents:
         Raises:
             SettingsError: an argument cannot be used; raised by the call itself.
             ServiceError: the range cannot be read to its end; raised by the iterator, after all
-                events before it. The states of earlier pages remain valid.
+                events before it. The states of earlier pages remain valid: to continue, call
+                `pages` again with the last one. The same iterator only raises the error again.
             OrganizationsError: some of several organizations cannot be read to their end; raised
                 when the others have been.
         """

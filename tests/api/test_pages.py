@@ -286,6 +286,20 @@ def test_a_page_without_events_is_true() -> None:
     assert len(page) == 0
 
 
+def test_an_error_comes_again_if_the_iterator_is_used_again(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """A loop that tries again with the same iterator must not take the range for complete."""
+    service.add(events(0, 100))
+    service.add_faults(["status:code=503@3"])
+    pages = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0).pages()
+    for _ in range(3):
+        with pytest.raises(RetryableError):
+            list(pages)
+    pages.close()
+    assert list(pages) == []
+
+
 def test_an_error_leaves_the_states_before_it_good(
     service: Service, settings: dict[str, Any]
 ) -> None:
