@@ -161,7 +161,7 @@ class AuditEvents:
         """
         from tap_audit_events.api.arrow import reader_of  # noqa: PLC0415 - an extra
 
-        return reader_of(page.arrow() for page in self.pages(start, end, state))
+        return reader_of(map(EventPage.arrow, self.pages(start, end, state)))
 
     @staticmethod
     def arrow_schema() -> pa.Schema:

@@ -235,6 +235,18 @@ def test_an_error_passes_through_the_reader(service: Service, settings: dict[str
         reader.read_all()
 
 
+def test_an_error_comes_again_if_the_reader_is_used_again(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """Otherwise it would seem to have been read to its end."""
+    service.add(events(0, 100))
+    service.add_faults([Fault(kind="status", when="3", code=403)])
+    reader = AuditEvents(**settings, page_size=20, concurrency=1).arrow()
+    for _ in range(3):
+        with pytest.raises(RefusedError, match=r"^AE-403: "):
+            reader.read_all()
+
+
 def test_without_pyarrow_an_error_names_the_extra(
     service: Service, settings: dict[str, Any]
 ) -> None:
