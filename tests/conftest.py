@@ -20,7 +20,7 @@ Sync = Callable[..., Run]
 # A busy machine is no failure; what must end in time has a test of its own.
 hypothesis.settings.register_profile("long", deadline=None, max_examples=200)
 hypothesis.settings.register_profile("tests", deadline=None, max_examples=12)
-if hypothesis.settings.get_current_profile_name() == "default":
+if hypothesis.settings.get_current_profile_name() in {"default", "ci"}:  # none is asked for
     hypothesis.settings.load_profile("tests")
 
 # The tests' servers are on this machine: a proxy in the environment must not be used for them.
