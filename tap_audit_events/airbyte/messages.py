@@ -50,7 +50,9 @@ def _trace(kind: str, name: str, content: Mapping[str, Any], milliseconds: int) 
 
 
 class MessageWriter(LineWriter):
-    """Writes one message per line; `stdout` is None if it is closed.
+    """Writes one message per line.
+
+    Without `stdout`, which may be closed, writing a message raises `OutputError`.
 
     Records are buffered. After any other message the buffer is flushed, so a STATE has reached the
     pipe when it is written, and so has every record before it. Worker threads write LOG messages,

@@ -21,10 +21,11 @@ from tap_audit_events.runtime import Runtime
 def oldest_of_newest(
     count: int, settings: Settings, *, runtime: Runtime, logger: Logger
 ) -> Instant | None:
-    """The time of the oldest among the newest `count` events, at least 1; None if there are none.
+    """The time of the oldest among the newest `count` events; None if there are no events.
 
-    If there are fewer events, it is the time of the oldest of all. Of several organizations, those
-    that cannot be read are left out; not more than `MAX_FAILURES` of them are tried.
+    `count` is 1 or more. If there are fewer events, it is the time of the oldest of all. Of several
+    organizations, those that cannot be read are left out; not more than `MAX_FAILURES` of them are
+    tried.
 
     Raises:
         ServiceError: the newest events cannot be read.

@@ -108,10 +108,8 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         with output_errors(folder):
             comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
         stack.callback(comparison.close)
-        list_file, repair_file = (
-            None if path is None else stack.enter_context(closing(WholeFile(path)))
-            for path in (options.list_file, options.repair)
-        )
+        list_file = _created(options.list_file, stack)
+        repair_file = _created(options.repair, stack)
         lists = DifferenceLists(list_file)
         repair = None
         if repair_file is not None:
@@ -124,6 +122,12 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
     with suppress(ReaderGoneError):  # what differs is an error, whether or not anybody reads it
         _print(options.format_, comparison.days, lists)
     _judge(lists)
+
+
+def _created(path: Path | None, stack: ExitStack) -> WholeFile | None:
+    if path is None:
+        return None
+    return stack.enter_context(closing(WholeFile(path)))
 
 
 def _check_files(options: VerifyOptions) -> None:

@@ -175,9 +175,9 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
     except Exception as error:
         cause = error.__cause__ or error
         reason = f"{type(cause).__name__}: {sanitize(cause)}"
-        where = "a coverage record" if event_id is None else f"event {sanitize(event_id)}"
+        failing = f"event {sanitize(event_id)}" if event_id else "a coverage record"
         raise SettingsError(
-            [f"stream_maps fails at {where} ({reason})"],
+            [f"stream_maps fails at {failing} ({reason})"],
             "AE-STREAM-MAPS",
         ) from error
     return mapped
