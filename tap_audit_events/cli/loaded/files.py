@@ -17,6 +17,7 @@ import msgspec
 
 from tap_audit_events.cli.loaded.columns import Columns, check_organizations, find_columns
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
+from tap_audit_events.cli.outputs.durable import exists
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.stream_names import COVERAGE_STREAM
 
@@ -58,7 +59,7 @@ class LoadedFiles:
         self.name = sanitize(path)
         self._known = known
         with _errors_of(path):
-            if not path.exists():
+            if not exists(path):
                 raise unreadable(self.name, "it does not exist")
             self._files = [path] if path.is_file() else sorted(_files_in(path))
         for file in self._files:

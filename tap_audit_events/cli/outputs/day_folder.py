@@ -13,6 +13,7 @@ from typing import Any
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.day_files import STAGING, DayFiles
 from tap_audit_events.cli.outputs.durable import (
+    exists,
     keep_mode,
     output_errors,
     rename_all,
@@ -110,7 +111,7 @@ class GrowingFolder:
     @property
     def _is_first(self) -> bool:
         """Whether nothing says what the folder contains."""
-        return not self._state_file.exists and self._path.exists()
+        return not self._state_file.exists and exists(self._path)
 
     @property
     def _begun(self) -> DayFiles:
@@ -120,9 +121,9 @@ class GrowingFolder:
 
 def _check_is_replaceable(folder: Path) -> None:
     name = sanitize(folder)
-    if folder.exists() and not folder.is_dir():
+    if exists(folder) and not folder.is_dir():
         raise unusable(f"{name} exists, but is not a folder")
-    if folder.exists() and (first := next(folder.iterdir(), None)):
+    if exists(folder) and (first := next(folder.iterdir(), None)):
         raise unusable(
             f"The folder {name} is not empty, it has {sanitize(first.name)}: give --state FILE to"
             " add what is new, or give another folder"

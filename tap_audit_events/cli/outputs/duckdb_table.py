@@ -19,6 +19,7 @@ from typing import IO, Any, Final
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
     check_is_utf8,
+    exists,
     keep_mode,
     output_errors,
     rename_all,
@@ -89,7 +90,7 @@ class DuckDBTable:
             self._remove_new()
             if self._state_file is not None:
                 self._state_file.read()
-            if self._path.exists():
+            if exists(self._path):
                 self._old = _OldFile(self._path)
             if self._state_file is None:  # the whole table is replaced
                 return {}
@@ -193,7 +194,7 @@ class DuckDBTable:
         """Check that no other process has created the file in the meantime."""
         if self._old is not None:
             return
-        if self._path.exists():
+        if exists(self._path):
             reason = f"{sanitize(self._path)}: another process has created it in the meantime"
             raise OutputError(reason, "AE-EXPORT")
         _log_of(self._path).unlink(missing_ok=True)  # of a file that is gone
@@ -217,7 +218,7 @@ class _OldFile:
         self._file: IO[bytes] = path.open("rb")
         try:
             self.connection = _connect(path)
-            if _log_of(path).exists():
+            if exists(_log_of(path)):
                 self.connection.execute("CHECKPOINT")
         except BaseException:
             self._file.close()

@@ -28,6 +28,19 @@ def temporary(path: Path) -> Path:
     return path.with_name(f".{path.name}.new")
 
 
+def exists(path: Path) -> bool:
+    """Whether a path exists; `OSError` if that cannot be known.
+
+    Since Python 3.14, `Path.exists` returns False then: a state file that cannot be read for a
+    moment would be taken for a missing one, and all events exported again.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
 def resolved(path: Path) -> Path:
     """The absolute path without links.
 
@@ -41,7 +54,7 @@ def resolved(path: Path) -> Path:
 def check_is_file(path: Path) -> None:
     """Raise `SettingsError` if a path is not a file, but a folder, a device or a pipe."""
     with output_errors(path):
-        is_other = path.exists() and not path.is_file()
+        is_other = exists(path) and not path.is_file()
     if is_other:
         raise unusable(f"{sanitize(path)} exists, but is not a file")
 
@@ -51,7 +64,7 @@ def check_files_differ(named: Mapping[str, Path]) -> None:
     files = []
     for option, path in named.items():
         with output_errors(path):
-            files.append((option, resolved(path), path.stat() if path.exists() else None))
+            files.append((option, resolved(path), path.stat() if exists(path) else None))
     for (first, path, found), (second, other, also_found) in combinations(files, 2):
         if path == other or (found and also_found and os.path.samestat(found, also_found)):
             raise unusable(f"{first} and {second} name the same file: choose another for {second}")
@@ -93,11 +106,11 @@ def rename_all(renames: Iterable[Rename], *, resumes: bool = False) -> None:
     """
     folders: dict[Path, None] = {}
     for source, final in renames:
-        if not final.parent.exists():
+        if not exists(final.parent):
             final.parent.mkdir(parents=True)
             folders[final.parent.parent] = None
         folders[final.parent] = None
-        if not resumes or source.exists():
+        if not resumes or exists(source):
             os.replace(source, final)  # noqa: PTH105 - named like the system's call
     for folder in folders:
         sync_folder(folder)
@@ -120,7 +133,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> Rename:
 
 def keep_mode(old: Path, new: Path) -> None:
     """Let the same users read the new file as the old one, if there is an old one."""
-    if old.exists():
+    if exists(old):
         owner = old.stat()
         with suppress(OSError):  # only root may give a file away, in a container not to everybody
             os.chown(new, owner.st_uid, owner.st_gid)

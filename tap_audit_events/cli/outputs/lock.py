@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tap_audit_events.cli.outputs.durable import output_errors, unusable
+from tap_audit_events.cli.outputs.durable import exists, output_errors, unusable
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 
@@ -26,7 +26,7 @@ def locked(path: Path) -> Iterator[None]:
         raise unusable(f"{path} cannot be written: name a file or a folder in it")
     lock = path.with_name(f".{path.name}.lock")
     with output_errors(path):
-        if not path.parent.exists():
+        if not exists(path.parent):
             raise unusable(f"The folder of {sanitize(path)} does not exist: create it")
         descriptor = _acquire(lock)
     try:

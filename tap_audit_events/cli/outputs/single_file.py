@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
+    exists,
     keep_mode,
     output_errors,
     rename_all,
@@ -96,7 +97,7 @@ class SingleFile:
 
     def _opened(self) -> Writer:
         if self._writer is None:
-            self._extends = self._state_file is not None and self._path.exists()
+            self._extends = self._state_file is not None and exists(self._path)
             self._has_new_file = True
             self._new_path.touch()
             keep_mode(self._path, self._new_path)
@@ -106,7 +107,7 @@ class SingleFile:
     def _check_still_unchanged(self, state_file: StateFile) -> None:
         """Raise `SettingsError` if the old file has changed since its copy into the new one."""
         check_unchanged(state_file, self._path)
-        if self._path.exists() != self._extends:
+        if exists(self._path) != self._extends:
             raise unusable(
                 f"{sanitize(self._path)}: something else has moved it during the export. Run"
                 " the export again"

@@ -22,6 +22,7 @@ from typing import Any, Final
 from tap_audit_events.cli.outputs.durable import (
     Rename,
     check_is_utf8,
+    exists,
     rename_all,
     temporary,
     unusable,
@@ -82,7 +83,7 @@ class StateFile:
         """
         check_is_utf8(self._relative(self._output), "a state file")
         temporary(self.path).unlink(missing_ok=True)
-        if not self.path.exists():
+        if not exists(self.path):
             return
         if not _size_of(self.path):
             raise self._unusable("is empty: remove it, or put back what an earlier export wrote")
@@ -117,9 +118,9 @@ class StateFile:
         """
         for source, final in renames:
             if size is None:
-                can_complete = source.exists() or final.exists()
+                can_complete = exists(source) or exists(final)
             else:
-                can_complete = _size_of(final) == (self.size if source.exists() else size)
+                can_complete = _size_of(final) == (self.size if exists(source) else size)
             if not can_complete:
                 state_file, output = sanitize(self.path), sanitize(self._output)
                 raise unusable(
@@ -167,7 +168,7 @@ class StateFile:
 
 def _size_of(file: Path) -> int | None:
     """The size of a file in bytes; None if it does not exist."""
-    return file.stat().st_size if file.exists() else None
+    return file.stat().st_size if exists(file) else None
 
 
 def _is_journal(value: object) -> bool:

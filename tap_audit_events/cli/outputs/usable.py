@@ -5,14 +5,14 @@ from __future__ import annotations
 from logging import Logger
 from pathlib import Path
 
-from tap_audit_events.cli.outputs.durable import unusable
+from tap_audit_events.cli.outputs.durable import exists, unusable
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 
 def check_unchanged(state_file: StateFile, path: Path) -> None:
     """Raise `SettingsError` if a file exists, but not as the last export left it."""
-    if not path.exists():
+    if not exists(path):
         return
     if not state_file.exists:
         raise without_state(state_file, path)
@@ -46,7 +46,7 @@ def other_columns(path: Path) -> SettingsError:
 
 def warn_if_moved(state_file: StateFile, path: Path, logger: Logger) -> None:
     """Warn that an export continues without the events that an earlier one wrote."""
-    if state_file.state and not path.exists():
+    if state_file.state and not exists(path):
         logger.warning(
             "%s has been moved or removed since the last export: a new one starts with the events"
             " after that export. To export everything again, remove %s too",
