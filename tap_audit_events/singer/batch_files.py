@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -26,6 +26,8 @@ MAX_BYTES: Final = 64_000_000
 
 _COMPRESSION_LEVEL: Final = 1
 """The lowest: a higher one takes several times as long as everything else that a run does."""
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 _SMALLEST_PIPE: Final = 4096
 
@@ -127,9 +129,11 @@ class _BatchFile:
         self._path = path
         self._most_events = config.batch_size
         self._file: IO[bytes] = path.open("wb")
-        self._text: IO[bytes] | gzip.GzipFile = self._file
-        if config.compression == "gzip":
-            self._text = gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, self._file, mtime=0)
+        is_compressed = config.compression == "gzip"
+        # Not a `GzipFile`, which writes once more when it is collected, even after an error.
+        self._compressor = (
+            zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP) if is_compressed else None
+        )
 
     @property
     def is_full(self) -> bool:
@@ -150,13 +154,13 @@ class _BatchFile:
 
     def write(self, texts: Sequence[JsonText]) -> None:
         lines = b"\n".join([*texts, b""])
-        self._text.write(lines)
+        self._file.write(self._compressor.compress(lines) if self._compressor else lines)
         self.events += len(texts)
         self._bytes += len(lines)
 
     def close(self) -> None:
-        if self._text is not self._file:
-            self._text.close()
+        if self._compressor and not self._file.closed:
+            self._file.write(self._compressor.flush())
         self._file.close()
 
     def check_exists(self) -> None:
@@ -167,7 +171,7 @@ class _BatchFile:
     def remove(self) -> bool:
         """Remove the file after an error; whether that was possible."""
         with suppress(Exception):  # a full disk refuses the last bytes too
-            self.close()
+            self._file.close()
         try:
             self._path.unlink(missing_ok=True)
         except Exception:  # noqa: BLE001 - each file system has its own

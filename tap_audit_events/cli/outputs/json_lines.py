@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import shutil
+import zlib
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
@@ -13,6 +13,8 @@ from tap_audit_events.cli.outputs.durable import sync
 
 _COMPRESSION_LEVEL: Final = 1
 """The lowest: a higher one takes several times as long as everything else."""
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 _COPIED_BYTES: Final = 1 << 20
 
@@ -30,17 +32,17 @@ class JsonLinesWriter:
         self._file: IO[bytes] = path.open("wb")
         if old is not None:
             self._copy(old)
-        self._text: IO[bytes] | gzip.GzipFile = self._file
-        if compressed:
-            self._text = gzip.GzipFile("", "wb", _COMPRESSION_LEVEL, self._file, mtime=0)
+        # Not a `GzipFile`, which writes once more when it is collected, even after an error.
+        self._compressor = zlib.compressobj(_COMPRESSION_LEVEL, wbits=_GZIP) if compressed else None
 
     def write(self, page: EventPage) -> None:
-        self._text.write(b"\n".join([*page.raw, b""]))
+        lines = b"\n".join([*page.raw, b""])
+        self._file.write(self._compressor.compress(lines) if self._compressor else lines)
 
     def finish(self) -> None:
         """Write everything to the disk."""
-        if self._text is not self._file:
-            self._text.close()
+        if self._compressor:
+            self._file.write(self._compressor.flush())
         sync(self._file)
         self._file.close()
 
