@@ -9,6 +9,9 @@ from urllib3 import HTTPResponse
 
 ORGANIZATION_ID = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
 
+TOO_DEEP = b"[" * 1_000_000 + b"]" * 1_000_000
+"""JSON nested too deeply for every Python: since 3.14, the limit is the size of the stack."""
+
 
 def an_event(
     id: str = "event-1",  # noqa: A002 - the name of the field

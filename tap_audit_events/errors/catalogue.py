@@ -192,7 +192,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-NESTING": ErrorEntry(
         Category.CONTRACT,
         "The response is nested too deeply to read",
-        "An event contains objects or lists that are nested hundreds of levels deep.",
+        "An event contains objects or lists that are nested hundreds of levels deep; with Python"
+        " 3.14 or newer, tens of thousands.",
         "Find the event with a small page_size, and exclude it with start_date or end_date.",
     ),
     "AE-TOO-LARGE": ErrorEntry(

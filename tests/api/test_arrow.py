@@ -17,7 +17,7 @@ from tap_audit_events.errors.exceptions import ContractError, RefusedError
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import ends_its_threads, events
-from tests.builders import an_event
+from tests.builders import TOO_DEEP, an_event
 from tests.loaders import hostile
 
 PARTS = ("action", "actor", "context", "scope", "entity")
@@ -90,7 +90,7 @@ def test_details_are_the_text_that_was_sent() -> None:
 @pytest.mark.parametrize("name", ["action", "other"])
 def test_an_event_that_is_nested_too_deeply_is_an_error(name: str) -> None:
     """It has a code, as every error, and shows how the event begins."""
-    deep = f'{{"details": {"[" * 50_000}{"]" * 50_000}}}'
+    deep = f'{{"details": {TOO_DEEP.decode()}}}'
     text = f'{{"id": "1", "occurredAt": "2024-05-06T07:08:09Z", "{name}": {deep}}}'
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
         record_batch([text.encode()], [parse_instant("2024-05-06T07:08:09Z")], "an-organization")

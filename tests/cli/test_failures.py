@@ -29,6 +29,7 @@ from tap_audit_events.errors.exceptions import ContractError, OutputError
 from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service
+from tests.builders import TOO_DEEP
 from tests.cli.command import Command, Done
 from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
 from tests.cli.test_day_folder import page_of
@@ -101,8 +102,7 @@ def test_an_error_at_once_adds_nothing(service: Service, command: Command) -> No
 @pytest.mark.parametrize("to", FORMATS[:2])
 def test_an_event_that_cannot_be_written_adds_nothing(to: str, tmp_path: Path) -> None:
     """The state is that of all that is read, so it must not be stored with a part of it."""
-    deep = b"[" * 50_000 + b"]" * 50_000
-    event = b'{"id":"1","occurredAt":"2024-05-06T07:08:09Z","x":%b}' % deep
+    event = b'{"id":"1","occurredAt":"2024-05-06T07:08:09Z","x":%b}' % TOO_DEEP
     last = EventPage([event], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
 
     def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:

@@ -20,7 +20,7 @@ from tap_audit_events.errors.exceptions import (
     service_error,
 )
 from tap_audit_events.sandbox import Fault, Service
-from tests.builders import an_event
+from tests.builders import TOO_DEEP, an_event
 from tests.conftest import Sync
 from tests.running import CODED, Run, run
 
@@ -269,7 +269,7 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
             "event 1 of the page: Object missing required field",
         ),
         (
-            b'{"auditEvents": [' + b"[" * 9999 + b"]" * 9999 + b"]}",
+            b'{"auditEvents": [%b]}' % TOO_DEEP,
             "AE-NESTING",
             "nested too deeply",
         ),

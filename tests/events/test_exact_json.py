@@ -9,6 +9,7 @@ import pytest
 from tap_audit_events.errors import redaction
 from tap_audit_events.errors.exceptions import MAX_TEXT_LENGTH, ContractError
 from tap_audit_events.events.exact_json import HugeNumber, encode, excerpt, read_record
+from tests.builders import TOO_DEEP
 
 NINES, LONG = "9" * 4000, "9" * 4400
 HUGE = "1e999999999999999999999"
@@ -66,7 +67,7 @@ def test_what_is_not_json_is_not_written() -> None:
 @pytest.mark.parametrize("other", ["", f', "b": {LONG}'])
 def test_a_record_that_is_nested_too_deeply_is_an_error(other: str) -> None:
     """It shows how the event begins."""
-    text = f'{{"id": "x"{other}, "a": {"[" * 50_000}{"]" * 50_000}}}'.encode()
+    text = b'{"id": "x"%b, "a": %b}' % (other.encode(), TOO_DEEP)
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
         read_record(text)
     assert raised.value.details.startswith('\'{"id": "x"')

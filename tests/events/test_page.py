@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tap_audit_events.errors.exceptions import ContractError, RetryableError
 from tap_audit_events.events.exact_json import encode, read_record
 from tap_audit_events.events.page import MAX_EVENT_BYTES, parse_page
-from tests.builders import an_event
+from tests.builders import TOO_DEEP, an_event
 from tests.events.bodies import an_envelope, only_record
 
 storable_text = st.text(
@@ -250,9 +250,8 @@ def test_an_event_has_a_greatest_size() -> None:
 
 def test_nesting_beyond_the_parser_is_an_error() -> None:
     """A body that is nested too deep is named as such, and is no crash."""
-    deep = b"[" * 100_000 + b"]" * 100_000
     with pytest.raises(ContractError, match="nested too deeply"):
-        parse_page(an_envelope(deep))
+        parse_page(an_envelope(TOO_DEEP))
 
 
 def on_a_deeper_stack(read: Callable[[], object], *, calls: int = 50) -> None:
@@ -277,8 +276,8 @@ def test_a_depth_just_below_the_limit_is_read_or_refused(name: str) -> None:
             return True
         return False
 
-    too_deep = bisect_left(range(100_000), True, key=is_refused)
-    assert 0 < too_deep < 100_000
+    too_deep = bisect_left(range(1_000_000), True, key=is_refused)
+    assert 0 < too_deep < 1_000_000
     for depth in range(too_deep - 100, too_deep):
         with suppress(ContractError):
             on_a_deeper_stack(partial(parse_page, nested(depth)))

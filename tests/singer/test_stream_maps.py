@@ -39,7 +39,7 @@ from tests.singer.test_incremental import events
         ({"audit_events": {"x": ""}}, "cannot be used (IndexError: "),
         ({"audit_events": {"\ud800": "id"}}, "cannot be used (UnicodeEncodeError: "),
         ({"audit_events": {"__alias__": "..."}}, "cannot be used (NotImplementedError: "),
-        ({"audit_events": {"x": "1" + "+1" * 50_000}}, "cannot be used (RecursionError: "),
+        ({"audit_events": {"x": "1" + "+1" * 200_000}}, "cannot be used (RecursionError: "),
     ],
 )
 def test_a_stream_map_that_would_bring_no_record_is_an_error(
