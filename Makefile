@@ -1,4 +1,4 @@
-# `make` alone lists the commands. They need git, make, and Python 3.11 or newer.
+# `make` alone lists the commands. They need git, make, and Python 3.11, 3.12 or 3.13.
 #
 # Everything is installed into this folder (.venv, .tools, .meltano) from exact pins with hashes. Outside
 # of it only caches change. Paths are relative, so that the folder may have a space in its name. Stamp
@@ -155,12 +155,13 @@ venv: .venv/.installed ## Set up .venv, for an editor or a shell
 meltano: .meltano/.installed ## Set up Meltano with the tap and the loaders of meltano.yml
 
 # The Python of all environments: its path, its version, and this folder. The file changes only if one
-# of them does; then all environments are created again.
-WANTED := Install Python 3.11 or newer, or name one: make PYTHON=python3.12 ...
+# of them does; then all environments are created again. target-duckdb needs a duckdb that has no wheel
+# for Python 3.14; the package itself runs there too: make test-matrix MATRIX=3.14.
+WANTED := Install Python 3.11, 3.12 or 3.13, or name one: make PYTHON=python3.12 ...
 .tools/python: FORCE
 	@"$(PYTHON)" -c '' 2>/dev/null || { \
 	  echo "make: '$(PYTHON)' does not run. $(WANTED)" >&2; exit 1; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || { \
 	  echo "make: '$(PYTHON)' is $$("$(PYTHON)" --version 2>&1). $(WANTED)" >&2; exit 1; }
 	@mkdir -p .tools
 	@"$(PYTHON)" -c 'import os, sys; print(sys._base_executable, sys.version, os.getcwd(), sep="\n")' \
