@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -105,7 +105,7 @@ def _possible_tokens(value: Any) -> Iterator[str]:
     waiting = [value]  # not recursive: a configuration may be nested deeply
     while waiting:
         item = waiting.pop()
-        if isinstance(item, dict):
+        if isinstance(item, Mapping):  # the SDK's configuration is no dict
             waiting += [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple):
             waiting += item

@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import quote
 
 import pytest
@@ -211,6 +212,7 @@ def test_a_secret_that_a_message_cuts_is_not_shown_in_part() -> None:
         ("acme_pat_a/secret", "is acme_pat_a/secret"),
         ("https://host/acme_pat_a.secret", "GET /acme_pat_a.secret?x=1"),
         ({"acme_pat_a.secret": None}, "is acme_pat_a.secret"),
+        (MappingProxyType({"acme_pat_a/secret": 1}), "is 'acme_pat_a/secret'"),
     ],
 )
 def test_a_text_that_may_be_a_token_is_masked_to_its_end(given: object, shown: str) -> None:

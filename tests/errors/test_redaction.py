@@ -207,6 +207,7 @@ def test_an_unexpected_error_shows_no_token(service: Service, settings: dict[str
         {"base_url": "https://127.0.0.1:1/ACME_PAT_SECRET-NAME"},
         {"base_url": "acme_pat_secret-name"},
         {"user_agent": "token=acme_pat_secret-name;"},
+        {"stream_map_config": "acme_pat_a/secret-name"},
         {"stream_maps": {"acme_pat_secret-name": {"id": "("}}},
         {"stream_maps": {"audit_events": {"acme_pat_secret-name": "("}}},
     ],
