@@ -20,12 +20,14 @@ MAX_TOKEN_FILE_BYTES: Final = 8192
 """Far more than any token has: no server accepts so long a header."""
 
 _MARKED = re.compile(rf"{PAT_MARK}.", re.IGNORECASE)
+_END_OF_NAME: Final = r"\s\"'`,;:/?#@()\[\]{}<>|\\=&"
 _PIECES: Final = (
     re.compile(r"\S+"),
-    re.compile(r"[^\s\"'`,;:/?#@()\[\]{}<>|\\=&]+"),
+    re.compile(rf"(?<![^{_END_OF_NAME}])[^{_END_OF_NAME}]*{PAT_MARK}\S+", re.IGNORECASE),
+    re.compile(rf"[^{_END_OF_NAME}]+"),
     re.compile(r"[\w-]+"),
 )
-"""From the coarsest to the finest: a token may be part of a URL, a list or a sentence."""
+"""From the coarsest to the finest: a token may be part of a URL, an option, a list, a sentence."""
 
 
 def check_token(text: str) -> None:

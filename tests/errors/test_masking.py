@@ -212,6 +212,7 @@ def test_a_secret_that_a_message_cuts_is_not_shown_in_part() -> None:
         ("acme_pat_a/secret", "is acme_pat_a/secret"),
         ("https://host/acme_pat_a.secret", "GET /acme_pat_a.secret?x=1"),
         ({"acme_pat_a.secret": None}, "is acme_pat_a.secret"),
+        ("--test=acme_pat_a/secret==", "invalid: 'acme_pat_a/secret=='"),
         (MappingProxyType({"acme_pat_a/secret": 1}), "is 'acme_pat_a/secret'"),
     ],
 )
