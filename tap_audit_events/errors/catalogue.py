@@ -177,8 +177,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.CONTRACT,
         "An event cannot be used: it needs a string id and an RFC 3339 time in occurredAt",
         "Without them, the tap cannot order the event, or recognize it when it comes again. An id"
-        " may have at most 1,000 characters, occurredAt 100. The line says what is wrong, and shows"
-        " the event.",
+        " has 1 to 1,000 characters, occurredAt at most 100. The line says what is wrong, and"
+        " shows the event.",
         "Report it to the service's support, or exclude it with start_date or end_date.",
     ),
     "AE-EVENT-SIZE": ErrorEntry(

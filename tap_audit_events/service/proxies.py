@@ -49,9 +49,13 @@ def _is_usable(proxy: str) -> bool:
 
 
 def _register_password(proxy: str) -> None:
-    """Mask the password in logs: a proxy may send it back, also as the header that it got."""
+    """Mask the password in logs: a proxy may send it back, also as the header that it got.
+
+    Without a password, the name of the user is masked: some services expect a key there.
+    """
     auth = parse_url(proxy).auth or ""
-    _, _, password = auth.partition(":")
+    user, _, password = auth.partition(":")
+    password = password or user
     basic = b64encode(unquote(auth).encode("latin-1", "replace")).decode()
     register_possible_secret(password, unquote(password), basic)
 

@@ -119,6 +119,12 @@ def test_the_password_of_a_proxy_is_masked() -> None:
     assert redact("407 p@ssword, p%40ssword") == f"407 {MASK}, {MASK}"
 
 
+@pytest.mark.parametrize("auth", ["a-key", "a-key:"])
+def test_the_user_of_a_proxy_is_masked_if_there_is_no_password(auth: str) -> None:
+    check_proxy(URL, {"https": f"http://{auth}@proxy.example.com"}, {})
+    assert redact("407 a-key") == f"407 {MASK}"
+
+
 def test_the_header_with_the_password_of_a_proxy_is_masked() -> None:
     """Anybody can decode it; it is masked as requests sends it."""
     proxy = "http://user:p%40ssw%C3%B6rd@proxy.example.com"
