@@ -36,7 +36,7 @@ def exists(path: Path) -> bool:
     """
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return False
     return True
 
