@@ -6,6 +6,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["tap_audit_events", "email", "http", "json"]):
+    from tap_audit_events.errors import redaction
     from tests.fuzzing.targets import TARGETS
 
 
@@ -14,7 +15,12 @@ def main() -> None:
     name, *options = sys.argv[1:]
     # libFuzzer starts itself again for some jobs, with a shell: a path with a space would break.
     again = f"{os.path.relpath(sys.executable)} -m tests.fuzzing.one {name}"
-    atheris.Setup([again, *options], TARGETS[name])
+
+    def read(data: bytes) -> None:
+        redaction._secrets.clear()  # else each search takes longer, until one exceeds its time
+        TARGETS[name](data)
+
+    atheris.Setup([again, *options], read)
     atheris.Fuzz()
 
 
