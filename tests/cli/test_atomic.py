@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from tap_audit_events.sandbox import Fault, Service
@@ -118,7 +119,7 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("to", ["out/events.jsonl", "out/events/"])
+@pytest.mark.parametrize("to", ["out/events.jsonl", "out/events.duckdb", "out/events/"])
 def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     to: str, service: Service, command: Command
 ) -> None:
@@ -142,6 +143,21 @@ def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
             command(*arguments).raise_for_exit_code()
         assert sorted(found(command, to) + found(command, f"archive/{to[4:]}")) == ids(OLD + NEW)
     assert refused > 0
+
+
+@pytest.mark.long
+def test_a_table_that_somebody_adds_after_a_kill_stays(service: Service, command: Command) -> None:
+    """The copy that waits, hidden, does not have it: so it does not take the place of the file."""
+    arguments = ("export", "--to", "events.duckdb", "--state", "s.json")
+    old_is_exported(service, command, *arguments)
+
+    for step in deaths(command, *arguments):
+        with duckdb.connect(command.folder / "events.duckdb") as connection:
+            connection.execute("CREATE TABLE added AS SELECT 42 AS number")
+        command(*arguments).raise_for_exit_code()
+        assert found(command, "events.duckdb") == ids(OLD + NEW), step
+        with duckdb.connect(command.folder / "events.duckdb") as connection:
+            assert connection.table("added").fetchall() == [(42,)], step
 
 
 @pytest.mark.parametrize("is_moved", [True, pytest.param(False, marks=pytest.mark.long)])

@@ -87,9 +87,9 @@ class DuckDBTable:
     def begin(self) -> Mapping[str, Any]:
         check_is_utf8(str(self._path), "DuckDB")
         with output_errors(self._path):
-            self._remove_new()
             if self._state_file is not None:
-                self._state_file.read()
+                self._state_file.read(undoes=True)  # something else may have changed the old file
+            self._remove_new()
             if exists(self._path):
                 self._old = _OldFile(self._path)
             if self._state_file is None:  # the whole table is replaced
@@ -123,7 +123,10 @@ class DuckDBTable:
                 connection.execute("CHECKPOINT")  # `close` would do it too, but hide its errors
                 connection.close()
                 self._check_still_absent()
-                rename_all([(self._new_path, self._path)])
+                renames = [(self._new_path, self._path)]
+                if state is not None and self._state_file is not None:
+                    self._state_file.announce(state, None, renames)
+                rename_all(renames)
             self._close()
             if state is not None and self._state_file is not None:
                 self._state_file.settle(state)
@@ -131,8 +134,9 @@ class DuckDBTable:
     def discard(self) -> None:
         with suppress(Exception):
             self._close()
-        with suppress(OSError):
-            self._remove_new()
+        if self._state_file is None or not self._state_file.is_announced:
+            with suppress(OSError):
+                self._remove_new()
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         """The new file, in a transaction."""

@@ -7,8 +7,8 @@ A commit has three steps; each is complete on the disk before the next one begin
 3. `settle`: the state file contains only the new state.
 
 A process that is killed before step 1 has changed nothing. After step 1, the next run does the
-rest. If some of the files are gone by then, it is not known whether they had been renamed, and the
-run ends with an error.
+rest, or undoes step 1 for an output that has its own state. If some of the files are gone by then,
+it is not known whether they had been renamed, and the run ends with an error.
 """
 
 from __future__ import annotations
@@ -74,8 +74,11 @@ class StateFile:
         path = os.path.relpath(self.path, self._output)
         return blake2b(os.fsencode(path), digest_size=6).hexdigest()
 
-    def read(self) -> None:
+    def read(self, *, undoes: bool = False) -> None:
         """Read the file, and complete a commit that was interrupted.
+
+        Args:
+            undoes: whether such a commit is undone instead, if its only file is not renamed yet.
 
         Raises:
             SettingsError: it is not such a file, belongs to another output, or cannot contain the
@@ -91,6 +94,9 @@ class StateFile:
         if pending := self._known.get("pending"):
             renames = [(self._absolute(a), self._absolute(b)) for a, b in pending["renames"]]
             self._check_completable(renames, pending["bytes"])
+            if undoes and exists(renames[0][0]):
+                self.settle(self.state)
+                return
             rename_all(renames, resumes=True)
             self.settle(pending["state"], pending["bytes"])
 
