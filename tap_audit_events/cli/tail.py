@@ -142,10 +142,12 @@ class _Patience:
                 return action()
             except (ServiceError, OrganizationsError) as error:
                 errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
-                may_pass = all(_may_pass(each) for each in errors.values())
-                if self._interval_seconds is None or not may_pass:
+                seconds = self._interval_seconds
+                if seconds is None:  # events are not followed
                     raise
-                self._wait(errors, self._interval_seconds)
+                if not all(_may_pass(each) for each in errors.values()):
+                    raise
+                self._wait(errors, seconds)
 
     def _wait(self, errors: Mapping[str, AuditEventsError], seconds: float) -> None:
         """Say which errors it waits for; those of several organizations one by one."""

@@ -109,34 +109,40 @@ class DuckDBTable:
                 self._insert()
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
+        renames = [(self._new_path, self._path)]
         with output_errors(self._path):
-            if self._state_file is None or state is not None:
-                self._insert()
-                connection = self._connected()
-                if state is not None and self._state_file is not None:
-                    connection.execute(f"CREATE OR REPLACE TABLE {STATE_TABLE} (state VARCHAR)")
-                    connection.execute(
-                        f"INSERT INTO {STATE_TABLE} VALUES (?)",  # noqa: S608 - a constant
-                        [json.dumps(state)],
-                    )
-                connection.commit()
-                connection.execute("CHECKPOINT")  # `close` would do it too, but hide its errors
-                connection.close()
-                self._check_still_absent()
-                renames = [(self._new_path, self._path)]
-                if state is not None and self._state_file is not None:
-                    self._state_file.announce(state, None, renames)
+            if self._state_file is None:
+                self._finish(None)
                 rename_all(renames)
-            self._close()
-            if state is not None and self._state_file is not None:
+            elif state is not None:
+                self._finish(state)
+                self._state_file.announce(state, None, renames)
+                rename_all(renames)
                 self._state_file.settle(state)
+            self._close()
 
     def discard(self) -> None:
         with suppress(Exception):
             self._close()
-        if self._state_file is None or not self._state_file.is_announced:
+        is_announced = self._state_file is not None and self._state_file.is_announced
+        if not is_announced:
             with suppress(OSError):
                 self._remove_new()
+
+    def _finish(self, state: Mapping[str, Any] | None) -> None:
+        """Write everything to the new file on the disk, with the state if there is one."""
+        self._insert()
+        connection = self._connected()
+        if state is not None:
+            connection.execute(f"CREATE OR REPLACE TABLE {STATE_TABLE} (state VARCHAR)")
+            connection.execute(
+                f"INSERT INTO {STATE_TABLE} VALUES (?)",  # noqa: S608 - a constant
+                [json.dumps(state)],
+            )
+        connection.commit()
+        connection.execute("CHECKPOINT")  # `close` would do it too, but hide its errors
+        connection.close()
+        self._check_still_absent()
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         """The new file, in a transaction."""
