@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.api.arrow import COLUMNS, SCHEMA
+from tap_audit_events.cli.outputs import formats
 from tests.builders import an_event
 
 FIRST = datetime(2024, 5, 6)  # noqa: DTZ001 - only its text matters
 Event = dict[str, Any]
 
-FORMATS = ("events.parquet", "events.duckdb", "events.jsonl", "events.jsonl.gz", "events/")
+FORMATS = tuple(f"events{suffix}" for suffix in formats.FORMATS)
 _QUICK = ("events.duckdb", "events.jsonl", "events/")
 EVERY_FORMAT = [pytest.param(to, marks=() if to in _QUICK else pytest.mark.long) for to in FORMATS]
 """All of them, for a test; the others write single files as JSON Lines do."""
@@ -53,6 +54,7 @@ def exported(path: Path) -> list[Event]:
         return _of_table(pq.read_table(path), path)
     if path.suffix == ".duckdb":
         return _of_duckdb(path)
+    assert path.suffix in {".jsonl", ".gz"}
     data = path.read_bytes()
     lines = gzip.decompress(data) if path.suffix == ".gz" else data
     assert not lines or lines.endswith(b"\n")

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tap_audit_events.cli.outputs.formats import FORMATS
 from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import history
 from tests.forking import COMMAND
+from tests.integrations.pipeline import PROJECT
 
 SUBCOMMANDS = ("export", "count", "tail", "verify", "report")
 
@@ -32,6 +34,15 @@ def test_help_is_complete(command: Command) -> None:
         assert f"      audit-events {name} " in text
         assert text == command(name, "-h").stdout.decode()
         assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_the_help_and_the_page_of_export_list_each_format(command: Command) -> None:
+    """With the suffix that selects it."""
+    text = command("export", "--help").raise_for_exit_code().stdout.decode()
+    page = (PROJECT / "docs" / "export.md").read_text()
+
+    assert {*FORMATS} <= {*re.findall(r"^ +(\S+)  ", text, re.MULTILINE)}
+    assert {*FORMATS} <= {*re.findall(r"^\| `(\S+)`", page, re.MULTILINE)}
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)

@@ -20,7 +20,7 @@ import pytest
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.export import Export
-from tap_audit_events.cli.outputs import parquet_file
+from tap_audit_events.cli.outputs import formats, parquet_file
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
@@ -440,8 +440,8 @@ def test_a_file_of_another_kind_is_not_extended(
 def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
     error = refused(command("export", "--to", to))
 
-    for suffix in (".parquet", ".duckdb", ".jsonl", ".jsonl.gz", "/"):
-        assert f"{suffix} (" in error
+    for suffix, meaning in formats.FORMATS.items():
+        assert f"{suffix} ({meaning})" in error
 
 
 @pytest.mark.parametrize(
