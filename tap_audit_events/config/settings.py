@@ -105,8 +105,8 @@ _PAIRS: Final = (
 )
 """Settings of which only one may be set."""
 
-_SENT_ELSEWHERE: Final = ("base_url", "action_types", "user_agent")
-"""Settings that every request contains, besides the token in its Authorization header."""
+_SENT_TEXTS: Final = ("base_url", "action_types", "user_agent")
+"""Settings that may be any text and are sent to the service; the token must not be in them."""
 
 
 def register_secrets(config: Mapping[str, Any]) -> None:
@@ -275,7 +275,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     start, end = settings.start_date, settings.end_date
     if start is not None and end is not None and end < start:
         yield "end_date is before start_date: it must be the same or later"
-    for name in _SENT_ELSEWHERE:
+    for name in _SENT_TEXTS:
         text = str(getattr(settings, name)).lower()
         if any(PAT_MARK in token and token.lower() in text for token in settings.tokens):
             yield f"{name} contains the access token: remove it from there"

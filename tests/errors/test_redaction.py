@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.errors.exceptions import SettingsError
@@ -281,6 +282,21 @@ def test_a_setting_that_would_send_the_token_is_refused(name: str, value: object
     """The token is sent in the Authorization header only, so not in a URL or another header."""
     line = only_error(run(GOOD | {name: value}))
     assert line == f"AE-SETTINGS: {name} contains the access token: remove it from there"
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        (name, schema)
+        for name, schema in SETTINGS_SCHEMA["properties"].items()
+        if {"string", "array"} & {*schema["type"]} and not schema.get("secret")
+    ],
+)
+def test_no_other_setting_may_be_the_token(name: str, schema: dict[str, Any]) -> None:
+    """Either it may not be any text, or the token is looked for in it."""
+    token = GOOD["access_token"]
+    with pytest.raises(SettingsError):
+        read_settings(GOOD | {name: [token] if "array" in schema["type"] else token})
 
 
 @pytest.mark.parametrize("changed", [str, str.lower, str.upper])
