@@ -119,6 +119,23 @@ def test_numbers_may_come_back_with_a_point() -> None:
     assert json.dumps(coverage.to_json()) == json.dumps(GOOD)
 
 
+def test_a_coverage_of_an_earlier_version_is_read() -> None:
+    """Otherwise each run after an update would fail: every state that has a coverage is refused."""
+    written = {
+        "covered_from": "2024-05-06T08:00:00Z",
+        "action_types": ["a"],
+        "previous_digest": "ab" * 32,
+        "events": 1,
+        "late_events": 0,
+        "first_event_at": "2024-05-06T08:10:00Z",
+        "last_event_at": "2024-05-06T08:10:00Z",
+        "digest": "cd" * 32,
+        "organization_id": "organization",
+    }
+    coverage = Coverage.from_json(written)
+    assert (coverage.start, coverage.events, coverage.digest) == (START, 1, "cd" * 32)
+
+
 @pytest.mark.parametrize("name", list(GOOD))
 @pytest.mark.parametrize("value", [..., [], {}, "x", "1", "null", 1.5, -1.5])
 def test_what_it_did_not_write_is_refused(name: str, value: object) -> None:
