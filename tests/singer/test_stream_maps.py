@@ -7,10 +7,18 @@ from singer_sdk.mapper import PluginMapper
 
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.singer.test_incremental import events
+
+
+def test_each_stream_of_the_tap_may_have_a_map() -> None:
+    """So that a new one is not refused as unknown."""
+    maps = {name: {"x": "1"} for name in TapAuditEvents(validate_config=False).streams}
+    assert len(maps) > 1
+    assert stream_map_problems(maps) == []
 
 
 @pytest.mark.parametrize(
