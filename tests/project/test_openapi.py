@@ -10,7 +10,11 @@ import yaml
 from jsonschema import Draft202012Validator, ValidationError
 
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
-from tap_audit_events.events.schema import SCHEMA
+from tap_audit_events.events.instants import EARLIEST
+from tap_audit_events.events.schema import COVERAGE_SCHEMA, SCHEMA
+from tap_audit_events.extraction.coverage import Coverage
+from tap_audit_events.extraction.run_state import to_run_state
+from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.sandbox.request import DEFAULT_PAGE_SIZE, MAXIMUM_PAGE_SIZE, PARAMETERS
 from tests.builders import an_event
 
@@ -18,6 +22,8 @@ DOCUMENT: dict[str, Any] = yaml.safe_load(
     (Path(__file__).resolve().parents[2] / "openapi.yaml").read_text(encoding="utf-8")
 )
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
+NOT_FILTERS = ("startTime", "endTime", "order", "pageSize", "cursor")
+"""Parameters for the range and the pages; the others select events by what they are."""
 
 
 def fields(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any]]:
@@ -116,6 +122,23 @@ def test_tap_and_sandbox_know_the_parameters_of_the_document() -> None:
     size = parameters["pageSize"]["schema"]
     setting = SETTINGS_SCHEMA["properties"]["page_size"]
 
+    operation = DOCUMENT["paths"]["/v1/organizations/{organizationId}/audit_events"]["get"]
+    next_page = DOCUMENT["components"]["links"]["nextPage"]["parameters"]
+
     assert tuple(parameters) == PARAMETERS
+    assert [each["$ref"].rpartition("/")[2] for each in operation["parameters"]] == [*PARAMETERS]
+    assert [*next_page] == ["path.organizationId", *(f"query.{name}" for name in PARAMETERS)]
     assert (size["default"], size["maximum"]) == (DEFAULT_PAGE_SIZE, MAXIMUM_PAGE_SIZE)
     assert (setting["minimum"], setting["maximum"]) == (size["minimum"], size["maximum"])
+
+
+def test_each_filter_of_the_document_is_a_setting_and_kept_with_what_was_read() -> None:
+    """So that a run with a wider filter knows which events were never requested."""
+    filters = [name for name in PARAMETERS if name not in NOT_FILTERS]
+    names = {re.sub(r"(?=[A-Z])", "_", name).lower() for name in filters}
+    state = to_run_state(Watermark(EARLIEST), organization_id="", action_types=[])
+
+    assert names <= SETTINGS_SCHEMA["properties"].keys()
+    assert names <= state.keys()
+    assert names <= {*Coverage.__struct_fields__}
+    assert names <= COVERAGE_SCHEMA["properties"].keys()
