@@ -71,9 +71,9 @@ class AuditEvents:
     ) -> None:
         given = dict(locals())
         del given["self"]
-        for name in ("action_types", "organizations"):
-            if isinstance(given[name], tuple):
-                given[name] = list(given[name])
+        for name, value in given.items():
+            if isinstance(value, tuple):
+                given[name] = list(value)
         self._settings = checked_settings(given, _logger)
         self._new_runtime: Callable[[], Runtime] = Runtime
 

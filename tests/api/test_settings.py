@@ -72,6 +72,23 @@ def test_the_checks_are_those_of_the_tap(name: str, value: object) -> None:
     assert of_api.value.lines[0].startswith("AE-SETTINGS: ")
 
 
+@pytest.mark.parametrize(
+    "name",
+    [name for name, each in SETTINGS_SCHEMA["properties"].items() if "array" in each["type"]],
+)
+def test_a_list_may_be_a_tuple(name: str) -> None:
+    """Its items are then checked, as those of a list are."""
+    given: dict[str, Any] = {**VALID}
+    del given["organization_id"]
+    for items in (value for value in WRONG[name] if isinstance(value, list)):
+        lines = []
+        for value in (items, tuple(items)):
+            with pytest.raises(SettingsError) as raised:
+                AuditEvents(**given | {name: value})
+            lines.append([line for line in raised.value.lines if f": {name}" in line])
+        assert lines[0] == lines[1] != []
+
+
 def test_a_missing_argument_is_not_looked_for_in_the_environment() -> None:
     """Which `AuditEvents` never reads."""
     with pytest.raises(SettingsError) as raised:
