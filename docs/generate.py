@@ -74,8 +74,6 @@ def settings_table() -> str:
         "|---|---|---|---|---|---|",
     ]
     for name, schema in SETTINGS_SCHEMA["properties"].items():
-        if "title" not in schema or name.startswith(("stream_map", "faker", "flattening")):
-            continue
         kind = schema["type"][0] + (", secret" if schema.get("secret") else "")
         required = "yes" if name in SETTINGS_SCHEMA["required"] else ALTERNATIVES.get(name, "")
         default = json.dumps(schema["default"]) if "default" in schema else ""
