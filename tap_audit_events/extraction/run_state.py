@@ -55,10 +55,10 @@ def is_run_state(value: object) -> bool:
 def types_never_requested(
     state: Mapping[str, Any], action_types: Iterable[str]
 ) -> list[str] | None:
-    """The action types that the runs before a state did not request, None if they read all.
+    """The action types of this run that the runs before a state did not request.
 
-    An empty ``action_types`` stands for all. So does an empty result, if the earlier runs were
-    limited to some.
+    None if they requested each of them. An empty ``action_types`` stands for all types; an empty
+    result stands for all types but those that the earlier runs requested.
     """
     earlier = state.get("action_types") or None
     wanted = list(action_types)
