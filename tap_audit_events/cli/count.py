@@ -123,7 +123,7 @@ def run_count(by: str, format_: str, common: Common) -> None:
             "There are more groups than can be kept in memory: %d events are counted as %s",
             counts.others, OTHERS,
         )  # fmt: skip
-    text = FORMATS[format_]([*COLUMNS[by], "events"], counts.rows())
+    text = TABLE_FORMATS[format_]([*COLUMNS[by], "events"], counts.rows())
     write_stdout(text.encode())
     reporter.done("Counted")
 
@@ -204,7 +204,7 @@ def _as_json(columns: list[str], rows: list[dict[str, Any]]) -> str:
     return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
 
 
-FORMATS: Final[Mapping[str, Callable[[list[str], list[dict[str, Any]]], str]]] = {
+TABLE_FORMATS: Final[Mapping[str, Callable[[list[str], list[dict[str, Any]]], str]]] = {
     "table": _as_table,
     "csv": _as_csv,
     "json": _as_json,

@@ -16,7 +16,7 @@ import msgspec
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.comparison import Comparison, Counts, Key
-from tap_audit_events.cli.count import FORMATS
+from tap_audit_events.cli.count import TABLE_FORMATS
 from tap_audit_events.cli.difference_lists import DifferenceLists
 from tap_audit_events.cli.loaded.files import SUFFIXES
 from tap_audit_events.cli.loaded.row import Loaded, Range, Row, unreadable
@@ -234,7 +234,7 @@ def _print(format_: str, days: dict[str, Counts], lists: DifferenceLists) -> Non
     if format_ == "table":
         total = Counts(*(sum(row[name] for row in rows) for name in COLUMNS[1:]))
         rows.append(_row("total", total))
-    text = FORMATS[format_](list(COLUMNS), rows)
+    text = TABLE_FORMATS[format_](list(COLUMNS), rows)
     if format_ == "table":
         text += lists.text()
     write_stdout(text.encode())

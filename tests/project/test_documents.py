@@ -11,6 +11,9 @@ import pytest
 
 from benchmarks.report import generator
 from tap_audit_events.errors.catalogue import CATALOGUE
+from tap_audit_events.events.envelope import MAX_EVENTS
+from tap_audit_events.events.page import MAX_EVENT_BYTES, MAX_ID_LENGTH, MAX_TIME_LENGTH
+from tap_audit_events.extraction.pagination import MAX_CURSOR_LENGTH, MAX_EMPTY_PAGES
 from tap_audit_events.sandbox import Fault, Service, generate, serve
 from tests.conftest import Sync
 from tests.integrations.pipeline import INSTALLED, NOON, PROJECT
@@ -57,6 +60,21 @@ def test_the_generated_parts_are_up_to_date(page: str, name: str) -> None:
 def test_each_error_has_a_heading_that_can_be_linked_to() -> None:
     """The page has the codes of the table, and no other."""
     assert re.findall(r"^## (.+)$", ERRORS, re.MULTILINE) == list(CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("code", "bound"),
+    [
+        ("AE-EVENT", f"1 to {MAX_ID_LENGTH:,} characters"),
+        ("AE-EVENT", f"occurredAt at most {MAX_TIME_LENGTH:,}."),
+        ("AE-EVENT-SIZE", f"limit is {MAX_EVENT_BYTES // 1_000_000:,} MB"),
+        ("AE-TOO-MANY-EVENTS", f"maximum is {MAX_EVENTS:,}."),
+        ("AE-CURSOR-LENGTH", f"at most {MAX_CURSOR_LENGTH:,} characters"),
+        ("AE-EMPTY-PAGES", f"more than {MAX_EMPTY_PAGES:,} in a row"),
+    ],
+)
+def test_the_bounds_that_errors_name_are_those_of_the_code(code: str, bound: str) -> None:
+    assert bound in CATALOGUE[code].cause
 
 
 def test_the_page_of_errors_finds_the_code_in_a_log(
