@@ -1,0 +1,53 @@
+"""The query of `docs/proof.md` for complete hours, on records that overlap or have odd times."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from itertools import pairwise
+from random import Random
+
+import duckdb
+
+from tests.integrations.pipeline import PROJECT
+
+PAGE = (PROJECT / "docs" / "proof.md").read_text()
+START = datetime(2026, 5, 1, 10)  # noqa: DTZ001 - in UTC
+
+
+def known_hours(spans: Iterable[tuple[timedelta, timedelta]]) -> list[datetime]:
+    """The hours that are complete, if each span after `START` is a record."""
+    (sql,) = re.findall(r"<!-- sql: lateness -->\n```sql\n(.*?)```", PAGE, re.DOTALL)
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE audit_events_coverage (organization_id VARCHAR,"
+            " covered_from TIMESTAMP, covered_until TIMESTAMP, read_at TIMESTAMP)"
+        )
+        connection.executemany(
+            "INSERT INTO audit_events_coverage VALUES ('o', ?, ?, ?)",
+            [(START + start, START + end, START + end) for start, end in spans],
+        )
+        return [row[1] for row in connection.execute(sql).fetchall() if row[2] is not None]
+
+
+def minutes(*bounds: float) -> list[timedelta]:
+    return [timedelta(minutes=each) for each in bounds]
+
+
+def test_time_that_two_records_cover_counts_once() -> None:
+    """After a fork: the hour is not complete at its fiftieth minute."""
+    fork = [minutes(0, 10), minutes(0, 20), minutes(20, 30), minutes(30, 40), minutes(40, 50)]
+    assert known_hours((start, end) for start, end in fork) == []
+    assert known_hours((start, end) for start, end in [*fork, minutes(50, 60)]) == [START]
+
+
+def test_a_gap_within_an_hour_is_found() -> None:
+    parts = [minutes(0, 20), minutes(20.001, 60), minutes(60, 120)]
+    assert known_hours((start, end) for start, end in parts) == [START + timedelta(hours=1)]
+
+
+def test_fractions_of_seconds_do_not_add_up_to_less_than_an_hour() -> None:
+    """Records of seven minutes and some microseconds, without a gap, over some days."""
+    random = Random(3)
+    bounds = [timedelta(minutes=7 * n, microseconds=random.randrange(10**6)) for n in range(700)]
+    hours = known_hours(pairwise([timedelta(), *bounds[1:]]))
+    assert hours == [START + timedelta(hours=n) for n in range(81)]
