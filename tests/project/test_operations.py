@@ -210,7 +210,8 @@ def test_a_run_with_the_state_of_another_organization_is_not_good_news(
 @pytest.mark.parametrize(
     ("runs", "rings"),
     [
-        ([(5, 10.0), (5, 20.5), (5, 901.0)], True),
+        ([(5, 10.0), (5, 20.5), (5, 30.0), (5, 901.0)], True),
+        ([(5, 1000.0), (5, 1100.0), (5, 1200.0)], False),
         ([(5, 10.0), (5, 20.5), (5, 30.0), (5, 899.0)], False),
         ([(5, 2000.0), (5, 901.0), (5, 1000.0)], False),
         ([(0, 910.0), (0, 920.0), (0, 930.0)], False),
@@ -221,7 +222,10 @@ def test_a_run_with_the_state_of_another_organization_is_not_good_news(
 def test_the_alert_for_a_lag_that_grows(
     runs: list[tuple[int, float]], rings: bool, tmp_path: Path
 ) -> None:
-    """Three rises in a row to a lag that matters; quiet days and chance do not set it off."""
+    """Three rises in a row to a lag that matters; the first run of a log is none.
+
+    Quiet days and chance do not set it off.
+    """
     assert bool(alert("behind", a_log(*runs), tmp_path)) == rings
 
 
