@@ -101,10 +101,10 @@ def test_every_line_of_a_run_is_explained(service: Service, sync: Sync) -> None:
 
 
 def test_every_line_of_a_check_is_explained(service: Service, sync: Sync) -> None:
-    """With events and without."""
+    """With events and without, and before the range begins."""
     empty = sync("--test")
     service.add(TEN_EVENTS)
-    for done in (empty, sync("--test")):
+    for done in (empty, sync("--test"), sync("--test", start_date="2100-01-01T00:00:00Z")):
         left = unexplained(done.raise_for_exit_code(), "test")
         assert all(line.startswith("Skipping parse") for line in left)
 
