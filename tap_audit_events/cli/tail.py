@@ -93,21 +93,28 @@ class Tail:
         self._begun_at = begun_at
         self._last: EventPage | None = None
         self._held: list[tuple[Instant, bytes]] = []
+        self._not_begun: set[str] | None = None  # organizations; None for all
 
     def begin(self, lines: int) -> None:
         """Print the newest events, and those that appear meanwhile.
 
         After an error it can be called again, and continues. If only some of several organizations
-        failed, the events of the others are printed.
+        failed, the events of the others are printed; what appears in those later is new.
         """
         try:
             for page in self._new_pages():
+                if self._not_begun is not None and page.organization_id not in self._not_begun:
+                    self._write(page.raw)
+                    continue
                 self._held += zip(page.instants, page.raw, strict=True)
                 self._held.sort(key=itemgetter(0))  # organizations are read side by side
                 older = bisect_left(self._held, self._begun_at, key=itemgetter(0))
                 del self._held[: max(0, min(older, len(self._held) - lines))]
-        except OrganizationsError:
+        except OrganizationsError as error:
             self._write_held()
+            if not error.not_started:
+                failed = set(error.errors)
+                self._not_begun = failed if self._not_begun is None else self._not_begun & failed
             raise
         self._write_held()
 

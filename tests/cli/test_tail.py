@@ -359,6 +359,31 @@ def test_what_appears_while_it_waits_to_begin_is_printed(count: str, tmp_path: P
         ended(run)
 
 
+def test_a_late_event_is_printed_while_another_organization_fails_from_the_start(
+    tmp_path: Path,
+) -> None:
+    """It is dated before the start, but appeared after the first look: `-n 0` does not hide it."""
+    first, second = services = [a_service(number, 0) for number in range(2)]
+    first.add([now(50, "old")])
+    fails = threading.Event()
+
+    def notes(request: ReceivedRequest) -> bool:
+        if request.number > 2:
+            fails.set()
+        return True
+
+    second.add_faults([Fault(kind="status", code=500, only=notes)])
+    with (
+        SharedServer(services).served() as served,
+        of_two(tmp_path, served).started("tail", "--follow", "-n", "0", *FAST) as run,
+    ):
+        assert fails.wait(60)
+        first.add([now(60, "late")])
+        first.add([now(0, "new")])
+        assert read(run, 2) == ["late", "new"]
+        ended(run)
+
+
 def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> None:
     """Also while another one fails for a time."""
     services = [a_service(number, 0) for number in range(2)]
