@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import termios
-from pathlib import Path
 
 import pytest
 
@@ -295,9 +294,3 @@ def test_a_usage_error_is_not_printed_on_stdout(command: Command) -> None:
     done = command.under(["bash", "-c", 'exec "$@" 2>&-', "bash"], "tail", "--unknown")
 
     assert (done.exit_code, done.stdout) == (2, b"")
-
-
-def test_it_is_installed_as_a_command() -> None:
-    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
-
-    assert 'audit-events = "tap_audit_events.cli.command:main"' in text

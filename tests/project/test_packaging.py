@@ -5,6 +5,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -63,11 +64,36 @@ def test_the_wheel_has_every_command(wheel: ZipFile) -> None:
 
     assert wheel.read(name).decode().split() == [
         "[console_scripts]",
-        *("audit-events", "=", "tap_audit_events.cli.command:main"),
+        *("audit-events", "=", "tap_audit_events.cli.__main__:main"),
         *("audit-events-sandbox", "=", "tap_audit_events.sandbox.cli:main"),
         *("source-audit-events", "=", "tap_audit_events.airbyte.__main__:main"),
         *("tap-audit-events", "=", "tap_audit_events.__main__:main"),
     ]
+
+
+INTERRUPTED = """
+import importlib, sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[2]:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+sys.exit(importlib.import_module(sys.argv[1]).main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "loaded"),
+    [("", "singer_sdk"), (".airbyte", "tap_audit_events.airbyte.command_line"), (".cli", "click")],
+)
+def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(module: str, loaded: str) -> None:
+    """This can take a second."""
+    command = [sys.executable, "-c", INTERRUPTED, f"tap_audit_events{module}.__main__", loaded]
+    done = subprocess.run(command, capture_output=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, b"", b"")
 
 
 def test_the_wheel_needs_the_maintained_backoff_alone(wheel: ZipFile) -> None:
