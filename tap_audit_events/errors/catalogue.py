@@ -105,7 +105,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The service redirects to another URL, and the access token is not sent there",
         "The service has moved, or a sign-in page or a proxy stands in front of it."
         " The line shows the new URL.",
-        "If the new URL is right, set base_url to it. If not, ask the operator of the service.",
+        "If the new URL is right, set base_url to its part before /v1/organizations. If not, ask"
+        " the operator of the service.",
     ),
     "AE-STATUS": ErrorEntry(
         Category.REFUSED,
@@ -162,7 +163,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-RETRY-AFTER": ErrorEntry(
         Category.REFUSED,
         "The service requests a longer wait than a run allows",
-        "The Retry-After header of a response with status 429 or 5xx names a time more than"
+        "The Retry-After header of a response with status 408, 429 or 5xx names a time more than"
         " fifteen minutes away. The run ends instead of waiting so long.",
         f"Run it again after that time. {_RESUMES_WITH_STATE}",
     ),
@@ -192,8 +193,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-NESTING": ErrorEntry(
         Category.CONTRACT,
         "The response is nested too deeply to read",
-        "An event contains objects or lists that are nested hundreds of levels deep; with Python"
-        " 3.14 or newer, tens of thousands.",
+        "An event contains objects or lists that are nested about a thousand levels deep; with"
+        " newer versions of Python, up to tens of thousands.",
         "Find the event with a small page_size, and exclude it with start_date or end_date.",
     ),
     "AE-TOO-LARGE": ErrorEntry(
@@ -309,9 +310,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.REFUSED,
         "Some organizations could not be read to their end",
         "An error ends only the organization in which it happens. The others are read to their end,"
-        " and STATE covers what was read of each. If ten in a row use up their retries or are told"
-        " to wait too long, the service is down for all, or for their token if they have the same"
-        " one, and the rest is not started.",
+        " and STATE covers what was delivered of each. If ten in a row use up their retries or are"
+        " told to wait too long, the service is down for all, or for their token if they have the"
+        " same one, and the rest is not started.",
         f"The lines that follow give the error of each. {_RESUMES_WITH_STATE}",
     ),
     "AE-EXPORT": ErrorEntry(
@@ -334,8 +335,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The loaded events are not those that the service shows",
         "audit-events verify has found events that are missing, rows that the service does not show"
         " or that are there twice, or events with another time.",
-        "Missing events: load the file that --repair FILE writes. Rows that are too many:"
-        " docs/proof.md says where they come from.",
+        "Missing events: load the file that --repair FILE writes; with --repair-format jsonl,"
+        " append it to JSON Lines. Rows that are too many: docs/proof.md says where they come"
+        " from.",
     ),
     "AE-LOADED": ErrorEntry(
         Category.OUTPUT,
