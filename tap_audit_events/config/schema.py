@@ -144,8 +144,8 @@ _PROPERTIES: Final[dict[str, Any]] = {
         minimum=0,
         default=8,
         title="Retries",
-        description="Maximum number of retries of one request after status 429 or 5xx, a timeout, a"
-        " broken connection, or a response that is not JSON; 0 or more.",
+        description="Maximum number of retries of one request after status 408, 429 or 5xx, a"
+        " timeout, a broken connection, or a response that is incomplete or not JSON; 0 or more.",
     ),
     "max_response_megabytes": _optional(
         "integer",
