@@ -192,6 +192,11 @@ def test_the_schedule_loads_and_the_alerts_read_its_log(desk: Desk) -> None:
     assert "AE-401: " in shell(alerts()["failed"], desk.folder, os.environ).stdout
     assert log in (desk.folder / "meltano.log").read_text()
 
+    # Meltano refuses a second run; no line of it has a code or says that something failed.
+    refused = '{"duration_seconds": 0.012, "status": "failure", "event": "Run completed"}\n'
+    (desk.folder / "last-run.log").write_text(refused)
+    assert rings(desk) == ["failed", "silent"]
+
 
 def rings(desk: Desk) -> list[str]:
     return [
