@@ -36,7 +36,6 @@ _ADDED: Final[dict[str, dict[str, Any]]] = {
         " organization_id, and the state has a bookmark for each organization.",
     },
     "access_token": {
-        "airbyte_secret": True,
         "description": "Personal access token of an administrator of the organization, with the"
         " scope organization:audit_events_read.",
     },
@@ -69,13 +68,12 @@ def specification() -> dict[str, Any]:
 
 
 def _property(name: str, order: int) -> dict[str, Any]:
-    declared = {
-        key: value
-        for key, value in SETTINGS_SCHEMA["properties"][name].items()
-        if key not in _NOT_OF_AIRBYTE
-    }
+    schema = SETTINGS_SCHEMA["properties"][name]
+    declared = {key: value for key, value in schema.items() if key not in _NOT_OF_AIRBYTE}
     description = declared["description"].replace("The tap", "The source")
     declared |= {"type": _only_type(declared), "description": description, "order": order}
+    if schema.get("secret") and declared["type"] == "string":
+        declared["airbyte_secret"] = True
     return declared | _ADDED.get(name, {})
 
 
