@@ -151,6 +151,7 @@ def test_a_range_is_exported(service: Service, command: Command) -> None:
     command(
         *("export", "--to", "a.jsonl", "--start", start, "--end", end),
         TAP_AUDIT_EVENTS_START_DATE="2024-05-07T00:00:00Z",
+        TAP_AUDIT_EVENTS_END_DATE="2024-05-08T00:00:00Z",
     ).raise_for_exit_code()
 
     within = [each for each in history(100) if start <= each["occurredAt"] <= end[:19] + "Z"]
