@@ -345,6 +345,21 @@ def test_a_second_run_at_the_same_time_is_refused(
     assert found(command, to) == ids(OLD)
 
 
+@pytest.mark.parametrize("state", [[], ["--state", "other.json"]])
+def test_a_file_has_one_export_at_a_time_with_any_state(
+    state: list[str], service: Service, command: Command
+) -> None:
+    """The state files differ, so that only the lock of the output keeps the runs apart."""
+    service.add(OLD)
+    service.add_faults([Fault.parse("status:code=429,retry-after=60@1")])
+    with command.started("export", "--to", "a.jsonl", "--state", "s.json") as first:
+        assert b"Retry 1 of 8" in first.stderr.readline()
+
+        done = command("export", "--to", "a.jsonl", *state)
+
+    assert done.error.startswith("AE-BUSY: Another run is writing to ")
+
+
 def test_another_export_may_add_to_the_same_folder_meanwhile(
     service: Service, command: Command
 ) -> None:
