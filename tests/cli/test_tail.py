@@ -212,13 +212,35 @@ def test_events_are_printed_as_they_appear(service: Service, command: Command) -
 
 
 def test_follow_can_begin_with_nothing(service: Service, command: Command) -> None:
-    """What is within the lookback already is not printed."""
+    """What is within the lookback already is not printed, and nothing older is read."""
     service.add([now(60, "old")])
     with command.started("tail", "-f", "-n", "0", *FAST) as run:
         wait_for_a_look(service, run)
         service.add([now(10, "new")])
         assert read(run, 1) == ["new"]
         ended(run, signal.SIGTERM)
+
+    ascending = [each.params for each in service.requests if each.params["order"] == "asc"]
+    assert all("startTime" in params for params in ascending)
+
+
+def test_what_appears_during_the_first_request_is_printed(
+    service: Service, command: Command
+) -> None:
+    """The events that are new are those since the command was started."""
+    service.add([now(100, "old")])
+    has_come = threading.Event()
+
+    def is_first(request: ReceivedRequest) -> bool:
+        has_come.set()
+        return request.number == 1
+
+    service.add_faults([Fault(kind="hang", seconds=1.5, only=is_first)])
+    with command.started("tail", "--follow", "-n", "0", *FAST) as run:
+        assert has_come.wait(60)
+        service.add([now(0, "new")])
+        assert read(run, 1) == ["new"]
+        ended(run)
 
 
 @pytest.mark.parametrize("there", [[], ["old"]])
