@@ -3,6 +3,7 @@
 import errno
 import os
 import sqlite3
+import sys
 import tracemalloc
 from contextlib import closing
 from datetime import datetime
@@ -19,7 +20,7 @@ from tap_audit_events.cli.loaded.columns import check_organizations, find_column
 from tap_audit_events.cli.loaded.files import LoadedFiles
 from tap_audit_events.cli.loaded.row import Range, instants_of
 from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.errors.exceptions import OutputError, SettingsError
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
@@ -368,6 +369,36 @@ def test_hidden_files_and_coverage_records_are_not_read(tmp_path: Path) -> None:
     (rows,) = LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST))
 
     assert [row.id for row in rows] == ["a.jsonl"]
+
+
+def test_blank_lines_are_no_events(tmp_path: Path) -> None:
+    """An editor, or a shell that joins files, may add some."""
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join([lines([an_event(id="a")]), b" \r\n"]))
+
+    (rows,) = LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST))
+
+    assert [row.id for row in rows] == ["a"]
+
+
+@pytest.mark.parametrize(("names", "guesses"), [("a.parquet", False), ("a.parquet b.jsonl", True)])
+def test_organizations_are_guessed_if_any_file_has_json_lines(
+    names: str, guesses: bool, tmp_path: Path
+) -> None:
+    for name in names.split():
+        (tmp_path / name).touch()
+
+    assert LoadedFiles(tmp_path).guesses_organizations is guesses
+
+
+def test_without_pyarrow_a_parquet_file_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "a.parquet").touch()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "tap_audit_events.api.arrow", raising=False)
+
+    with pytest.raises(SettingsError, match=r"^AE-EXTRA: .*\[arrow\]"):
+        LoadedFiles(tmp_path)
 
 
 def test_large_events_leave_memory_one_by_one(tmp_path: Path) -> None:
