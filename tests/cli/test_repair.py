@@ -14,6 +14,7 @@ import pytest
 
 from tap_audit_events.cli import comparison
 from tap_audit_events.cli.comparison import Comparison, Key
+from tap_audit_events.cli.loaded.files import SUFFIXES
 from tap_audit_events.cli.loaded.row import Range, Row
 from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.errors.exceptions import OutputError
@@ -133,7 +134,10 @@ def test_a_file_that_somebody_removed_in_the_making_is_an_error(tmp_path: Path) 
         ("a.jsonl", ["--list", "hard"], "--against and --list name the same file"),
         ("a.jsonl", ["--repair", "x", "--list", "x"], "--repair and --list name the same file"),
         (".", ["--repair", "./x.jsonl"], "--repair is in the folder that --against names"),
-        (".", ["--list", "sub/x.jsonl"], "--list is in the folder that --against names"),
+        *(
+            (".", ["--list", f"sub/x{suffix}"], "--list is in the folder that --against names")
+            for suffix in SUFFIXES
+        ),
     ],
 )
 def test_nothing_is_written_in_place_of_another_file(
