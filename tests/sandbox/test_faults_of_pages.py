@@ -66,15 +66,16 @@ def test_the_last_cursor_can_be_null(sandbox: Sandbox) -> None:
 
 
 def test_the_cursor_of_the_request_can_come_back(sandbox: Sandbox) -> None:
-    """A client that follows it requests the same page for ever."""
-    client = sandbox(*ABCD, faults=["same-cursor@2-"])
+    """A client that follows it requests the same page for ever. A first page has a new one."""
+    client = sandbox(*ABCD, faults=["same-cursor@*"])
     _, cursor = client.page(pageSize=1)
     assert client.page(pageSize=1, cursor=cursor) == (["c"], cursor)
 
 
-def test_cursors_can_go_in_a_circle(sandbox: Sandbox) -> None:
-    """With `back`, the cursor comes from that many pages before."""
-    client = sandbox(*ABCD, faults=["same-cursor:back=1@3"])
+@pytest.mark.parametrize("back", [1, 9])
+def test_cursors_can_go_in_a_circle(sandbox: Sandbox, back: int) -> None:
+    """With `back`, the cursor comes from that many pages before, or is the first."""
+    client = sandbox(*ABCD, faults=[f"same-cursor:back={back}@3"])
     _, first = client.page(pageSize=1)
     _, second = client.page(pageSize=1, cursor=first)
     assert client.page(pageSize=1, cursor=second) == (["b"], first)
