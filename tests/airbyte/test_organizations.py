@@ -145,6 +145,13 @@ def test_a_file_of_the_machine_cannot_be_named() -> None:
     assert not service.requests
 
 
+def test_a_null_in_an_item_is_unset() -> None:
+    with SharedServer([a_service(0, 1)]).served() as shared:
+        item = {"organization_id": an_id(0), "access_token": None, "access_token_file": None}
+        done = run_source("check", settings_of(shared) | {"organizations": [item]})
+    assert done.of_type("CONNECTION_STATUS")[0]["status"] == "SUCCEEDED"
+
+
 def test_an_event_that_cannot_be_written_ends_its_organization_alone(tmp_path: Path) -> None:
     """The others are read to their end."""
     with SharedServer([a_service(number, 30) for number in range(3)]).served() as shared:

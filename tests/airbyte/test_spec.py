@@ -30,7 +30,10 @@ def form(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_each_setting_is_a_field_of_the_form(form: dict[str, Any]) -> None:
-    """With a title, a description and a place; of one type, as forms know no null."""
+    """With a title, a description and a place; of one type, as forms know no null.
+
+    No keyword is left that only other platforms know.
+    """
     fields = form["properties"]
     assert [*fields] == [name for name in SETTINGS if name in fields]
     left_out = SETTINGS.keys() - fields.keys()
@@ -43,6 +46,7 @@ def test_each_setting_is_a_field_of_the_form(form: dict[str, Any]) -> None:
         names = re.findall(r"(?<!/)\b\w+\b", field["description"])
         assert not left_out & {*names}
         assert "The tap" not in field["description"]
+        assert not {"secret", "writeOnly"} & field.keys()
         if field["type"] == "array":
             assert field["items"]["type"] in {"string", "object"}
 

@@ -29,12 +29,15 @@ Start = Callable[..., PipedTap]
 
 @pytest.fixture
 def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
-    """Starts ``read`` without waiting for it; what still runs at the end of a test is killed."""
+    """Starts a command without waiting for it; what still runs at the end of a test is killed."""
     with ExitStack() as started:
 
-        def begin(**more: Any) -> PipedTap:
-            arguments = ["read"]
-            for name, content in (("config", settings | more), ("catalog", a_catalog())):
+        def begin(command: str = "read", **more: Any) -> PipedTap:
+            arguments = [command]
+            files = {"config": settings | more}
+            if command == "read":
+                files["catalog"] = a_catalog()
+            for name, content in files.items():
                 (tmp_path / name).write_text(json.dumps(content))
                 arguments += [f"--{name}", str(tmp_path / name)]
             tap = PipedTap(arguments, environment=os.environ, folder=tmp_path, module=MODULE)
@@ -108,6 +111,19 @@ def test_a_wait_on_the_service_ends_at_once(
     done = finished(running, before)
     judge(done, signal.SIGTERM)
     assert done.ids == IDS[:20]
+
+
+def test_a_check_that_is_stopped_has_no_result(service: Service, start: Start) -> None:
+    """A status would say that the connection does not work."""
+    service.add_faults([Fault(kind="status", code=503, retry_after="600")])
+    running = start("check")
+    before = lines_up_to(running, b"Retry 1 of 8 in 600")
+    running.send_signal(signal.SIGTERM)
+    done = finished(running, before)
+    assert done.exit_code == 128 + signal.SIGTERM
+    assert done.of_type("CONNECTION_STATUS") == []
+    (failure,) = done.failures
+    assert failure["message"].startswith("AE-STOPPED: Stopped by a signal")
 
 
 def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start) -> None:
