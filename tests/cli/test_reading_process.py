@@ -127,6 +127,27 @@ def test_the_reading_of_an_export_that_is_killed_ends_at_once(
     command("export", "--to", "a.jsonl").raise_for_exit_code()
 
 
+def test_the_fork_of_an_export_that_is_killed_holds_no_lock(
+    service: Service, command: Command
+) -> None:
+    """The next export need not wait until it has ended."""
+    service.add(EVENTS)
+    service.add_faults([Fault.parse(WAITS)])
+    arguments = ("export", "--to", "a.jsonl", "--state", "s.json")
+
+    with command.started(*arguments, **SMALL_PAGES) as run:
+        fork = fork_of(run)
+        os.kill(fork, signal.SIGSTOP)
+        run.kill()
+    try:
+        command(*arguments).raise_for_exit_code()
+    finally:
+        os.kill(fork, signal.SIGCONT)
+
+    wait_for_end(fork)
+    assert exported(command.folder / "a.jsonl") == expected(EVENTS)
+
+
 def test_a_second_signal_ends_both_at_once(service: Service, command: Command) -> None:
     service.add(EVENTS)
     service.add_faults([Fault.parse("hang:seconds=30@5")])
