@@ -487,6 +487,20 @@ def test_it_waits_as_long_as_the_service_says(
         ended(run)
 
 
+def test_the_longest_wait_of_several_organizations_counts(tmp_path: Path) -> None:
+    services = [a_service(number, 0) for number in range(2)]
+    for service, fault in zip(services, ("code=429,retry-after=2000", "code=500"), strict=True):
+        service.add_faults([Fault.parse(f"status:{fault}@1-")])
+    with SharedServer(services).served() as served:
+        command = of_two(tmp_path, served)
+        with command.started("tail", "--follow", *FAST) as run:
+            log = [run.stderr.readline().decode() for _ in services]
+            ended(run)
+
+    assert [f"{an_id(n)}: AE-" in line for n, line in enumerate(log)] == [True, True]
+    assert all(line.endswith("Retrying in 900.0 s\n") for line in log)
+
+
 def test_a_wait_is_not_cut_short_by_an_old_wakeup(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread of the run may leave one behind."""
     times = iter([0.0, 0.0, 59.99, 60.0])
