@@ -390,6 +390,18 @@ def test_organizations_are_guessed_if_any_file_has_json_lines(
     assert LoadedFiles(tmp_path).guesses_organizations is guesses
 
 
+def test_a_column_of_other_organizations_is_believed(service: Service, command: Command) -> None:
+    """Nothing of this organization was loaded, so that all of its events are missing."""
+    service.add([an_event(id="a")])
+    row = {"id": "a", "occurredAt": "2024-05-06T07:08:09Z", "organization_id": str(UUID(int=7))}
+    pq.write_table(pa.Table.from_pylist([row]), command.folder / "a.parquet")
+
+    done = verify(command, "a.parquet", exit_code=1)
+
+    assert done.error.startswith("AE-DIFFERENT: ")
+    assert [day["missing"] for day in counts(done).values()] == [1]
+
+
 def test_without_pyarrow_a_parquet_file_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
