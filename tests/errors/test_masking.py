@@ -16,6 +16,7 @@ from singer_sdk.logging import StructuredFormatter
 from singer_sdk.singerlib import SchemaMessage, StateMessage
 
 from tap_audit_events.config.access_token import mask_possible_tokens
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import read_settings, register_secrets
 from tap_audit_events.errors import redaction
 from tap_audit_events.errors.exceptions import sanitize, sanitize_start
@@ -230,6 +231,21 @@ def test_each_token_of_the_settings_is_masked(tmp_path: Path) -> None:
     read_settings({"base_url": "https://host", "organizations": items})
     register_secrets({"organizations": [{"access_token": "second-of-another-kind"}]})
     assert redact("first-of-another-kind, second-of-another-kind") == f"{MASK}, {MASK}"
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        (name, schema["type"])
+        for name, schema in SETTINGS_SCHEMA["properties"].items()
+        if schema.get("secret")
+    ],
+)
+def test_each_setting_that_is_secret_is_masked(name: str, kinds: list[str]) -> None:
+    """Also one that is added later."""
+    value = "of-another-kind"
+    register_secrets({name: [{"access_token": value}] if "array" in kinds else value})
+    assert redact(value) == MASK
 
 
 # STATE and SCHEMA
