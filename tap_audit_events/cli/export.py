@@ -42,7 +42,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
     state_file = None if state_path is None else StateFile(resolved(state_path), path)
     collect_garbage_rarely()
     with ExitStack() as entered:
-        read = entered.enter_context(_reading(common, settings))
+        read = entered.enter_context(_reading(common, settings))  # a fork must hold no lock
         if state_file is not None:
             entered.enter_context(locked(state_file.path))
         if state_file is None or format_ != "/":
