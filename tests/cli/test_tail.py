@@ -494,7 +494,7 @@ def test_the_longest_wait_of_several_organizations_counts(tmp_path: Path) -> Non
     with SharedServer(services).served() as served:
         command = of_two(tmp_path, served)
         with command.started("tail", "--follow", *FAST) as run:
-            log = [run.stderr.readline().decode() for _ in services]
+            log = sorted(run.stderr.readline().decode() for _ in services)
             ended(run)
 
     assert [f"{an_id(n)}: AE-" in line for n, line in enumerate(log)] == [True, True]
