@@ -10,6 +10,7 @@ import termios
 
 import pytest
 
+from tap_audit_events.cli.command import audit_events
 from tap_audit_events.cli.outputs.formats import FORMATS
 from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.builders import an_event
@@ -42,6 +43,16 @@ def test_the_help_and_the_page_of_export_list_each_format(command: Command) -> N
 
     assert {*FORMATS} <= {*re.findall(r"^ +(\S+)  ", text, re.MULTILINE)}
     assert {*FORMATS} <= {*re.findall(r"^\| `(\S+)`", page, re.MULTILINE)}
+
+
+def test_each_option_is_on_a_page() -> None:
+    """In one of its forms."""
+    pages = "".join((PROJECT / "docs" / name).read_text() for name in ("export.md", "proof.md"))
+    words = {*re.split(r"[\s`]+", pages)}
+    options = [each for name in SUBCOMMANDS for each in audit_events.commands[name].params]
+
+    assert len(options) > len(SUBCOMMANDS)
+    assert [each.name for each in options if not words & {*each.opts}] == []
 
 
 @pytest.mark.parametrize("name", SUBCOMMANDS)
