@@ -87,6 +87,7 @@ class Reader:
 
         Raises:
             ServiceError: the range of the only organization could not be read to its end.
+            AuditEventsError: `watermark_of` raised it for the only organization.
             StoppedError: a signal asked the run to stop.
         """
         runtime, concurrency = self._runtime, self._concurrency

@@ -35,6 +35,7 @@ def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
     Raises:
         ContractError: there are more events than `MAX_EVENTS`.
         msgspec.DecodeError: the text is not JSON, or not an envelope.
+        RecursionError: it is nested too deeply.
     """
     envelope = _decode(text)
     events = list(filter(None, msgspec.structs.astuple(envelope.auditEvents)))

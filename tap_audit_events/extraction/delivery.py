@@ -72,7 +72,10 @@ class Delivery:
         self._positions = self._to_deliver(read)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The page's records; each counts as written when the next one is requested."""
+        """The page's records; each counts as written when the next one is requested.
+
+        `ContractError` if an event is nested too deeply, as in `record_texts`.
+        """
         for position in self._positions:
             yield read_record(self._shape.apply(self._read.page.texts[position]))
             self._written += 1

@@ -62,6 +62,7 @@ class Client:
 
         Raises:
             ServiceError: the last response's error, or why none arrived.
+            ClosedError: the run is over.
         """
         retries = Retries(self._settings.max_retries, self._logger)
         while True:
@@ -104,7 +105,7 @@ class Client:
     def _exchange(self, window: Window, cursor: str | None) -> tuple[Response, bytes]:
         """Send one request and read its response, whatever the status.
 
-        `ServiceError` if it did not arrive, or not all of it.
+        `ServiceError` if it did not arrive, or if a page is incomplete or too large.
         """
         settings = self._settings
         try:

@@ -24,8 +24,8 @@ class Bookmarks:
     what a run for several has moved. `stream_state`, the stream's part of the state, is changed.
 
     Raises:
-        SettingsError: the bookmark at the top belongs to one of several organizations, and does not
-            say to which.
+        SettingsError: the bookmark at the top has to be moved into a partition, and is malformed,
+            or does not say to which of several organizations it belongs.
     """
 
     def __init__(

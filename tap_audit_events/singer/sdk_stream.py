@@ -145,7 +145,12 @@ class ExactStream(Stream):
         self.events_left_out += self.records_written == written_before
 
     def _write_record_message(self, record: dict[str, Any]) -> None:
-        """Write RECORD lines; `ContractError` if the event is too nested for the SDK to walk."""
+        """Write RECORD lines.
+
+        Raises:
+            ContractError: the event is nested too deeply for the SDK to walk.
+            SettingsError: an expression of stream_maps fails.
+        """
         event_id = record.get("id")  # a stream map may remove it
         try:
             # All before the first is written: one that failed would leave others without STATE.

@@ -71,7 +71,9 @@ class AuditEventsStream(ExactStream):
         Raises:
             ServiceError: the range could not be read to its end.
             OrganizationsError: that of some organizations could not be.
-            SettingsError: the bookmark does not fit this tap or this organization.
+            SettingsError: the bookmark does not fit this tap or this organization, or an expression
+                of stream_maps fails.
+            OutputError: something cannot be written; no STATE follows.
             StoppedError: a signal asked the run to stop.
         """
         try:
