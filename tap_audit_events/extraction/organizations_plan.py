@@ -38,7 +38,7 @@ class Group(Protocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether the service wants no requests for them at present."""
+        """Whether a request for them would have to wait, while others can be sent."""
 
     def open_next(self) -> Member | None:
         """Open the next organization; None if all are open."""
@@ -76,10 +76,10 @@ class OrganizationsPlan:
     besides organizations that were the oldest until their requests had to wait. Once the pages that
     are held fill the room of two plans, every organization gets one request.
 
-    At most `concurrency` requests are in flight. Those that wait, for their retry or for the
-    service's rate limit, do not count, so that others are sent meanwhile; if there are no others,
-    one request waits. The main thread alone calls `next_page` and `give_up`, since only they use
-    the groups.
+    At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
+    limits of their token, do not count, so that others are sent meanwhile; if there are no others,
+    one request waits. The main thread alone calls `next_page` and `give_up`: only they change which
+    organizations are still to be opened.
     """
 
     def __init__(

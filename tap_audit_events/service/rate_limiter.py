@@ -29,12 +29,12 @@ class RunRequests:
 
     Attributes:
         on_wait: is called when a request begins to wait, as others can be sent meanwhile.
-        changed: guards it and its limiters, and is notified of every change.
+        changed: guards it and its limiters; notified when a request ends, and by `close`.
         paused: requests that wait for their own retry.
-        waiting: requests that wait because the service limits the rate of their token.
+        waiting: requests that wait because of the limits of their token.
         sent: requests sent so far, retries included.
         request_seconds: time that permits were held, in total.
-        retry_wait_seconds: waits before retries, in total.
+        retry_wait_seconds: waits before retries, in total, each counted when it begins.
     """
 
     def __init__(self, limit: int, on_wait: Callable[[], object] = lambda: None) -> None:
@@ -68,7 +68,7 @@ class RateLimiter:
 
     @property
     def is_held(self) -> bool:
-        """Whether one more request with this token would have to wait, as others already do."""
+        """Whether a request with this token waits, or the service wants none for now."""
         with self._changed:
             return self.waiting > 0 or self._rate.held_until > self._clock()
 
@@ -134,7 +134,7 @@ class RateLimiter:
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
 
     def _wait_for_permit(self, seconds: float) -> None:
-        """Wait. It counts as a wait, unless it is only for a request in flight to end."""
+        """Wait. It counts as a wait, unless only the limit of the whole run is reached."""
         counts = self._rate.seconds_to_wait(self._clock()) > 0
         self.waiting += counts
         self.run.waiting += counts

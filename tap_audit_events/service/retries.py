@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import RetryableError, service_error
 
 MAX_BACKOFF_SECONDS: Final = 60.0
 MAX_RETRY_AFTER_SECONDS: Final = 900.0
-"""If a service requests more, the run ends; the next run resumes from its state."""
+"""If a service requests more, there is no retry; the next run resumes from its state."""
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
