@@ -39,7 +39,7 @@ class Window:
 
     @property
     def start_time(self) -> str | None:
-        """``startTime`` of its requests: rounded down to a whole second."""
+        """``startTime`` of its requests: the start of `rounded`."""
         first = self.rounded.start
         return first and text_of(first)
 
@@ -89,8 +89,8 @@ def run_window(
     """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).
 
     It starts at `ids_from` at the earliest: which older events were delivered is not known by id.
-    The lookback's start and ``now`` are rounded down to whole seconds; events of the second that
-    has not ended yet are left for the next run. None if the range is empty.
+    The lookback's start is rounded down to a whole second, and so is ``now``: later events are left
+    for the next run, as that second has not ended yet. None if the range is empty.
     """
     start = start_date or EARLIEST
     if bookmark is not None:

@@ -13,7 +13,8 @@ from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowR
 from tap_audit_events.extraction.window_sizes import WindowSizes
 
 WINDOW_PAGES: Final = 8
-"""Pages that a window is cut to at most, so that the first one is soon read to its end."""
+"""Pages that a window is cut to at most, so that the first one is soon read to its end. After empty
+windows it is more."""
 
 FEW_WORKERS: Final = 6
 FEWER_WORKERS: Final = 4
@@ -24,7 +25,8 @@ at most `FEW_WORKERS`, and to at least `SMALL_WINDOW_PAGES`, or the pages that a
 by one cursor."""
 
 LAST_SHARE: Final = 0.8
-"""A window has at most this share of one worker's part of the remaining pages."""
+"""A window is cut to at most this share of one worker's part of the remaining pages, but never to
+less than one page."""
 
 FEW_PAGES: Final = 2
 TOO_LARGE: Final = 2

@@ -44,7 +44,7 @@ class RequestBudget:
         self._useful -= pages
         self._wasted += pages
 
-    def can_afford(self, more: float, readers: Sequence[WindowReader]) -> bool:
+    def can_afford(self, more: int, readers: Sequence[WindowReader]) -> bool:
         """Whether that many more windows keep the run within its bound.
 
         `readers` are the windows that are not read to their end. However few events follow, each
