@@ -111,6 +111,6 @@ def digest_number(event_id: str, text: JsonText) -> int:
 def start_of_chain(
     bookmark: Instant | None, range_start: Instant | None, action_types: list[str]
 ) -> Coverage:
-    """A chain without a record yet: it starts at the bookmark, or at the start of the range."""
+    """A chain without a record yet: it starts at the bookmark or the range's start, if later."""
     start = max(bookmark or EARLIEST, range_start or EARLIEST)
     return Coverage(text_of(start), action_types)

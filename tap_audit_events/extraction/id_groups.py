@@ -15,7 +15,7 @@ DIGEST_BYTES: Final = 8
 """The ADR "The watermark in STATE" gives the probability that two ids have the same digest."""
 
 Known: TypeAlias = tuple[Instant, str | bytes]
-"""An event's instant, and its id; if an earlier run delivered it, the digest of its id."""
+"""An event's instant and id; if an earlier run delivered it, its group's instant and its digest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ _GROUPS: Final = 256
 class Watermark:
     """The bookmark, and the ids delivered within the lookback before it.
 
-    A page that repeats nothing costs no Python step per event.
+    A page after the lookback that repeats nothing is recognized without a Python step per event.
 
     Args:
         bookmark: the instant before which everything was delivered, None if nothing was delivered.
@@ -91,7 +91,10 @@ class Watermark:
 
     @property
     def lookback_start(self) -> Instant:
-        """The start of the next run if its lookback is the same and all ids in it are held."""
+        """The start of the next run if all ids since then are held, and its lookback is the same.
+
+        With a lookback of 0 the next run starts up to a second later.
+        """
         return whole_second(later(self.bookmark or EARLIEST, seconds=-self._lookback_seconds))
 
     @property
