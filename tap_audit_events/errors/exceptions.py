@@ -96,7 +96,7 @@ class OutputError(AuditEventsError):
     """Output cannot be written, or loaded events cannot be read or differ from the service's.
 
     Args:
-        reason: the operating system's message, None if the target has closed the pipe.
+        reason: what is wrong, None if the target has closed the pipe.
         code: key of `CATALOGUE`, if there is a reason.
     """
 
@@ -249,7 +249,7 @@ def sanitize_start(
 
     Args:
         text: in UTF-8, or not.
-        max_length: most characters of the result.
+        max_length: most characters that are shown, before they are escaped.
         is_cut: whether the text itself is only a start.
     """
     margin = longest_form()

@@ -89,7 +89,7 @@ def redact(text: str) -> str:
 
 
 def longest_form() -> int:
-    """A length, in characters, that no form of the secrets so far exceeds."""
+    """A length, in characters, that no form of the secrets so far exceeds without extra zeros."""
     return _LONGEST_FORM * _secrets.longest
 
 

@@ -48,7 +48,7 @@ def check_keys_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | N
     """Raise `ContractError` if a key comes twice, which would hide events or further pages."""
     explained = sum(map(len, events)) + len(events) + len(cursor or "") + _ENVELOPE_BYTES
     if len(text) <= explained:
-        return  # there is no room for another key
+        return  # there is no room for another key that would hide something
     counts = _count_keys(text)
     for name in (_EVENTS, _CURSOR):
         if counts[name] > 1:
