@@ -44,11 +44,11 @@ def check_token(text: str) -> None:
 
 
 def read_token_file(path: str) -> str:
-    """The token in a file, without a byte order mark and the line break at its end.
+    """The token in a file, without a byte order mark and line breaks at its end.
 
     Raises:
-        ValueError: the path and what is wrong with it, to follow the setting's name. The message
-            does not contain the text of the file.
+        ValueError: what is wrong with it, to follow the setting's name. The message does not
+            contain the text of the file.
     """
     try:
         text = _read_bytes(Path(path)).decode("utf-8-sig").rstrip("\r\n")

@@ -18,7 +18,8 @@ def read_environment(
 
     A variable with the prefix that is not a setting is in the result without a value, so that it
     is warned about like any other unknown setting. The variable of the log level is left out, and
-    so are those that Meltano sets, with two underscores after the prefix. No ``.env`` file is read.
+    so are those that Meltano sets, with one more underscore after the prefix. No ``.env`` file is
+    read.
 
     The texts are converted to the types of the settings' schemas. One that does not fit its type
     stays a string, so that its validator refuses it. A list is JSON, or strings separated by

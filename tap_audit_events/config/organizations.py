@@ -30,7 +30,7 @@ class Organization:
 def read_organizations(
     value: Any, *, token: str | None, token_file: str | None
 ) -> tuple[Organization, ...]:
-    """Check the setting. Each token file is read once.
+    """Check the setting. A token file that several organizations name is read once, if it can be.
 
     Args:
         value: as it was configured.

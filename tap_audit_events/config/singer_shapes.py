@@ -73,7 +73,7 @@ _IN_METADATA = {
 def check_catalog(catalog: Mapping[str, Any]) -> dict[str, Any]:
     """Check the shape of a catalog, and normalize it.
 
-    Keys and a replication method in a stream's metadata, where some tools write them, are moved to
+    Keys and a replication method in a stream's metadata, where some tools write them, are copied to
     the stream's entry.
 
     Raises:
@@ -98,12 +98,12 @@ def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
     roots = [each["metadata"] for each in metadata if not each["breadcrumb"]]
     root: dict[str, Any] = roots[0] if roots else {}
     # --discover writes no replication-method: if there is one, somebody has chosen it.
-    moved = {
+    copied = {
         key: root[name]
         for key, name in _IN_METADATA.items()
         if root.get(name) and (key == "replication_method" or stream.get(key) in (None, ""))
     }
-    return {**stream, **moved, "stream": stream["tap_stream_id"], "metadata": metadata}
+    return {**stream, **copied, "stream": stream["tap_stream_id"], "metadata": metadata}
 
 
 def check_state(state: Mapping[str, Any]) -> None:
