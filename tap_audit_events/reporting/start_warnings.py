@@ -1,4 +1,4 @@
-"""What a run continues from, and warnings of events that neither it nor later runs will bring."""
+"""Warnings at the start of a run: of events that it leaves out, and of what raw_event shows."""
 
 from __future__ import annotations
 

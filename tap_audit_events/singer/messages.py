@@ -63,7 +63,7 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
             self._write(begin, (end + begin).join(texts), end)
 
     def complete(self) -> None:
-        """Nothing: records are on their way as soon as they are written."""
+        """Nothing: what is written next follows the records through the same buffer."""
 
     def close(self) -> None:
         """Nothing: stdout stays open."""

@@ -115,12 +115,12 @@ class ExactStream(Stream):
         )
 
     def get_records(self, context: object) -> Iterator[dict[str, Any]]:
-        """No records: `_sync_records` writes them."""
+        """No records: none go through the SDK's loop."""
         del context
         return iter(())
 
     def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
-        """Write the records. Nothing is left for the SDK, which would keep an inexact bookmark."""
+        """Nothing: the SDK's loop, which this replaces, would keep an inexact bookmark."""
         return ()
 
     def _write_state_message(self) -> None:

@@ -1,4 +1,4 @@
-"""The tap: settings, discovery, command line, exit codes.
+"""The tap: settings, discovery, state, command line.
 
 Modules that only a run needs are imported by it, so that `--version` and `--about` start as fast as
 the SDK.
@@ -200,7 +200,7 @@ class TapAuditEvents(Tap):
 
     @classmethod
     def _sdk_settings(cls) -> dict[str, Any]:
-        """The schema of the settings that the SDK brings: stream maps and flattening."""
+        """The schema of the settings that the SDK brings: stream maps, flattening, batch files."""
         schema: dict[str, Any] = {}
         cls.append_builtin_config(schema)
         return schema
@@ -293,7 +293,7 @@ def _check_messages(stream_maps: Sequence[StreamMap]) -> None:
 
 
 def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str]:
-    """What is wrong with the settings of stream maps and flattening."""
+    """What is wrong with the settings that the SDK brings."""
     problems = [_problem(error) for error in JSONSchemaValidator(schema).iter_errors(config)]
     depth = config.get("flattening_max_depth")
     if not problems and config.get("flattening_enabled") and depth is None:
