@@ -26,7 +26,7 @@ this time."""
 
 
 class LineWriter:
-    """Writes to whatever ``sys.stdout`` is at the time, and says when a STATE is due."""
+    """Writes to what `stdout` returns at the time, and says when a STATE is due."""
 
     def __init__(
         self,

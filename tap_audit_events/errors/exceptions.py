@@ -187,7 +187,7 @@ class RetryableError(ServiceError):
 
 
 class RefusedError(ServiceError):
-    """The service or the network refuses every request with these settings."""
+    """The service or the network refuses every request with these settings, or for a long time."""
 
 
 class CursorRefusedError(RefusedError):
