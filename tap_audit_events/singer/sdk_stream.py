@@ -1,6 +1,7 @@
 """The SDK's stream without what would lose, repeat or change events.
 
-Each private name is listed with its reason in docs/adr/0002-what-is-taken-from-inside-the-sdk.md.
+docs/adr/0002-what-is-taken-from-inside-the-sdk.md lists each private name, but for attributes of
+instances, with its reason.
 """
 
 from __future__ import annotations
