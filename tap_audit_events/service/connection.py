@@ -135,7 +135,7 @@ class _Response(HTTPResponse):
 
 
 class _Adapter(HTTPAdapter):
-    """Carries requests over connections with a deadline, directly or through a proxy."""
+    """Carries requests over connections with a deadline, directly or through an HTTP proxy."""
 
     def __init__(self, open_sockets: OpenSockets) -> None:
         pools: tuple[Any, ...] = (HTTPConnectionPool, HTTPSConnectionPool)
