@@ -169,8 +169,8 @@ What was loaded is one of these:
   postgresql://...   a PostgreSQL database (extra [postgres]); keep the
                      password in PGPASSWORD
 
-With several organizations, events are compared by organization and id. Events that differ are
-listed, up to 20 of each kind on the terminal; --list writes all of them."""
+With several organizations, events are compared by organization and id. With --format table, up to
+20 events of each kind that differ are listed; --list writes all of them."""
 )
 @click.option("--against", required=True, metavar="PLACE", help="What was loaded; see below.")
 @click.option(

@@ -29,7 +29,7 @@ _OF_THE_TAP: Final = (
     *("flattening_enabled", "flattening_max_depth", "flattening_max_key_length"),
     "flattening_separator",
 )
-"""Settings that shape Singer records, which this command does not write."""
+"""Settings that shape the tap's records; this command ignores them."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,7 @@ class Common:
         for warning in settings_warnings(config, [*known, *_OF_THE_TAP]):
             self.logger.warning("%s", warning)
         for name in config.keys() & set(_OF_THE_TAP):
-            self.logger.warning(
-                "%s shapes the records of the tap; events are written here as they are", name
-            )
+            self.logger.warning("%s shapes the records of the tap and is ignored here", name)
         return config
 
 

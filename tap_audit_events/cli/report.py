@@ -40,7 +40,9 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
 
     draw = {".svg": svg_picture, ".html": html_page}.get(Path(to).suffix)
     if draw is None:
-        raise unusable(f"--to {sanitize(to)} has no known format: end it with .svg or .html")
+        raise unusable(
+            f"--to {sanitize(to)} has no known format: end it with a name and .svg or .html"
+        )
     with interrupting(stop), open_database(source, "--from") as database:
         calendar = read_calendar(database, year, schema, datetime.now(UTC))
     with closing(WholeFile(Path(to))) as file:

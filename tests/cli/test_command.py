@@ -133,7 +133,7 @@ def test_settings_of_the_tap_alone_are_warned_about(service: Service, command: C
     done = command("tail", "--config", "a").raise_for_exit_code()
 
     assert done.warnings == [
-        "Warning: stream_maps shapes the records of the tap; events are written here as they are"
+        "Warning: stream_maps shapes the records of the tap and is ignored here"
     ]
 
 

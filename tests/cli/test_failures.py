@@ -509,7 +509,7 @@ def test_a_folder_with_something_in_it_is_not_replaced(service: Service, command
     (command.folder / "days").mkdir()
     (command.folder / "days" / "mine.txt").write_text("mine")
 
-    assert "is not empty, it has 'mine.txt': give --state FILE" in refused(
+    assert "is not empty, it has 'mine.txt': give --state with its state file" in refused(
         command("export", "--to", "days/")
     )
     assert [path.name for path in command.folder.rglob("*.*")] == ["mine.txt"]

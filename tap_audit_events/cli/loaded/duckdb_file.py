@@ -36,7 +36,7 @@ class DuckDBFile:
     def __init__(self, path: Path) -> None:
         self.name = sanitize(path)
         if not os.path.isfile(path):  # noqa: PTH113 - no error for a folder that may not be read
-            raise unreadable(self.name, "it does not exist, or may not be read")
+            raise unreadable(self.name, "it does not exist, is not a file, or may not be read")
         with self._errors():
             try:
                 str(path).encode()

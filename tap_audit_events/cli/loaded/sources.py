@@ -92,8 +92,9 @@ def open_database(text: str, option: str) -> Iterator[Database]:
 
         database = DuckDBFile(Path(text))
     else:
+        endings = "a .duckdb, .db or .ddb file"
         raise SettingsError(
-            [f"{option} {sanitize(text)} is neither a DuckDB file nor a postgresql:// URL"]
+            [f"{option} {sanitize(text)} is neither {endings} nor a postgresql:// URL"]
         )
     with closing(database):
         yield database

@@ -125,8 +125,8 @@ def _check_is_replaceable(folder: Path) -> None:
         raise unusable(f"{name} exists, but is not a folder")
     if exists(folder) and (first := next(folder.iterdir(), None)):
         raise unusable(
-            f"The folder {name} is not empty, it has {sanitize(first.name)}: give --state FILE to"
-            " add what is new, or give another folder"
+            f"The folder {name} is not empty, it has {sanitize(first.name)}: give --state with"
+            " its state file to add what is new, or give another folder"
         )
     if folder.is_mount():
         raise unusable(

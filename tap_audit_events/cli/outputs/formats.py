@@ -37,7 +37,9 @@ def format_of(text: str) -> str:
         if text.endswith(suffix) and len(Path(text).name) > len(suffix):
             return suffix
     known = ", ".join(f"{suffix} ({meaning})" for suffix, meaning in FORMATS.items())
-    raise unusable(f"--to {sanitize(text)} has no known format: end it with one of {known}")
+    raise unusable(
+        f"--to {sanitize(text)} has no known format: end it with a name and one of {known}"
+    )
 
 
 def open_output(format_: str, path: Path, state_file: StateFile | None, logger: Logger) -> Output:
