@@ -21,8 +21,8 @@ class Calendar:
         events: how many events each day has, by its date.
         gaps: the time that is not covered, in order.
         until: end of the time that is known, exclusive.
-        organizations: how many organizations there are.
-        limited_records: how many records cover only events of some action types.
+        organizations: how many organizations have coverage records, of any year.
+        limited_records: how many of these records cover only some action types.
     """
 
     year: int
@@ -46,7 +46,7 @@ class Calendar:
 
 
 def find_gaps(covered: Mapping[str, Iterable[Span]], within: Span) -> tuple[Span, ...]:
-    """The time in a span that is not covered for each organization.
+    """The time in a span that is not covered for at least one organization.
 
     Args:
         covered: what is covered of each organization; without any, all time is missing.

@@ -177,7 +177,7 @@ def _title(calendar: Calendar) -> str:
 
 def _subtitle(calendar: Calendar) -> str:
     total = f"{sum(calendar.events.values()):,} events"
-    if calendar.organizations > 1:  # 0 if no time is covered
+    if calendar.organizations > 1:  # 0 without coverage records
         total += f" of {calendar.organizations} organizations"
     if calendar.note:
         total += f" ({calendar.note})"

@@ -40,7 +40,7 @@ class Difference(NamedTuple):
         organization_id: its organization, empty if there is only one.
         id: its id.
         occurred_at: its time at the service, empty if the service does not show it.
-        loaded_at: the time in the loaded row; empty if the row has no time.
+        loaded_at: the time in the loaded row; empty if there is none.
     """
 
     kind: Kind
@@ -94,7 +94,7 @@ class Comparison:
         self._file.execute("BEGIN")
 
     def add_rows(self, rows: Sequence[Row]) -> None:
-        """Add loaded rows; those outside of the range are ignored."""
+        """Add loaded rows; those that cannot be in the range are ignored."""
         instants = instants_of([row.time for row in rows])
         kept = [
             (self._hash(organization, row.id), organization, row.id, instant)

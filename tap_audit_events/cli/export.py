@@ -29,7 +29,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
     """Export events to a path.
 
     Raises:
-        AuditEventsError: the output does not have all events; its notes say what the output has.
+        AuditEventsError: the output does not have all events; a note, if any, says which it has.
     """
     settings = common.settings()
     format_ = format_of(to)
@@ -92,7 +92,7 @@ class Export:
         self._last: EventPage | None = None
 
     def run(self) -> None:
-        """Read and write to the end. After an error, an output to extend keeps what was read.
+        """Read and write to the end. If reading fails, an output to extend keeps what was read.
 
         Raises:
             AuditEventsError: what ended the export early.
@@ -125,6 +125,7 @@ class Export:
         """Write all pages, and return the error that ended the reading early, if any.
 
         Raises:
+            SettingsError: as `Output.write`.
             OutputError: they cannot be written, or the process that reads was killed.
             ContractError: an event is nested too deeply to be written.
         """

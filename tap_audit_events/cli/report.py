@@ -1,6 +1,6 @@
 """The subcommand `report`: a calendar of a year, from the loaded tables."""
 
-# ruff: noqa: S608 - names are quoted, the year is a number
+# ruff: noqa: S608 - names are quoted
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
 
     Raises:
         OutputError: the tables cannot be read, or the picture cannot be written.
-        SettingsError: a library is not installed, or the format is not known.
+        SettingsError: a library is not installed, `source` is not a database, or `to` cannot be
+            used.
         StoppedError: a signal asked the run to stop.
     """
     from tap_audit_events.cli.calendar_picture import html_page, svg_picture  # noqa: PLC0415 - an extra

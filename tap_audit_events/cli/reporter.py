@@ -41,7 +41,7 @@ class Reporter:
             self._bar.draw(self._progress.share(reached) or 0.0, text)
 
     def rows(self, count: int) -> None:
-        """Show how many loaded rows were read; their total is not known."""
+        """Show how many loaded rows are in the range so far; their total is not known."""
         if self._bar is not None and self._progress.is_due(BAR_SECONDS):
             self._bar.draw(0.0, f"{count:,} loaded rows")
 

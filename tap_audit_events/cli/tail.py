@@ -38,9 +38,10 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     """Print the newest events, oldest first; with an interval, also those that appear later.
 
     Raises:
-        ServiceError: the service refuses the requests; without an interval also if it fails.
+        ServiceError: the service refuses the requests or does not follow its interface; without an
+            interval also if it fails.
         OrganizationsError: it does so for some of several organizations.
-        SettingsError: an end is set, which is not possible with an interval.
+        SettingsError: a setting cannot be used, or an end is set together with an interval.
         StoppedError: a signal asked the run to stop.
     """
     settings = common.settings()
@@ -157,7 +158,7 @@ class _Patience:
                 self._wait(errors, seconds)
 
     def _wait(self, errors: Mapping[str, AuditEventsError], seconds: float) -> None:
-        """Say which errors it waits for; those of several organizations one by one."""
+        """Say which errors it waits for, those of several organizations one by one, and wait."""
         if any(each.code == _LONG_WAIT for each in errors.values()):
             seconds = MAX_RETRY_AFTER_SECONDS
         requested = [

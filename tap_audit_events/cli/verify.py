@@ -77,7 +77,7 @@ class VerifyOptions:
 
 
 def run_verify(options: VerifyOptions, common: Common) -> None:
-    """Compare, and print the counts of each day and the events that differ.
+    """Compare, and print the counts of each day and, below a table, events that differ.
 
     Raises:
         OutputError: the loaded events are not those of the service (``AE-DIFFERENT``), or cannot
@@ -131,7 +131,7 @@ def _created(path: Path | None, stack: ExitStack) -> WholeFile | None:
 
 
 def _check_files(options: VerifyOptions) -> None:
-    """Raise `SettingsError` if a file would be written in place of another or a loaded one."""
+    """Raise `SettingsError` if a file would replace another or a loaded one, or count as loaded."""
     options_to_write = {"--repair": options.repair, "--list": options.list_file}
     written = {option: path for option, path in options_to_write.items() if path is not None}
     # What does not exist may be a URL, whose password an error would show.

@@ -52,7 +52,7 @@ class TableRows:
         table: the table, perhaps with its schema before a dot.
 
     Raises:
-        OutputError: there is no such table, or it has no column for the id or the time.
+        OutputError: there is no such table, or it lacks a column or has one of another type.
     """
 
     guesses_organizations = False

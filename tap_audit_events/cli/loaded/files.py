@@ -47,12 +47,13 @@ class LoadedFiles:
     """A file, or all files of a folder and its subfolders.
 
     Args:
-        path: the file or folder. In a folder, hidden files and those of the stream of coverage
-            records are left out.
+        path: the file or folder. In a folder, hidden files and folders, and files of the stream of
+            coverage records, are left out.
         known: the organizations in the settings, in lower case.
 
     Raises:
         OutputError: there is no such file, the folder has none, or one is a pipe or a device.
+        SettingsError: a file is Parquet, and ``pyarrow`` is not installed.
     """
 
     def __init__(self, path: Path, known: Collection[str] = ()) -> None:

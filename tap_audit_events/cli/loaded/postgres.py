@@ -39,7 +39,7 @@ class PostgresDatabase:
             in a password file.
 
     Raises:
-        OutputError: the server cannot be reached, or refuses the connection.
+        OutputError: the URL is wrong, or the server cannot be reached or refuses the connection.
     """
 
     def __init__(self, url: str) -> None:

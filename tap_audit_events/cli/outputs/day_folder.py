@@ -66,7 +66,7 @@ class GrowingFolder:
     Args:
         path: the folder.
         state_file: says what the folder contains. Files may be moved out of the folder.
-        logger: is warned if all of it was moved away.
+        logger: is warned if the folder is gone.
     """
 
     def __init__(self, path: Path, *, state_file: StateFile, logger: Logger) -> None:

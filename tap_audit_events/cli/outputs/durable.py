@@ -45,7 +45,7 @@ def resolved(path: Path) -> Path:
     """The absolute path without links.
 
     Raises:
-        OutputError: links lead in a circle, or the working directory is gone.
+        OutputError: the working directory is gone, or, before Python 3.13, links lead in a circle.
     """
     with output_errors(path):
         return path.resolve()
@@ -153,5 +153,5 @@ def output_errors(path: Path) -> Iterator[None]:
 
 
 def unusable(problem: str) -> SettingsError:
-    """The error for an output that cannot be used without losing or repeating events."""
+    """The error for an output that cannot be used as asked."""
     return SettingsError([problem], "AE-EXPORT")

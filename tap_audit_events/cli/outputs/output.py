@@ -12,7 +12,7 @@ class Output(Protocol):
     """An output of one export. `begin`, then `write` each page, then `commit` or `discard`.
 
     Nothing is visible before `commit`. If the process is killed during `commit`, the output is the
-    old one, or the next `begin` completes the new one.
+    old or the new one, or the next `begin` completes the new one.
     """
 
     def begin(self) -> Mapping[str, Any]:
@@ -27,7 +27,9 @@ class Output(Protocol):
         """Add the events of a page.
 
         Raises:
+            SettingsError: the old file, which is copied first, has other columns.
             OutputError: they cannot be written.
+            ContractError: an event is nested too deeply to be written.
         """
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
@@ -37,7 +39,8 @@ class Output(Protocol):
             state: covers these events and all earlier ones; None if there was no event.
 
         Raises:
-            OutputError: that is not possible.
+            SettingsError: something else has changed the output in the meantime.
+            OutputError: it cannot be written.
         """
 
     def discard(self) -> None:

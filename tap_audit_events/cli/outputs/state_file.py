@@ -120,7 +120,7 @@ class StateFile:
     def _check_completable(self, renames: Sequence[Rename], size: int | None) -> None:
         """Raise `SettingsError` if a file of a commit is not renamed, and cannot be any more.
 
-        `size` is that of the only file; None if there are several files.
+        `size` is that of the only file; None if it is not known.
         """
         for source, final in renames:
             if size is None:

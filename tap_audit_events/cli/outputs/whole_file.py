@@ -23,8 +23,9 @@ class WholeFile:
     """A file that gets its name when it is complete. Until `close`, no other run may write it.
 
     Raises:
-        SettingsError: the path is something else than a file, such as a device or a pipe; or
-            another run is writing the file.
+        SettingsError: the path is something else than a file, such as a device or a pipe; its
+            folder does not exist; or another run is writing the file.
+        OutputError: the file cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
