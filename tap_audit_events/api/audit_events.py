@@ -127,6 +127,7 @@ class AuditEvents:
                 `pages` again with the last one. The same iterator only raises the error again.
             OrganizationsError: some of several organizations cannot be read to their end; raised
                 when the others have been.
+            StoppedError: another thread has closed the iterator while this one waited for a page.
         """
         settings = self._settings_for(start, end)
         states = RunStates(state or {}, as_list=bool(settings.organizations))

@@ -69,6 +69,9 @@ class EventPage:
 
         A number with a fraction or an exponent is a ``decimal.Decimal``, so that it keeps every
         digit. For JSON, use `raw`.
+
+        Raises:
+            ContractError: an event is nested too deeply to be read.
         """
         return [read_record(self._shape.apply(text)) for text in self._texts]
 
@@ -96,6 +99,7 @@ class EventPage:
 
         Raises:
             SettingsError: ``pyarrow`` is not installed.
+            ContractError: an event is nested too deeply to be read.
         """
         from tap_audit_events.api.arrow import record_batch  # noqa: PLC0415 - an extra
 

@@ -46,7 +46,7 @@ class RunStates:
         return self._states.get(organization_id.lower()) or self._only or {}
 
     def watermark(self, settings: Settings, *, now: datetime, logger: Logger) -> Watermark:
-        """What earlier runs delivered of an organization, and the warnings of `warn_of_gaps`.
+        """What earlier runs delivered of an organization; logs the warnings of `warn_of_gaps`.
 
         Raises:
             SettingsError: its state cannot be used, or belongs to another organization.
