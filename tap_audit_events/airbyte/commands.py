@@ -19,7 +19,6 @@ from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.settings import Settings, checked_settings, settings_warnings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
-    OutputError,
     SettingsError,
     StoppedError,
 )
@@ -45,11 +44,12 @@ class Commands:
 
         Raises:
             StoppedError: a signal asked the test to stop.
+            OutputError: stdout cannot be written to.
         """
         status = {"status": "SUCCEEDED"}
         try:
             check_connection(self._read_settings(config), self._runtime, self._logger)
-        except (StoppedError, OutputError):
+        except StoppedError:
             raise
         except AuditEventsError as error:
             status = {"status": "FAILED", "message": str(error)}
@@ -60,6 +60,7 @@ class Commands:
 
         Raises:
             SettingsError: the settings cannot be used.
+            OutputError: stdout cannot be written to.
         """
         stream = discovered_stream(self._read_settings(config).record_shape)
         self._writer.write({"type": "CATALOG", "catalog": {"streams": [stream]}})
@@ -68,7 +69,8 @@ class Commands:
         """Write records and STATE.
 
         Raises:
-            AuditEventsError: the run ended early; STATE is written.
+            SettingsError: the settings, the catalog or the state cannot be used.
+            AuditEventsError: the run ended early; STATE covers what was written.
         """
         settings = self._read_settings(config)
         mode = sync_mode_of(read_json_file("catalog", catalog), settings.record_shape)

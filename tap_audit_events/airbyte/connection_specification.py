@@ -84,7 +84,7 @@ def _only_type(schema: dict[str, Any]) -> str:
 
 
 def _documentation_url() -> str | None:
-    """URL of the source's documentation, None if the package is not installed."""
+    """URL of the source's documentation, None if it is not known."""
     try:
         urls = metadata(PACKAGE).get_all("Project-URL") or []
     except PackageNotFoundError:

@@ -94,7 +94,7 @@ class MessageWriter(LineWriter):
             self._record_count += len(texts)
 
     def write_state(self, value: Mapping[str, Any]) -> None:
-        """Write a STATE for all records written so far, unless it equals the last STATE.
+        """Write a STATE for all records written so far, unless nothing is new since the last.
 
         Raises:
             OutputError: as `write`.
