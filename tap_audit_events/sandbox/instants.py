@@ -22,7 +22,7 @@ _DATE_TIME = re.compile(
 def instant_of(text: str) -> Instant:
     """Read a date-time of RFC 3339, section 5.6.
 
-    A leap second, `23:59:60`, is the instant of the `00:00:00` that follows it.
+    Second 60 of any minute, as in a leap second, is the start of the minute that follows.
 
     Raises ValueError for any other text, also for one without an offset.
     """

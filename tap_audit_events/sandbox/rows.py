@@ -103,12 +103,12 @@ class Rows:
         return self.heads[index], self.bodies[index]
 
     def append(self, row: Row) -> None:
-        """Add an event whose key is larger than all others."""
+        """Add an event after all others."""
         self.heads.append(row[0])
         self.bodies.append(row[1])
 
     def replace(self, start: int, rows: Sequence[Row]) -> None:
-        """Replace the events from an index on."""
+        """Replace as many events, from an index on."""
         self.heads[start : start + len(rows)] = [head for head, _ in rows]
         self.bodies[start : start + len(rows)] = [body for _, body in rows]
 

@@ -120,7 +120,7 @@ class Service:
             self._store.add_late(events)
 
     def add_faults(self, faults: Iterable[Fault | str]) -> None:
-        """Add faults; the requests they name are numbered from the service's very first."""
+        """Add faults; without `only`, requests are numbered from the service's very first."""
         with self._lock:
             for fault in faults:
                 parsed = Fault.parse(fault) if isinstance(fault, str) else fault
@@ -189,7 +189,7 @@ class Service:
 
 
 class RateLimit:
-    """Admits that many requests in any second; below one per second, one in a longer time."""
+    """Admits requests at a rate: for 3, 3 in any second; for 2.5, 2 in 0.8 s; for 0.5, 1 in 2 s."""
 
     def __init__(self, requests_per_second: float) -> None:
         if not requests_per_second > 0:

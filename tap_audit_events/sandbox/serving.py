@@ -1,4 +1,4 @@
-"""Serves while a ``with`` block runs. Only this module needs the extra `sandbox`."""
+"""Serves while a ``with`` block runs. Only serving needs the extra `sandbox`."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Store:
 
     @property
     def newest(self) -> Row | None:
-        """The newest visible event."""
+        """The newest visible event, if there is one."""
         return self._all[-1] if len(self) else None
 
     def key_at(self, index: int) -> Key | None:

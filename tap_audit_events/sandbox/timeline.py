@@ -14,7 +14,7 @@ Stamp: TypeAlias = int
 """Microseconds since 1970 times ten, plus the number of fraction digits: 0, 3 or 6."""
 
 TIE_EVERY: Final = 100
-"""Every event with this ordinal, from the oldest, has the instant of the one before it.
+"""After every so many events, from the oldest, the next has the instant of the one before it.
 
 So ties lie across the boundaries of pages of 100 and of 1,000 events.
 """
