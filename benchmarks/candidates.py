@@ -66,7 +66,7 @@ class Candidate:
         label: What tables and charts call it.
         command: Returns its command line for a job; it may put files into the job's folder.
         output: The name of the format of its output in `counting`; None if it reads no events.
-        own: Whether it is this tap.
+        own: Whether it is of this package.
     """
 
     label: str

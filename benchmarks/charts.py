@@ -27,7 +27,7 @@ rect { fill: #8c959f }
 
 @dataclass(frozen=True)
 class Bar:
-    """One row; those of this tap are `own` and have another colour."""
+    """One row; those of this package are `own` and have another color."""
 
     label: str
     value: float

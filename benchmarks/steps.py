@@ -28,7 +28,7 @@ STEPS: Final[dict[str, Callable[[bytes], object]]] = {
 
 
 def microseconds_per_event(until: datetime) -> dict[str, float]:
-    """The shortest time of each step, for one page."""
+    """The shortest time of each step, for each event of a page."""
     events = list(generate(EVENTS, DAYS, SEED, until))
     body = msgspec.json.encode({"auditEvents": events, "nextCursor": "next"})
     parse_page(bytes(bytearray(body)))  # after one body was freed, memory is kept for the next

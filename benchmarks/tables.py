@@ -90,7 +90,7 @@ def _bound(target: Target) -> str:
 
 
 def _number(value: float) -> str:
-    """A count as it is, anything else with two or three digits."""
+    """A count as it is, anything else with one or two digits after the point."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.2f}" if value < 10 else f"{value:,.1f}"

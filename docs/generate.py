@@ -1,7 +1,8 @@
 """Regenerates the generated parts of the documents: ``make docs``.
 
-Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, the table
-of settings, the errors, the size of a state, the Python API, the sizing, the columns of an export.
+Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, a record, the
+table of settings, the errors, the size of a state, the Python API, the sizing, the columns of an
+export.
 Tests compare the parts with the code. The definition of the Meltano plugin is generated as a whole.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Singer filter: replaces e-mail and IP addresses by their HMAC-SHA256.
+"""Singer filter: replaces the e-mail and IP addresses in `MASKED` by their HMAC-SHA256.
 
     export AUDIT_EVENTS_MASK_KEY=$(cat /run/secrets/mask-key)
     tap-audit-events --config config.json | python3 mask.py | target-jsonl
