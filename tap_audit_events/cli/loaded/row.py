@@ -87,7 +87,7 @@ class Loaded(Protocol):
     def unit_nanoseconds(self) -> int: ...
 
     def rows(self, within: Range) -> Iterator[Sequence[Row]]:
-        """All rows of a range, perhaps with others, a few thousand at a time.
+        """All rows of a range, perhaps with others, at most `BATCH_ROWS` at a time.
 
         Raises:
             OutputError: they cannot be read (code ``AE-LOADED``).
