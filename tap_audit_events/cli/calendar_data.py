@@ -22,7 +22,7 @@ class Calendar:
         gaps: the time that is not covered, in order.
         until: end of the time that is known, exclusive.
         organizations: how many organizations have coverage records, of any year.
-        limited_records: how many of these records cover only some action types.
+        limited_records: how many records of this year cover only some action types.
     """
 
     year: int

@@ -67,12 +67,12 @@ def read_calendar(database: Database, year: int, schema: str | None, now: dateti
         OutputError: they cannot be read.
     """
     prefix = f"{schema}." if schema else ""
-    year_until_now = year_span(year, now.astimezone(UTC).replace(tzinfo=None))
+    start, end = year_until_now = year_span(year, now.astimezone(UTC).replace(tzinfo=None))
     covered: dict[str, list[Span]] = {}
     limited = 0
     for organization, span, is_limited in _coverage(database, f"{prefix}{COVERAGE_STREAM}"):
         covered.setdefault(organization, []).append(span)
-        limited += is_limited
+        limited += is_limited and span[0] < end and span[1] > start
     return Calendar(
         year=year,
         events=_events(database, f"{prefix}{STREAM}", year),

@@ -64,15 +64,20 @@ def test_a_report_without_a_table_of_events_does_not_advise_to_turn_on_another_s
 
 
 def test_a_report_says_that_records_are_only_for_some_action_types(warehouse: Path) -> None:
-    """Events of other types may be missing in the ranges of such records."""
+    """Events of other types may be missing in the ranges of such records of the year."""
     execute(
         warehouse,
         COVERAGE,
-        "INSERT INTO audit_events_coverage VALUES ('a', '[]', '2026-01-01', '2027-01-01')",
+        """INSERT INTO audit_events_coverage VALUES ('a', '[]', '2026-01-01', '2027-01-01'),
+        ('a', '["X"]', '2025-01-01', '2026-01-01'), ('a', '["X"]', '2027-01-01', '2028-01-01')""",
     )
     assert summary(calendar_of(warehouse)) == "0 events in 2026, 0 gaps"
 
-    execute(warehouse, """UPDATE audit_events_coverage SET action_types = '["X"]'""")
+    execute(
+        warehouse,
+        """UPDATE audit_events_coverage SET action_types = '["X"]'
+        WHERE covered_from = '2026-01-01'""",
+    )
     assert summary(calendar_of(warehouse)) == (
         "0 events in 2026, 0 gaps; coverage records only for some action types: 1"
     )
