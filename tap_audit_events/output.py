@@ -64,7 +64,7 @@ class LineWriter:
             if flush:
                 file.flush()
         except OSError as error:
-            abandon(self._stdout.fileno())
+            self._abandon_output()
             if isinstance(error, BrokenPipeError):
                 raise OutputError from None
             raise OutputError(error.strerror or str(error)) from None
@@ -84,6 +84,9 @@ class LineWriter:
                 os.set_blocking(descriptor, True)  # else a slow reader would be an error
                 self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - open as long as the run
         return self._file
+
+    def _abandon_output(self) -> None:
+        abandon(self._stdout.fileno())
 
 
 def abandon(descriptor: int) -> None:
