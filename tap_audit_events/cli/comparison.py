@@ -40,7 +40,7 @@ class Difference(NamedTuple):
         organization_id: its organization, empty if there is only one.
         id: its id.
         occurred_at: its time at the service, empty if the service does not show it.
-        loaded_at: the time in the loaded row; empty if there is none.
+        loaded_at: the time in the loaded row; empty if no row, or no time, was loaded.
     """
 
     kind: Kind

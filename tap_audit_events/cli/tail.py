@@ -94,7 +94,7 @@ class Tail:
         self._begun_at = begun_at
         self._last: EventPage | None = None
         self._held: list[tuple[Instant, bytes]] = []
-        self._not_begun: set[str] | None = None  # organizations; None for all
+        self._failed: set[str] | None = None  # in each try so far, if any
 
     def begin(self, lines: int) -> None:
         """Print the newest events, and those that appear meanwhile.
@@ -104,7 +104,7 @@ class Tail:
         """
         try:
             for page in self._new_pages():
-                if self._not_begun is not None and page.organization_id not in self._not_begun:
+                if self._failed is not None and page.organization_id not in self._failed:
                     self._write(page.raw)
                     continue
                 self._held += zip(page.instants, page.raw, strict=True)
@@ -114,8 +114,9 @@ class Tail:
         except OrganizationsError as error:
             self._write_held()
             if not error.not_started:
-                failed = set(error.errors)
-                self._not_begun = failed if self._not_begun is None else self._not_begun & failed
+                if self._failed is None:
+                    self._failed = set(error.errors)
+                self._failed &= error.errors.keys()
             raise
         self._write_held()
 

@@ -222,7 +222,7 @@ def test_a_run_with_the_state_of_another_organization_is_not_good_news(
 def test_the_alert_for_a_lag_that_grows(
     runs: list[tuple[int, float]], rings: bool, tmp_path: Path
 ) -> None:
-    """Three rises in a row to a lag that matters; the first run of a log is none.
+    """Three rises in a row to a lag that matters. The first run in a log does not count as a rise.
 
     Quiet days and chance do not set it off.
     """
