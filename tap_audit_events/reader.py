@@ -59,7 +59,7 @@ class Reader:
         self._transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
         self.organization_count = len(each)
-        self._opened = 0
+        self._not_started = dict.fromkeys(one.organization_id for one in each)  # in their order
         self._errors: dict[str, Exception] = {}
         self._failed: list[TokenGroup] = []  # of each failure in a row
         groups = list(_by_token(each))
@@ -101,7 +101,7 @@ class Reader:
                     self._log_restarts(run)
                     if run.error is not None:
                         run.fail(run.error)  # raised if there is no other organization
-                    self._opened += stage is Stage.OPENED
+                    self._not_started.pop(run.settings.organization_id, None)
                     if stage is Stage.ENDED and (error := run.error) is not None:
                         kept = (
                             error.without_frames() if isinstance(error, AuditEventsError) else error
@@ -125,8 +125,9 @@ class Reader:
                 raise error
             errors[organization_id] = error
         if errors:
-            not_started = self.organization_count - self._opened
-            raise OrganizationsError(errors, self.organization_count, not_started=not_started)
+            raise OrganizationsError(
+                errors, self.organization_count, not_started=list(self._not_started)
+            )
 
     def _open_run(self, settings: Settings, group: TokenGroup) -> OrganizationRun:
         logger, error = organization_logger(self._logger, settings), None

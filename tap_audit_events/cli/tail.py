@@ -94,7 +94,7 @@ class Tail:
         self._begun_at = begun_at
         self._last: EventPage | None = None
         self._held: list[tuple[Instant, bytes]] = []
-        self._failed: set[str] | None = None  # in each try so far, if any
+        self._unread: set[str] | None = None  # not read to the end in any try so far, if any
 
     def begin(self, lines: int) -> None:
         """Print the newest events, and those that appear meanwhile.
@@ -104,7 +104,7 @@ class Tail:
         """
         try:
             for page in self._new_pages():
-                if self._failed is not None and page.organization_id not in self._failed:
+                if self._unread is not None and page.organization_id not in self._unread:
                     self._write(page.raw)
                     continue
                 self._held += zip(page.instants, page.raw, strict=True)
@@ -113,10 +113,8 @@ class Tail:
                 del self._held[: max(0, min(older, len(self._held) - lines))]
         except OrganizationsError as error:
             self._write_held()
-            if not error.not_started:
-                if self._failed is None:
-                    self._failed = set(error.errors)
-                self._failed &= error.errors.keys()
+            unread = {*error.errors, *error.not_started}
+            self._unread = unread if self._unread is None else self._unread & unread
             raise
         self._write_held()
 

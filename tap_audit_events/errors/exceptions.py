@@ -17,7 +17,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Self
 
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
@@ -123,14 +123,18 @@ class OrganizationsError(AuditEventsError):
 
     Attributes:
         errors: the error of each organization that failed, by its id.
-        not_started: how many organizations were not started, because the service failed for ten in
-            a row.
+        not_started: the ids of organizations that were not started, because the service failed for
+            ten in a row.
     """
 
     def __init__(
-        self, errors: Mapping[str, AuditEventsError], count: int, *, not_started: int = 0
+        self,
+        errors: Mapping[str, AuditEventsError],
+        count: int,
+        *,
+        not_started: Collection[str] = (),
     ) -> None:
-        super().__init__("AE-ORGANIZATIONS", f": {len(errors) + not_started} of {count}")
+        super().__init__("AE-ORGANIZATIONS", f": {len(errors) + len(not_started)} of {count}")
         self.errors = errors
         self.not_started = not_started
 
@@ -146,7 +150,7 @@ class OrganizationsError(AuditEventsError):
             return (*super().lines, *each)
         last = list(filter(is_temporary, self.errors.values()))[-1]
         rest = (
-            f"{last.code}: {self.not_started} more organizations were not started, because the"
+            f"{last.code}: {len(self.not_started)} more organizations were not started, because the"
             " service failed for ten in a row. The next run reads them"
         )
         return (*super().lines, *each, rest)

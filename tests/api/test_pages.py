@@ -326,7 +326,7 @@ def test_an_error_of_one_of_several_organizations_comes_last() -> None:
             pages.extend(log.pages())
     assert {page.organization_id for page in pages} == {an_id(0), an_id(2)}
     assert {name: each.code for name, each in raised.value.errors.items()} == {an_id(1): "AE-403"}
-    assert raised.value.not_started == 0
+    assert not raised.value.not_started
 
 
 def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:

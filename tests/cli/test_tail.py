@@ -381,11 +381,15 @@ def test_what_appears_while_it_waits_to_begin_is_printed(count: str, tmp_path: P
         ended(run)
 
 
-def test_a_late_event_is_printed_while_another_organization_fails_from_the_start(
-    tmp_path: Path,
+@pytest.mark.parametrize("failing", [1, 4 * MAX_FAILURES])
+def test_a_late_event_is_printed_while_other_organizations_fail_from_the_start(
+    failing: int, tmp_path: Path
 ) -> None:
-    """It is dated before the start, but appeared after the first look: `-n 0` does not hide it."""
-    first, second = services = [a_service(number, 0) for number in range(2)]
+    """It is dated before the start, but appeared after the first look: `-n 0` does not hide it.
+
+    So many may fail that others are not started.
+    """
+    first, *others = services = [a_service(number, 0) for number in range(failing + 2)]
     first.add([now(50, "old")])
     fails = threading.Event()
 
@@ -394,10 +398,13 @@ def test_a_late_event_is_printed_while_another_organization_fails_from_the_start
             fails.set()
         return True
 
-    second.add_faults([Fault(kind="status", code=500, only=notes)])
+    for service in others[:failing]:
+        service.add_faults([Fault(kind="status", code=500, only=notes)])
     with (
         SharedServer(services).served() as served,
-        of_two(tmp_path, served).started("tail", "--follow", "-n", "0", *FAST) as run,
+        of_several(len(services), tmp_path, served).started(
+            "tail", "--follow", "-n", "0", *FAST
+        ) as run,
     ):
         assert fails.wait(60)
         first.add([now(60, "late")])

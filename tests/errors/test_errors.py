@@ -384,5 +384,5 @@ def test_sanitized_text_is_bounded_and_quoted() -> None:
 def test_organizations_that_were_not_started_have_the_code_of_those_that_failed() -> None:
     """Whatever else ends an organization that was read after them."""
     errors = {"one": service_error("AE-500"), "other": service_error("AE-EVENT")}
-    *_, last = OrganizationsError(errors, 5, not_started=3).lines
+    *_, last = OrganizationsError(errors, 5, not_started=["x", "y", "z"]).lines
     assert last.startswith("AE-500: 3 more organizations were not started")

@@ -30,7 +30,7 @@ ERRORS = [
     OutputError(),
     OutputError("the disk is full"),
     StoppedError(15),
-    OrganizationsError({"org": of_the_service()}, 3, not_started=1),
+    OrganizationsError({"org": of_the_service()}, 3, not_started=["other"]),
     AuditEventsError("AE-DEFECT", " (why)"),
 ]
 
