@@ -36,14 +36,15 @@ class RunStates:
         if not isinstance(each, list) or not all(map(is_run_state, each)):
             raise unusable("its watermark is not as this tap writes it")
         self._states = {one["organization_id"].lower(): dict(one) for one in each}
-        self._only = None if as_list or len(each) != 1 else each[0]
+        is_of_one = not as_list and _ORGANIZATIONS not in state
+        self._only = dict(state) if is_of_one else {}
 
     def of(self, organization_id: str) -> dict[str, Any]:
         """The state of an organization, empty if it has none.
 
-        The state of one other organization is returned as it is, to be refused.
+        The state of a run for one other organization is returned as it is, to be refused.
         """
-        return self._states.get(organization_id.lower()) or self._only or {}
+        return self._states.get(organization_id.lower(), self._only)
 
     def watermark(self, settings: Settings, *, now: datetime, logger: Logger) -> Watermark:
         """What earlier runs delivered of an organization; logs the warnings of `warn_of_gaps`.

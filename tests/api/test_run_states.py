@@ -55,6 +55,16 @@ def test_a_state_of_one_organization_is_taken_over() -> None:
     assert RunStates(several, as_list=False).with_changed({}) == several
 
 
+def test_an_organization_without_events_can_be_read_alone() -> None:
+    """It is not in the state of the run for several that read it: only another one is."""
+    several = RunStates({}, as_list=True).with_changed({IDS[0]: a_state(IDS[0], 1), IDS[1]: {}})
+    alone = RunStates(several, as_list=False)
+    assert alone.of(IDS[1]) == {}
+    assert alone.with_changed({IDS[1]: a_state(IDS[1], 2)}) == {
+        "organizations": [a_state(IDS[0], 1), a_state(IDS[1], 2)]
+    }
+
+
 @pytest.mark.parametrize("state", [{"organizations": 1}, {"organizations": [{}]}, {"x": 1}])
 @pytest.mark.parametrize("as_list", [True, False])
 def test_another_shape_is_refused(state: dict[str, Any], as_list: bool) -> None:
