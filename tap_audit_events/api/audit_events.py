@@ -203,7 +203,7 @@ def _pages(
     with closing(reader.pages()) as runs:
         for run in runs:
             delivery, organization_id = run.delivery, run.settings.organization_id
-            if run.stage is Stage.ENDED and run.window is not None:
+            if run.stage is Stage.ENDED and run.has_read:
                 changed[organization_id] = _state_of(settings, organization_id, delivery.watermark)
             texts, instants = delivery.texts(), delivery.instants()
             bookmark = delivery.watermark.bookmark

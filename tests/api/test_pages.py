@@ -373,3 +373,19 @@ def test_any_other_name_is_an_error() -> None:
     """For a type checker too: it finds the ignored error, and would call it unused otherwise."""
     with pytest.raises(AttributeError, match="no attribute 'AuditEvent'"):
         tap_audit_events.AuditEvent  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_an_organization_that_fails_before_its_first_page_keeps_its_state() -> None:
+    """Also with other settings, while another organization has events."""
+    failing, active = a_service(0, 20), a_service(1, 0)
+    with SharedServer([failing, active]).served() as shared:
+        *_, before = AuditEvents(**shared.settings).pages()
+        active.add([an_event()])
+        failing.add_faults([Fault(kind="status", when="2", code=403)])
+        others: dict[str, Any] = {"lookback_seconds": 0, "action_types": ["workspace_create"]}
+        log = AuditEvents(**shared.settings, concurrency=1, **others)
+        after: list[EventPage] = []
+        with pytest.raises(OrganizationsError):
+            after.extend(log.pages(state=stored(before.state)))
+    (kept,) = before.state["organizations"]
+    assert kept in after[-1].state["organizations"]
