@@ -9,6 +9,7 @@ from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OrganizationsError,
     ServiceError,
+    is_temporary,
 )
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
@@ -24,8 +25,8 @@ def oldest_of_newest(
     """The time of the oldest among the newest `count` events; None if there are no events.
 
     `count` is 1 or more. If there are fewer events, it is the time of the oldest of all. Of several
-    organizations, those that cannot be read are left out; not more than `MAX_FAILURES` of them are
-    tried.
+    organizations, those that cannot be read are left out; after `MAX_FAILURES` in a row for which
+    the service fails, no other is tried.
 
     Raises:
         ServiceError: the newest events cannot be read.
@@ -38,9 +39,12 @@ def oldest_of_newest(
         return None
     found: list[Instant] = []
     errors: dict[str, AuditEventsError] = {}
+    not_tried: list[str] = []
+    failed_in_a_row = 0
     for each in settings.each():
-        if len(errors) == MAX_FAILURES:
-            break
+        if failed_in_a_row == MAX_FAILURES:
+            not_tried.append(each.organization_id)
+            continue
         own_logger = organization_logger(logger, each)
         try:
             newest, _ = first_instants(
@@ -50,8 +54,10 @@ def oldest_of_newest(
             if not settings.organizations:
                 raise
             errors[each.organization_id] = error.without_frames()
+            failed_in_a_row = failed_in_a_row + 1 if is_temporary(error) else 0
         else:
             found = sorted(found + newest, reverse=True)[:count]
+            failed_in_a_row = 0
     if errors and not found:
-        raise OrganizationsError(errors, len(settings.organizations))
+        raise OrganizationsError(errors, len(settings.organizations), not_started=not_tried)
     return min(found, default=None)

@@ -459,7 +459,22 @@ def test_it_ends_after_ten_organizations_that_fail(tmp_path: Path) -> None:
         done = of_several(len(services), tmp_path, served)("tail")
     assert done.exit_code == 1
     assert "AE-ORGANIZATIONS: " in done.log
+    assert "AE-500: 2 more organizations were not started" in done.log
     assert sum(len(service.requests) for service in services) == MAX_FAILURES
+
+
+def test_ten_organizations_that_are_refused_do_not_end_it(tmp_path: Path) -> None:
+    """The refusal of one says nothing about the others, whose events are printed."""
+    services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
+    for number in (0, -1):
+        services[number].add([now(50 - number, f"{number}")])
+    for service in services[1:-1]:
+        service.add_faults([Fault.parse("status:code=403@*")])
+    with SharedServer(services).served() as served:
+        done = of_several(len(services), tmp_path, served)("tail")
+    assert done.exit_code == 1
+    assert ids(done.lines) == ["-1", "0"]
+    assert f": {MAX_FAILURES} of {len(services)}. " in done.log
 
 
 def test_an_error_names_the_organization(tmp_path: Path) -> None:
