@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from singer_sdk import Tap
 
-from tap_audit_events.events.instants import EARLIEST, Instant
+from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant
 from tap_audit_events.events.schema import COVERAGE_SCHEMA
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, ORGANIZATION_KEY
 from tap_audit_events.extraction.coverage import Coverage, start_of_chain
@@ -16,6 +16,7 @@ from tap_audit_events.extraction.run_state import unusable
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.singer.sdk_stream import ExactStream
+from tap_audit_events.singer.state import run_state_of
 
 _COVERAGE: Final = "coverage"
 
@@ -49,7 +50,8 @@ class CoverageStream(ExactStream):
         coverage = _read(bookmark, run.settings.organization_id)
         start, types = run.window.start, list(run.settings.action_types)
         watermark = run.delivery.watermark
-        if coverage is None or not _continues(coverage, start, types, watermark):
+        read_until = _read_until(bookmark)
+        if coverage is None or not _continues(coverage, start, types, watermark, read_until):
             coverage = start_of_chain(watermark.bookmark, start, types)
         run.delivery.coverage = coverage
 
@@ -84,13 +86,22 @@ def coverage_entry(run: OrganizationRun) -> dict[str, Any]:
 
 
 def _continues(
-    coverage: Coverage, start: Instant | None, action_types: list[str], watermark: Watermark
+    coverage: Coverage,
+    start: Instant | None,
+    action_types: list[str],
+    watermark: Watermark,
+    read_until: Instant,
 ) -> bool:
     """Whether what follows the end of the chain was read, or is read now, of the same types."""
-    read_until = max(coverage.start, watermark.bookmark or EARLIEST)
+    is_adjacent = start is None or start <= max(coverage.start, read_until)
     read_from = watermark.covered_from or EARLIEST
-    has_no_gap = (start is None or start <= read_until) and read_from <= coverage.start
-    return has_no_gap and coverage.action_types == action_types
+    return is_adjacent and read_from <= coverage.start and coverage.action_types == action_types
+
+
+def _read_until(bookmark: Mapping[str, Any]) -> Instant:
+    """The bookmark that the tap wrote: one that was changed by hand may lie after what was read."""
+    text = run_state_of(bookmark).get("bookmark")
+    return EARLIEST if text is None else parse_instant(text)
 
 
 def _read(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:

@@ -176,6 +176,44 @@ def test_a_later_start_date_leaves_a_gap_that_shows(service: Service, sync: Sync
     assert two["covered_from"] == "2024-06-01T00:00:00Z"
 
 
+@pytest.mark.parametrize(
+    ("moved_to", "covered_from"),
+    [
+        pytest.param("11:00:00", "11:00:00", id="beyond what was read"),
+        pytest.param("09:02:00", "09:00:00", id="so that the lookback reaches what was read"),
+        pytest.param("07:00:00", "09:00:00", id="back"),
+    ],
+)
+def test_what_a_bookmark_skips_that_was_moved_by_hand_is_not_covered(
+    moved_to: str, covered_from: str, service: Service, sync: Sync
+) -> None:
+    """Nobody has read the events that it skips."""
+    service.add(events(0, 5))
+    catalog = a_catalog(sync)
+    state = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code().state
+    state["bookmarks"]["audit_events"]["replication_key_value"] = f"{DAY}T{moved_to}Z"
+    service.add([an_event(id="between", at=f"{DAY}T10:00:00Z")])
+    done = sync(catalog=catalog, state=state, end_date=f"{DAY}T12:00:00Z").raise_for_exit_code()
+    (record,) = of_stream(done, STREAM)
+    assert record["covered_from"] == f"{DAY}T{covered_from}Z"
+
+
+def test_a_bookmark_that_was_moved_back_after_a_failed_run_keeps_the_chain(
+    service: Service, sync: Sync
+) -> None:
+    """The failed run has read the time between the last record and the bookmark."""
+    catalog = a_catalog(sync)
+    first = sync(catalog=catalog, end_date=f"{DAY}T07:00:00Z").raise_for_exit_code()
+    service.add(events(0, 30))
+    service.add_faults([Fault(kind="status", code=403, when="3")])
+    failed = sync(catalog=catalog, state=first.state, page_size=10, concurrency=1)
+    state = failed.state
+    state["bookmarks"]["audit_events"]["replication_key_value"] = f"{DAY}T08:05:00Z"
+    done = sync(catalog=catalog, state=state, lookback_seconds=0).raise_for_exit_code()
+    (record,) = of_stream(done, STREAM)
+    assert record["covered_from"] == f"{DAY}T07:00:00Z"
+
+
 def test_nothing_new_is_covered_twice(service: Service, sync: Sync) -> None:
     """A second run up to the same end_date writes no record."""
     service.add(events(0, 5))
