@@ -11,6 +11,9 @@ Span = tuple[datetime, datetime]
 
 DAY = timedelta(days=1)
 
+MICROSECOND = timedelta(microseconds=1)
+"""No gap: loaders cut the end of a range, such as ``23:59:59.999999999Z``, to microseconds."""
+
 
 @dataclass(frozen=True)
 class Calendar:
@@ -67,10 +70,10 @@ def year_span(year: int, now: datetime) -> Span:
 def _gaps_of_one(spans: Iterable[Span], within: Span) -> list[Span]:
     gaps, reached = [], within[0]
     for start, end in sorted(_overlaps(spans, within)):
-        if start > reached:
-            gaps.append((reached, start))
+        gaps.append((reached, start))
         reached = max(reached, end)
-    return [*gaps, (reached, within[1])] if reached < within[1] else gaps
+    gaps.append((reached, within[1]))
+    return [(start, end) for start, end in gaps if end - start > MICROSECOND]
 
 
 def _overlaps(spans: Iterable[Span], within: Span) -> list[Span]:

@@ -1,6 +1,6 @@
 """The gaps of a calendar, without a picture."""
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import pytest
 
@@ -36,6 +36,17 @@ def test_time_is_covered_if_it_is_for_each_organization(
 ) -> None:
     """Records may overlap, as after a fork, and come in any order."""
     assert find_gaps(covered, YEAR) == tuple(gaps)
+
+
+def test_a_microsecond_is_no_gap() -> None:
+    """An `end_date` may end with many nines, of which loaders keep the microseconds."""
+    microsecond = timedelta(microseconds=1)
+    end = YEAR[1] - microsecond
+    covered = [(YEAR[0] + microsecond, at(2, 1) - microsecond), (at(2, 1), end)]
+    assert find_gaps({"a": covered}, YEAR) == ()
+
+    covered[0] = (YEAR[0], at(2, 1) - 2 * microsecond)
+    assert find_gaps({"a": covered}, YEAR) == ((at(2, 1) - 2 * microsecond, at(2, 1)),)
 
 
 def test_a_gap_has_its_part_of_each_day() -> None:

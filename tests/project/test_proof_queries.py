@@ -1,10 +1,11 @@
-"""The query of `docs/proof.md` for complete hours, on records that overlap or have odd times."""
+"""The queries of `docs/proof.md` for gaps and for complete hours, on records with odd times."""
 
 import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import duckdb
 
@@ -14,9 +15,22 @@ PAGE = (PROJECT / "docs" / "proof.md").read_text()
 START = datetime(2026, 5, 1, 10)  # noqa: DTZ001 - in UTC
 
 
-def known_hours(spans: Iterable[tuple[timedelta, timedelta]]) -> list[datetime]:
+Spans = Iterable[tuple[timedelta, timedelta]]
+
+
+def known_hours(spans: Spans) -> list[datetime]:
     """The hours that are complete, if each span after `START` is a record."""
-    (sql,) = re.findall(r"<!-- sql: lateness -->\n```sql\n(.*?)```", PAGE, re.DOTALL)
+    return [row[1] for row in documented("lateness", spans) if row[2] is not None]
+
+
+def gaps(spans: Spans) -> list[tuple[datetime, datetime]]:
+    """The gaps, if each span after `START` is a record."""
+    return [row[1:] for row in documented("gaps", spans)]
+
+
+def documented(name: str, spans: Spans) -> list[tuple[Any, ...]]:
+    """The result of a query, if each span after `START` is a record."""
+    (sql,) = re.findall(rf"<!-- sql: {name} -->\n```sql\n(.*?)```", PAGE, re.DOTALL)
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE audit_events_coverage (organization_id VARCHAR,"
@@ -26,7 +40,7 @@ def known_hours(spans: Iterable[tuple[timedelta, timedelta]]) -> list[datetime]:
             "INSERT INTO audit_events_coverage VALUES ('o', ?, ?, ?)",
             [(START + start, START + end, START + end) for start, end in spans],
         )
-        return [row[1] for row in connection.execute(sql).fetchall() if row[2] is not None]
+        return connection.execute(sql).fetchall()
 
 
 def minutes(*bounds: float) -> list[timedelta]:
@@ -51,3 +65,19 @@ def test_fractions_of_seconds_do_not_add_up_to_less_than_an_hour() -> None:
     bounds = [timedelta(minutes=7 * n, microseconds=random.randrange(10**6)) for n in range(700)]
     hours = known_hours(pairwise([timedelta(), *bounds[1:]]))
     assert hours == [START + timedelta(hours=n) for n in range(81)]
+
+
+def test_a_range_that_ends_just_before_the_next_one_leaves_no_gap() -> None:
+    """Of the nines of an `end_date`, as in docs/recipes.md, loaders keep the microseconds."""
+    microsecond = timedelta(microseconds=1)
+    start, end = timedelta(days=-200), timedelta(days=300)
+    hour = timedelta(hours=1)
+    assert known_hours([(start, hour - microsecond), (hour, 2 * hour)])[-2:] == [
+        START,
+        START + hour,
+    ]
+    assert gaps([(start, hour - microsecond), (hour, end - microsecond)]) == []
+
+    longer = hour - 2 * microsecond
+    assert START not in known_hours([(start, longer), (hour, 2 * hour)])
+    assert gaps([(start, longer), (hour, end)]) == [(START + longer, START + hour)]
