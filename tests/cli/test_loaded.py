@@ -179,6 +179,7 @@ def test_an_event_may_have_a_field_organization_id(
     ("against", "says"),
     [
         ("absent.jsonl", "it does not exist"),
+        ("", "--against: the path is empty"),  # of a variable that is not set
         ("absent.duckdb", "it does not exist"),
         ("empty/", "it has no files that end with"),
         ("no-events.jsonl", "line 2 is not an event"),

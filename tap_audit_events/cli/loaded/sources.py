@@ -58,8 +58,10 @@ def _check_place(text: str, option: str) -> None:
     """Check that a text contains no password that would be shown as part of a path or a host.
 
     Raises:
-        OutputError: it may; the text is not shown.
+        OutputError: it may, and the text is not shown; or it is empty, and would be this folder.
     """
+    if not text:
+        raise unreadable(option, "the path is empty")
     if scheme := _URL.match(text):
         if not _UNAMBIGUOUS.fullmatch(text, scheme.end()):
             raise unreadable(option, "in the URL, write / in the password as %2F, and each @ but"
