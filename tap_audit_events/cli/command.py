@@ -32,6 +32,13 @@ format_option = click.option(
 )
 
 
+def _only_one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str:
+    """The value of an option that may come once: click would take the last one without a word."""
+    if len(values) > 1:
+        raise click.BadParameter("give it once; for several files, a folder", context, option)
+    return values[0]
+
+
 def main() -> int:
     """Run the command, and return its exit code."""
     guard_output(sys.argv[1:])
@@ -172,7 +179,14 @@ What was loaded is one of these:
 With several organizations, events are compared by organization and id. With --format table, up to
 20 events of each kind that differ are listed; --list writes all of them."""
 )
-@click.option("--against", required=True, metavar="PLACE", help="What was loaded; see below.")
+@click.option(
+    "--against",
+    required=True,
+    multiple=True,
+    callback=_only_one,
+    metavar="PLACE",
+    help="What was loaded; see below.",
+)
 @click.option(
     "--table",
     metavar="NAME",

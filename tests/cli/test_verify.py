@@ -249,9 +249,12 @@ def test_a_reader_that_leaves_early_is_no_error_if_nothing_differs(
 def test_wrong_options_are_one_line(command: Command) -> None:
     file = command("verify", "--against", "a.jsonl", "--table", "x")
     future = command("verify", "--against", "a.jsonl", "--start", "9000-01-01T00:00:00Z")
+    several = command("verify", "--against", "a.jsonl", "--against", "b.jsonl")
 
     assert file.error == "AE-SETTINGS: --table names a table of a database: leave it out for a file"
     assert future.error.startswith("AE-SETTINGS: --start or start_date lies in the future")
+    assert "Error: Invalid value for '--against': give it once" in several.log
+    assert several.exit_code == 2
 
 
 def test_a_signal_ends_the_reading_of_what_was_loaded(
