@@ -95,7 +95,8 @@ def _continues(
     """Whether what follows the end of the chain was read, or is read now, of the same types."""
     is_adjacent = start is None or start <= max(coverage.start, read_until)
     read_from = watermark.covered_from or EARLIEST
-    return is_adjacent and read_from <= coverage.start and coverage.action_types == action_types
+    has_same_types = set(coverage.action_types) == set(action_types)
+    return is_adjacent and read_from <= coverage.start and has_same_types
 
 
 def _read_until(bookmark: Mapping[str, Any]) -> Instant:

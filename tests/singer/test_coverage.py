@@ -260,6 +260,21 @@ def test_other_action_types_begin_a_chain_of_their_own(service: Service, sync: S
     assert record["action_types"] == ["workspace_create"]
 
 
+def test_action_types_in_another_order_continue_the_chain(service: Service, sync: Sync) -> None:
+    """They are the same events; after a failed run, a new chain would leave a gap."""
+    catalog = a_catalog(sync)
+    types = ["workspace_create", "user_invite"]
+    first = sync(catalog=catalog, action_types=types, end_date=f"{DAY}T07:00:00Z")
+    service.add(events(0, 30))
+    service.add_faults([Fault(kind="status", code=403, when="3")])
+    settings = {"page_size": 10, "concurrency": 1, "lookback_seconds": 60}
+    failed = sync(catalog=catalog, state=first.state, action_types=types, **settings)
+    assert failed.exit_code == 1
+    done = sync(catalog=catalog, state=failed.state, action_types=types[::-1], **settings)
+    (record,) = of_stream(done.raise_for_exit_code(), STREAM)
+    assert (record["covered_from"], record["events"]) == (f"{DAY}T07:00:00Z", 30)
+
+
 def test_events_that_nobody_counted_end_the_chain(service: Service, sync: Sync) -> None:
     """Its place in the state is empty, not absent: a tool that merges states removes it too."""
     service.add(events(0, 5))
