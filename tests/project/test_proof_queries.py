@@ -29,16 +29,22 @@ def gaps(spans: Spans) -> list[tuple[datetime, datetime]]:
 
 
 def documented(name: str, spans: Spans) -> list[tuple[Any, ...]]:
-    """The result of a query, if each span after `START` is a record."""
+    """The result of a query, if each span after `START` is a record of one chain.
+
+    The letters of the organization are capitals in every other record.
+    """
     (sql,) = re.findall(rf"<!-- sql: {name} -->\n```sql\n(.*?)```", PAGE, re.DOTALL)
     with duckdb.connect() as connection:
         connection.execute(
-            "CREATE TABLE audit_events_coverage (organization_id VARCHAR,"
-            " covered_from TIMESTAMP, covered_until TIMESTAMP, read_at TIMESTAMP)"
+            "CREATE TABLE audit_events_coverage (organization_id VARCHAR, covered_from TIMESTAMP,"
+            " covered_until TIMESTAMP, read_at TIMESTAMP, digest INT, previous_digest INT)"
         )
         connection.executemany(
-            "INSERT INTO audit_events_coverage VALUES ('o', ?, ?, ?)",
-            [(START + start, START + end, START + end) for start, end in spans],
+            "INSERT INTO audit_events_coverage VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                ("oO"[n % 2], START + start, START + end, START + end, n, n - 1 if n else None)
+                for n, (start, end) in enumerate(spans)
+            ],
         )
         return connection.execute(sql).fetchall()
 
@@ -81,3 +87,13 @@ def test_a_range_that_ends_just_before_the_next_one_leaves_no_gap() -> None:
     longer = hour - 2 * microsecond
     assert START not in known_hours([(start, longer), (hour, 2 * hour)])
     assert gaps([(start, longer), (hour, end)]) == [(START + longer, START + hour)]
+
+
+def test_an_organization_is_the_same_in_capital_letters() -> None:
+    """A state is continued if only the letters of the setting changed."""
+    hour = timedelta(hours=1)
+    spans = [(n * hour, (n + 1) * hour) for n in range(4)]
+    assert known_hours(spans) == [START + start for start, _ in spans]
+    assert len(gaps(spans)) == len(["before", "after"])
+    assert documented("chain", spans) == []
+    assert [row[3] for row in documented("chain", [*spans, spans[3]])] == ["fork", "fork"]
