@@ -13,11 +13,7 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK_BYTES: Final = 1 << 16
 """Text is checked in chunks that fit into a processor's cache."""
 
-_UNSTORABLE = re.compile(
-    rb"\\(?:u(?:0000|[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])"  # NUL, a high one without a low one
-    rb"|(?<!\\u[dD][89abAB]..\\u[dD])[c-fC-F]))"  # a low one without a high one
-    rb"|\\u[dD])"  # an escaped backslash before text that only looks like an escape
-)
+_MAY_BE_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # NUL, any surrogate
 _ESCAPE = re.compile(
     rb"\\(?<!\\\\)(?:\\\\)*+"  # an odd number of backslashes, so that the last one starts an escape
     rb"u(?:[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]"  # a pair, kept
@@ -29,16 +25,17 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 def storable(body: bytes) -> bytes:
     """The JSON text as UTF-8 in which NUL and lone surrogates are replaced by U+FFFD.
 
-    A byte order mark is removed. Text that needs no repair is returned as it is.
+    A byte order mark is removed. Text that needs no repair is returned as it is: with surrogates in
+    pairs, for example, or with an escaped backslash before ``u0000``.
 
     Raises:
         UnicodeDecodeError: the text is not UTF-8.
     """
     text = body.removeprefix(_BYTE_ORDER_MARK)
-    if _is_utf8(text) and not _UNSTORABLE.search(text):
+    if _is_utf8(text) and not _MAY_BE_UNSTORABLE.search(text):
         return text
     repaired = _repaired(text, _REPLACEMENT)
-    return text if repaired == text else repaired  # what was found may only look like an escape
+    return text if repaired == text else repaired
 
 
 def with_marks(body: bytes) -> bytes:
