@@ -18,12 +18,11 @@ EARLIEST = Instant("0001-01-01T00:00:00")
 LATEST = Instant("9999-12-31T23:59:59")
 
 _DATE_TIME = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
-    r"(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]((?:[01][0-9]|2[0-3]):[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
+    r"([Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
 _UTC_SHAPE = re.compile(r"0000-00-00T00:00:00(?:\.0+)?Z")
 _DIGITS_TO_ZEROS = str.maketrans("123456789", "0" * 9)
-_HOURS, _MINUTES, _LEAP_SECOND = 24, 60, 60
 _WHOLE = len(EARLIEST)
 _FIRST = datetime.fromisoformat(EARLIEST)
 _MICROSECOND = timedelta(microseconds=1)
@@ -127,33 +126,21 @@ def _split(text: str) -> tuple[str, str]:
             "is not an RFC 3339 date-time with an offset, such as 2026-01-31T00:00:00Z"
             " or 2026-01-31T00:00:00.5+02:00"
         )
-    return _moment(match).isoformat(), match[5] or ""
+    return _moment(match).isoformat(), match[4] or ""
 
 
 def _moment(match: re.Match[str]) -> datetime:
     """The whole second of a matched date-time in UTC, without ``tzinfo``."""
-    hour, minute, second = int(match[2]), int(match[3]), int(match[4])
-    leaps = second == _LEAP_SECOND
+    date, time, second, _, offset = match.groups()
+    leaps = second == "60"
     try:
-        local = datetime.fromisoformat(match[1]).replace(
-            hour=hour, minute=minute, second=second - leaps
-        )
-        moment = local - _offset(match)
+        local = datetime.fromisoformat(f"{date}T{time}:{'59' if leaps else second}{offset.upper()}")
+        moment = local.astimezone(UTC).replace(tzinfo=None)
         if leaps and (moment.hour, moment.minute) != (23, 59):
             raise ValueError("second 60 is valid only at 23:59:60 UTC")
         return moment + timedelta(seconds=leaps)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"is not a date-time that exists ({error})") from None
-
-
-def _offset(match: re.Match[str]) -> timedelta:
-    if not match[6]:
-        return timedelta()
-    hours, minutes = int(match[7]), int(match[8])
-    if hours >= _HOURS or minutes >= _MINUTES:
-        raise ValueError("an offset is at most 23:59")
-    offset = timedelta(hours=hours, minutes=minutes)
-    return -offset if match[6] == "-" else offset
 
 
 def _all_exist(texts: Sequence[str]) -> bool:
