@@ -134,8 +134,6 @@ class Reader:
         try:
             watermark = self._watermark_of(settings, logger)
         except AuditEventsError as caught:
-            if not self._has_several:
-                raise
             watermark, error = Watermark(), caught
         client = Client(
             settings,
