@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -45,7 +46,7 @@ class Paginator:
         self.is_finished = False
         self._pages = 0
         self._next_milestone = 1
-        self._recent_cursors: dict[int, None] = {}
+        self._recent_cursors: deque[int] = deque(maxlen=RECENT_CURSORS)
         self._milestone_cursor = 0
         self._newest = EARLIEST
         self._recent_ids: set[str] = set()
@@ -75,9 +76,7 @@ class Paginator:
         digest = hash(cursor)
         if digest in self._recent_cursors or digest == self._milestone_cursor:
             raise service_error("AE-CURSOR-REPEATED", details=f"nextCursor {sanitize(cursor)}")
-        if len(self._recent_cursors) == RECENT_CURSORS:
-            del self._recent_cursors[next(iter(self._recent_cursors))]  # the oldest
-        self._recent_cursors[digest] = None
+        self._recent_cursors.append(digest)
 
     def _check_progress(self, page: Page, requested: Window) -> None:
         instants = requested.held(page.sorted_instants)
