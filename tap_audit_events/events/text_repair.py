@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 from typing import Final
 
 _REPLACEMENT: Final = "\ufffd"
@@ -11,7 +12,8 @@ _MARK: Final = "\ufffe"
 _NUL: Final = b"0000"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _CHUNK_BYTES: Final = 1 << 16
-"""Text is checked in chunks that fit into a processor's cache."""
+"""Text is decoded in chunks that fit into a processor's cache. The characters of a whole body could
+take four times its size."""
 
 _MAY_BE_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # NUL, any surrogate
 _ESCAPE = re.compile(
@@ -58,11 +60,9 @@ def _repaired(text: bytes, replacement: str, kept: bytes = b"") -> bytes:
 
 
 def _is_utf8(text: bytes) -> bool:
-    view, start = memoryview(text), 0
     try:
-        while start < len(text):
-            end = start + _CHUNK_BYTES
-            start += codecs.utf_8_decode(view[start:end], "strict", end >= len(text))[1]
+        for _ in _decoded(text, "strict"):
+            pass
     except UnicodeDecodeError:
         return False
     return True
@@ -70,6 +70,25 @@ def _is_utf8(text: bytes) -> bool:
 
 def _joined_surrogates(text: bytes, replacement: str) -> bytes:
     """UTF-8 in which encoded surrogate pairs are joined and lone ones replaced."""
-    characters = text.decode("utf-8", "surrogatepass")
-    joined = characters.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-    return _LONE_SURROGATE.sub(replacement, joined).encode()
+    joining = codecs.getincrementaldecoder("utf-16-le")("surrogatepass")  # holds half a pair back
+    joined = bytearray()
+    for chunk in _decoded(text, "surrogatepass"):
+        characters = joining.decode(chunk.encode("utf-16-le", "surrogatepass"))
+        joined += _LONE_SURROGATE.sub(replacement, characters).encode()
+    if joining.decode(b"", final=True):
+        joined += replacement.encode()
+    return bytes(joined)
+
+
+def _decoded(text: bytes, errors: str) -> Iterator[str]:
+    """The characters of UTF-8, a chunk at a time."""
+    view, start = memoryview(text), 0
+    while start < len(text):
+        end = start + _CHUNK_BYTES
+        try:
+            chunk, count = codecs.utf_8_decode(view[start:end], errors, end >= len(text))
+        except UnicodeDecodeError as error:
+            error.object, error.start, error.end = text, start + error.start, start + error.end
+            raise
+        yield chunk
+        start += count

@@ -1,12 +1,14 @@
 """What no loader can store is replaced, and nothing else."""
 
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import ContractError, RetryableError
+from tap_audit_events.events import text_repair
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.page import parse_page
 from tap_audit_events.events.text_repair import storable
@@ -91,6 +93,38 @@ def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
     name = b'"%b%b"' % (b"a" * start, rb"\ud83d\ude00" * 3)
     body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
     assert storable(body) is body
+
+
+encoded = st.sampled_from(["\ud83d", "\ude00", "a", "é", "€", "😀"])
+
+
+@given(st.lists(encoded, max_size=12).map("".join), st.integers(4, 9))
+def test_no_end_of_a_chunk_parts_what_belongs_together(text: str, chunk_bytes: int) -> None:
+    """Neither the bytes of a character nor the two halves of a surrogate pair."""
+    joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(text_repair, "_CHUNK_BYTES", chunk_bytes)
+        assert storable(text.encode("utf-8", "surrogatepass")) == joined.encode()
+
+
+def test_text_that_needs_repair_takes_little_memory() -> None:
+    """One character of four bytes would make each character of the text as large."""
+    size = 4_000_000
+    text = b"a" * size + "😀\ud800".encode("utf-8", "surrogatepass")
+    tracemalloc.start()
+    try:
+        storable(text)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 4 * size
+
+
+@pytest.mark.parametrize("position", [0, 65_535, 65_536, 200_000])
+def test_text_that_is_not_utf_8_is_found_where_it_is(position: int) -> None:
+    """The message says at which byte of the body it is."""
+    with pytest.raises(UnicodeDecodeError, match=rf"byte 0xff in position {position}:"):
+        storable(b"a" * position + b"\xff" + b"a" * 10)
 
 
 def test_a_cursor_is_kept_as_it_came_if_the_page_had_to_be_changed() -> None:

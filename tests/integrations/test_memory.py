@@ -38,7 +38,7 @@ MORE_IN_FLIGHT_MB = 150
 def filled(start: str, piece: str, end: str, size: int = LARGE) -> bytes:
     """A body, or an event, of so many bytes or slightly less."""
     count = (size - len(start) - len(end)) // len(piece)
-    return (start + piece * count + end).encode()
+    return (start + piece * count + end).encode(errors="surrogatepass")
 
 
 def large_events(start: str, piece: str, end: str, **fields: Any) -> bytes:
@@ -81,6 +81,7 @@ LARGE_BODIES = {
         "[", "[],", f'"{OTHER_FORM}"]', at=OTHER_FORM
     ),
     "lists next to what cannot be stored": lambda: large_events("[", "[],", '"\\u0000"]'),
+    "letters next to a surrogate and an emoji": lambda: large_events('"', "x", '\ud800😀"'),
     "escapes": lambda: large_events('"', "\\n", '\\u0000"'),
 }
 
