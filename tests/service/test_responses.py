@@ -2,8 +2,10 @@
 
 import json
 import ssl
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http.client import BadStatusLine
 from pathlib import Path
 
 import pytest
@@ -213,3 +215,12 @@ def test_any_other_failure_of_tls_is_one_of_the_connection() -> None:
     """It is retried: the connection may have been broken."""
     found = network_error(wrapped(ssl.SSLError(1, "bad record"), exceptions.SSLError))
     assert (type(found), found.code) == (RetryableError, "AE-CONNECTION")
+
+
+def test_a_status_line_that_looks_like_connections_takes_no_time() -> None:
+    """It is searched for the name of a class, and may have 64 KiB."""
+    line = BadStatusLine("_Connection(host=" * 4000)
+    started_at = time.process_time()
+    found = network_error(wrapped(line, exceptions.ConnectionError))
+    assert time.process_time() - started_at < 0.5
+    assert found.details.startswith("BadStatusLine: '_Connection(host=")
