@@ -97,7 +97,8 @@ class _Response(HTTPResponse):
     Interim responses such as ``103 Early Hints`` are skipped; Python's own class skips only
     ``100 Continue``. A negative chunk size is an error; Python's own class would read without end.
     So are headers that it cannot read; it would read the body up to the end of the connection,
-    which may stay open.
+    which may stay open. Cookies are left out: they are never sent back, and `requests` would parse
+    each of them, which can take far longer than reading them.
     """
 
     def __init__(
@@ -114,6 +115,7 @@ class _Response(HTTPResponse):
         while self.status in _INTERIM:
             self.headers = self.msg = None  # type: ignore[assignment]  # else nothing is read
             super().begin()
+        del self.headers["Set-Cookie"]  # no error if there is none
         if self.length is None and not self.chunked and self._has_unread_framing():
             raise InvalidHeader(
                 f"the headers do not say where the body ends (status {self.status})"
