@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logging import Logger
+from typing import NamedTuple
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
@@ -19,10 +20,21 @@ from tap_audit_events.reader import MAX_FAILURES
 from tap_audit_events.runtime import Runtime
 
 
-def oldest_of_newest(
-    count: int, settings: Settings, *, runtime: Runtime, logger: Logger
-) -> Instant | None:
-    """The time of the oldest among the newest `count` events; None if there are no events.
+class Newest(NamedTuple):
+    """Where the newest events begin.
+
+    Attributes:
+        start: the time of the oldest of them, None if there are no events.
+        error: why they may begin earlier: too few events were found in those of several
+            organizations that could be read.
+    """
+
+    start: Instant | None
+    error: OrganizationsError | None = None
+
+
+def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger: Logger) -> Newest:
+    """Where the newest `count` events begin.
 
     `count` is 1 or more. If there are fewer events, it is the time of the oldest of all. Of several
     organizations, those that cannot be read are left out; after `MAX_FAILURES` in a row for which
@@ -36,7 +48,7 @@ def oldest_of_newest(
     now = instant_of(runtime.now())
     window = run_window(start_date=settings.start_date, end_date=settings.end_date, now=now)
     if window is None:
-        return None
+        return Newest(None)
     found: list[Instant] = []
     errors: dict[str, AuditEventsError] = {}
     not_tried: list[str] = []
@@ -58,6 +70,9 @@ def oldest_of_newest(
         else:
             found = sorted(found + newest, reverse=True)[:count]
             failed_in_a_row = 0
-    if errors and not found:
-        raise OrganizationsError(errors, len(settings.organizations), not_started=not_tried)
-    return min(found, default=None)
+    if not errors or len(found) >= count:
+        return Newest(min(found, default=None))
+    failed = OrganizationsError(errors, len(settings.organizations), not_started=not_tried)
+    if not found:
+        raise failed
+    return Newest(min(found), failed)

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.newest import oldest_of_newest
+from tap_audit_events.cli.newest import Newest, start_of_newest
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.process import check_reader, write_stdout
 from tap_audit_events.config.settings import Settings
@@ -50,34 +50,37 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     patience = _Patience(common, interval_seconds)
     begun_at = instant_of(common.runtime().now())
     follows = interval_seconds is not None
-    start = patience.call(lambda: _start(lines, settings, common, begun_at, follows=follows))
-    if start is None:
+    newest = patience.call(lambda: _newest(lines, settings, common, begun_at, follows=follows))
+    if newest.start is None:
         return
-    tail = Tail(common.events_of(replace(settings, start_date=start)), _print, begun_at)
+    tail = Tail(common.events_of(replace(settings, start_date=newest.start)), _print, begun_at)
     patience.call(lambda: tail.begin(lines))
+    if newest.error is not None and not follows:
+        raise newest.error
     while interval_seconds is not None:
         wait(interval_seconds, common.stop)
         patience.call(tail.look)
 
 
-def _start(
+def _newest(
     lines: int, settings: Settings, common: Common, begun_at: Instant, *, follows: bool
-) -> Instant | None:
-    """The time from which to read, None if there is nothing to read.
+) -> Newest:
+    """Where to begin to read; without a time, there is nothing to read.
 
     If new events are followed, the newest event and the lookback are read in any case. So events
     that exist already are known, and later ones are recognized as new, even if this machine's
     clock is ahead.
     """
     if not (lines or follows):
-        return None
-    newest = oldest_of_newest(
+        return Newest(None)
+    newest = start_of_newest(
         max(lines, 1), settings, runtime=common.runtime(), logger=common.logger
     )
     if not follows:
         return newest
     lookback = later(begun_at, seconds=-settings.lookback_seconds)
-    return max(min(newest or EARLIEST, lookback), settings.start_date or EARLIEST)
+    start = max(min(newest.start or EARLIEST, lookback), settings.start_date or EARLIEST)
+    return newest._replace(start=start)
 
 
 class Tail:

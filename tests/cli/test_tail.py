@@ -477,6 +477,21 @@ def test_ten_organizations_that_are_refused_do_not_end_it(tmp_path: Path) -> Non
     assert f": {MAX_FAILURES} of {len(services)}. " in done.log
 
 
+@pytest.mark.parametrize(("n", "exit_code"), [("1", 0), ("10", 1)])
+def test_it_fails_if_older_events_than_the_printed_ones_may_be_among_the_newest(
+    n: str, exit_code: int, tmp_path: Path
+) -> None:
+    """One organization cannot be read while the search for the first of them goes on."""
+    first, second = services = [a_service(0, 0), a_service(1, 20)]
+    first.add([now(100, "newest")])
+    second.add_faults([Fault.parse("status:code=500@1")])
+    with SharedServer(services).served() as served:
+        done = of_two(tmp_path, served)("tail", "-n", n)
+    assert ids(done.lines) == ["newest"]
+    assert done.exit_code == exit_code
+    assert (f"\nAE-500: {an_id(1)}: " in done.log) == (exit_code == 1)
+
+
 def test_an_error_names_the_organization(tmp_path: Path) -> None:
     """Its window and what the service said do not tell which one it is about."""
     services = [a_service(number, 0) for number in range(2)]
