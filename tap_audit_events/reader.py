@@ -30,8 +30,8 @@ MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
 
 MAX_FAILURES: Final = 10
-"""No other organization is opened after the service fails for this many in a row; if all of them
-have the same token, none with that token."""
+"""No other organization is opened after the service fails for this many in a row; if some of them
+have the same token, none with their tokens."""
 
 
 class Reader:
@@ -151,7 +151,7 @@ class Reader:
     def _failing(self, run: OrganizationRun) -> Collection[TokenGroup]:
         """The groups for which the service fails, so that requests for the rest are useless.
 
-        If it fails only for one, its token may be limited for a day, and the others are read.
+        If it fails for a few, their tokens may be limited for a day, and the others are read.
         """
         if isinstance(run.error, ServiceError) and is_temporary(run.error):
             self._failed.append(run.group)
@@ -161,7 +161,7 @@ class Reader:
             return ()
         failed = set(self._failed)
         self._failed.clear()
-        return failed if len(failed) == 1 else self._groups
+        return failed if len(failed) < MAX_FAILURES else self._groups
 
     def _waiting(self) -> int:
         """Requests that wait, while others can be sent in their place."""

@@ -311,8 +311,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "Some organizations could not be read to their end",
         "An error ends only the organization in which it happens. The others are read to their end,"
         " and STATE covers what was delivered of each. If ten in a row use up their retries or are"
-        " told to wait too long, the service is down for all, or for their token if they have the"
-        " same one, and the rest is not started.",
+        " told to wait too long, the service is down for all, or for their tokens if some of them"
+        " have the same one, and the rest is not started.",
         f"The lines that follow give the error of each. {_RESUMES_WITH_STATE}",
     ),
     "AE-EXPORT": ErrorEntry(

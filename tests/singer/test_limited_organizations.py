@@ -136,9 +136,10 @@ def test_many_that_fail_at_once_do_not_end_one_that_is_read() -> None:
     assert an_id(0) not in "".join(done.errors)
 
 
-def test_a_token_that_is_limited_ends_no_organization_with_another() -> None:
-    """Ten of its organizations fail before the first page of others comes, or most are opened."""
-    limited = [a_service(n, 1, access_token="acme_pat_limited") for n in range(30)]
+@pytest.mark.parametrize("tokens", [1, 2, MAX_FAILURES - 1])
+def test_tokens_that_are_limited_end_no_organization_with_another(tokens: int) -> None:
+    """Ten of their organizations fail before the first page of others, or most are opened."""
+    limited = [a_service(n, 1, access_token=f"acme_pat_limited-{n % tokens}") for n in range(30)]
     for each in limited:
         each.add_faults([Fault(kind="status", code=429, retry_after="86400", when="*")])
     others = [a_service(n, 1) for n in range(30, 60)]
