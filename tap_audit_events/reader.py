@@ -14,10 +14,9 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OrganizationsError,
-    ServiceError,
-    is_temporary,
 )
 from tap_audit_events.events.page import Page
+from tap_audit_events.extraction.failures import FailuresInARow
 from tap_audit_events.extraction.organizations_plan import MemberRequest, OrganizationsPlan, Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, organization_logger
@@ -28,10 +27,6 @@ from tap_audit_events.service.transport import Transport
 
 MAX_THREADS: Final = 64
 """Most threads of a run for several organizations: more than `concurrency`, as some wait."""
-
-MAX_FAILURES: Final = 10
-"""No other organization is opened after the service fails for this many in a row; if some of them
-have the same token, none with their tokens."""
 
 
 class Reader:
@@ -61,7 +56,6 @@ class Reader:
         self.organization_count = len(each)
         self._not_started = dict.fromkeys(one.organization_id for one in each)  # in their order
         self._errors: dict[str, Exception] = {}
-        self._failed: list[TokenGroup] = []  # of each failure in a row
         groups = list(_by_token(each))
         self._groups = [
             TokenGroup(
@@ -72,6 +66,7 @@ class Reader:
             )
             for group in groups
         ]
+        self._failures = FailuresInARow(self._groups)
 
     def pages(
         self, idle: Callable[[], object] = lambda: None
@@ -149,19 +144,12 @@ class Reader:
         return run
 
     def _failing(self, run: OrganizationRun) -> Collection[TokenGroup]:
-        """The groups for which the service fails, so that requests for the rest are useless.
-
-        If it fails for a few, their tokens may be limited for a day, and the others are read.
-        """
-        if isinstance(run.error, ServiceError) and is_temporary(run.error):
-            self._failed.append(run.group)
-        elif run.stage is Stage.PAGE or run.error is not None:
-            self._failed.clear()
-        if len(self._failed) < MAX_FAILURES:
-            return ()
-        failed = set(self._failed)
-        self._failed.clear()
-        return failed if len(failed) < MAX_FAILURES else self._groups
+        """The groups of which no other organization is opened."""
+        if run.error is not None:
+            return self._failures.add(run.group, run.error)
+        if run.stage is Stage.PAGE:
+            self._failures.end()
+        return ()
 
     def _waiting(self) -> int:
         """Requests that wait, while others can be sent in their place."""

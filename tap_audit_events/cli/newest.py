@@ -10,13 +10,12 @@ from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OrganizationsError,
     ServiceError,
-    is_temporary,
 )
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
+from tap_audit_events.extraction.failures import FailuresInARow
 from tap_audit_events.first_instants import first_instants
 from tap_audit_events.organization_run import organization_logger
-from tap_audit_events.reader import MAX_FAILURES
 from tap_audit_events.runtime import Runtime
 
 
@@ -37,8 +36,7 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
     """Where the newest `count` events begin.
 
     `count` is 1 or more. If there are fewer events, it is the time of the oldest of all. Of several
-    organizations, those that cannot be read are left out; after `MAX_FAILURES` in a row for which
-    the service fails, no other is tried.
+    organizations, those that cannot be read are left out, and those that `FailuresInARow` gives up.
 
     Raises:
         ServiceError: the newest events cannot be read.
@@ -51,10 +49,11 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
         return Newest(None)
     found: list[Instant] = []
     errors: dict[str, AuditEventsError] = {}
+    failures = FailuresInARow({each.access_token for each in settings.each()})
+    given_up: set[str] = set()
     not_tried: list[str] = []
-    failed_in_a_row = 0
     for each in settings.each():
-        if failed_in_a_row == MAX_FAILURES:
+        if each.access_token in given_up:
             not_tried.append(each.organization_id)
             continue
         own_logger = organization_logger(logger, each)
@@ -66,10 +65,10 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
             if not settings.organizations:
                 raise
             errors[each.organization_id] = error.without_frames()
-            failed_in_a_row = failed_in_a_row + 1 if is_temporary(error) else 0
+            given_up.update(failures.add(each.access_token, error))
         else:
             found = sorted(found + newest, reverse=True)[:count]
-            failed_in_a_row = 0
+            failures.end()
     if not errors or len(found) >= count:
         return Newest(min(found, default=None))
     failed = OrganizationsError(errors, len(settings.organizations), not_started=not_tried)

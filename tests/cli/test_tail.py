@@ -16,8 +16,8 @@ import pytest
 
 from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.cli.tail import wait
+from tap_audit_events.extraction.failures import MAX_FAILURES
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.reader import MAX_FAILURES
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
@@ -461,6 +461,22 @@ def test_it_ends_after_ten_organizations_that_fail(tmp_path: Path) -> None:
     assert "AE-ORGANIZATIONS: " in done.log
     assert "AE-500: 2 more organizations were not started" in done.log
     assert sum(len(service.requests) for service in services) == MAX_FAILURES
+
+
+def test_a_token_that_is_limited_ends_no_organization_with_another(tmp_path: Path) -> None:
+    """Its organizations come first in the settings, and one failure of another one follows."""
+    services = [a_service(n, 0, access_token="acme_pat_limited") for n in range(MAX_FAILURES + 2)]
+    for service in services:
+        service.add_faults([Fault.parse("status:code=429,retry-after=86400@*")])
+    services += [a_service(MAX_FAILURES + n, 0) for n in (2, 3)]
+    services[-2].add_faults([Fault.parse("status:code=429,retry-after=86400@1")])
+    services[-1].add([now(50, "a")])
+    with SharedServer(services).served() as served:
+        items = json.dumps(served.with_tokens)
+        command = Command(tmp_path, {"base_url": served.base_url, "organizations": items})
+        with command.started("tail", "--follow", *FAST) as run:
+            assert read(run, 1) == ["a"]
+            ended(run)
 
 
 def test_ten_organizations_that_are_refused_do_not_end_it(tmp_path: Path) -> None:

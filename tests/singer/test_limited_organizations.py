@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.reader import MAX_FAILURES
+from tap_audit_events.extraction.failures import MAX_FAILURES
 from tap_audit_events.sandbox import Fault
 from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
 

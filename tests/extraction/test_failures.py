@@ -1,0 +1,50 @@
+"""When a run for several organizations gives up those that it has not started."""
+
+from collections.abc import Collection
+
+import pytest
+
+from tap_audit_events.errors.exceptions import service_error
+from tap_audit_events.extraction.failures import MAX_FAILURES, FailuresInARow
+
+TOKENS = [f"token {number}" for number in range(2 * MAX_FAILURES)]
+TEMPORARY = [service_error(code) for code in ("AE-500", "AE-TIMEOUT", "AE-RETRY-AFTER")]
+FINAL = [service_error("AE-403"), service_error("AE-EVENT"), ValueError("a defect")]
+
+
+def given_up(failed: list[str], error: Exception) -> list[Collection[str]]:
+    failures = FailuresInARow(TOKENS)
+    return [failures.add(token, error) for token in failed]
+
+
+@pytest.mark.parametrize("error", TEMPORARY)
+def test_all_are_given_up_after_ten_with_different_tokens(error: Exception) -> None:
+    """Then the service is down. The next ten are counted from one again."""
+    found = given_up(TOKENS, error)
+    nine: list[Collection[str]] = [()] * (MAX_FAILURES - 1)
+    assert found == [*nine, TOKENS, *nine, TOKENS]
+
+
+@pytest.mark.parametrize("count", [1, 2, MAX_FAILURES - 1])
+def test_only_those_with_the_same_tokens_are_given_up_if_there_are_fewer(count: int) -> None:
+    failed = [TOKENS[number % count] for number in range(MAX_FAILURES)]
+    *others, last = given_up(failed, TEMPORARY[0])
+    assert not any(others)
+    assert last == set(TOKENS[:count])
+
+
+@pytest.mark.parametrize("error", FINAL)
+def test_an_error_that_does_not_pass_says_nothing_about_others(error: Exception) -> None:
+    assert not any(given_up(TOKENS, error))
+
+
+@pytest.mark.parametrize("error", [None, *FINAL])
+def test_a_page_or_another_error_ends_the_row(error: Exception | None) -> None:
+    failures = FailuresInARow(TOKENS)
+    for token in TOKENS[1:MAX_FAILURES]:
+        assert not failures.add(token, TEMPORARY[0])
+    if error is None:
+        failures.end()
+    else:
+        assert not failures.add(TOKENS[0], error)
+    assert not failures.add(TOKENS[0], TEMPORARY[0])
