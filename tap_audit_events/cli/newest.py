@@ -6,14 +6,10 @@ from logging import Logger
 from typing import NamedTuple
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
-    OrganizationsError,
-    ServiceError,
-)
+from tap_audit_events.errors.exceptions import OrganizationsError
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
-from tap_audit_events.extraction.failures import FailuresInARow
+from tap_audit_events.extraction.failures import one_by_one
 from tap_audit_events.first_instants import first_instants
 from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.runtime import Runtime
@@ -36,7 +32,7 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
     """Where the newest `count` events begin.
 
     `count` is 1 or more. If there are fewer events, it is the time of the oldest of all. Of several
-    organizations, those that cannot be read are left out, and those that `FailuresInARow` gives up.
+    organizations, those that cannot be read are left out, and those that `one_by_one` gives up.
 
     Raises:
         ServiceError: the newest events cannot be read.
@@ -48,30 +44,16 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
     if window is None:
         return Newest(None)
     found: list[Instant] = []
-    errors: dict[str, AuditEventsError] = {}
-    failures = FailuresInARow({each.access_token for each in settings.each()})
-    given_up: set[str] = set()
-    not_tried: list[str] = []
-    for each in settings.each():
-        if each.access_token in given_up:
-            not_tried.append(each.organization_id)
-            continue
+
+    def search(each: Settings) -> None:
+        nonlocal found
         own_logger = organization_logger(logger, each)
-        try:
-            newest, _ = first_instants(
-                count, each, window, "desc", runtime=runtime, logger=own_logger
-            )
-        except ServiceError as error:
-            if not settings.organizations:
-                raise
-            errors[each.organization_id] = error.without_frames()
-            given_up.update(failures.add(each.access_token, error))
-        else:
-            found = sorted(found + newest, reverse=True)[:count]
-            failures.end()
-    if not errors or len(found) >= count:
+        newest, _ = first_instants(count, each, window, "desc", runtime=runtime, logger=own_logger)
+        found = sorted(found + newest, reverse=True)[:count]
+
+    failed = one_by_one(settings, search)
+    if failed is None or len(found) >= count:
         return Newest(min(found, default=None))
-    failed = OrganizationsError(errors, len(settings.organizations), not_started=not_tried)
     if not found:
         raise failed
     return Newest(min(found), failed)

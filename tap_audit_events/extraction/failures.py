@@ -1,11 +1,17 @@
-"""When a run for several organizations gives up those that it has not started."""
+"""When those of several organizations are given up that were not started."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, Generic, TypeVar
 
-from tap_audit_events.errors.exceptions import ServiceError, is_temporary
+from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import (
+    AuditEventsError,
+    OrganizationsError,
+    ServiceError,
+    is_temporary,
+)
 
 MAX_FAILURES: Final = 10
 """For so many organizations in a row the service fails before others are given up."""
@@ -43,3 +49,36 @@ class FailuresInARow(Generic[_Token]):
     def end(self) -> None:
         """End the row, because the service has sent a page."""
         self._failed.clear()
+
+
+def one_by_one(
+    settings: Settings, action: Callable[[Settings], object]
+) -> OrganizationsError | None:
+    """Call `action` with the settings of one organization after the other.
+
+    Returns:
+        The errors of those of several organizations for which it failed, None if it did for none.
+
+    Raises:
+        ServiceError: the action failed for the only organization.
+    """
+    failures = FailuresInARow({each.access_token for each in settings.each()})
+    errors: dict[str, AuditEventsError] = {}
+    given_up: set[str] = set()
+    not_started: list[str] = []
+    for each in settings.each():
+        if each.access_token in given_up:
+            not_started.append(each.organization_id)
+            continue
+        try:
+            action(each)
+        except ServiceError as error:
+            if not settings.organizations:
+                raise
+            errors[each.organization_id] = error.without_frames()
+            given_up.update(failures.add(each.access_token, error))
+        else:
+            failures.end()
+    if not errors:
+        return None
+    return OrganizationsError(errors, len(settings.organizations), not_started=not_started)

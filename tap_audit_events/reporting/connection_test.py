@@ -8,9 +8,10 @@ from functools import partial
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError, ServiceError
+from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.events.instants import brief, instant_of
 from tap_audit_events.events.window import Window, run_window
+from tap_audit_events.extraction.failures import one_by_one
 from tap_audit_events.first_instants import first_instants
 from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.runtime import Runtime
@@ -28,23 +29,20 @@ _RESPONDED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
 def check_connection(settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
     """Request the oldest and the newest event of what a first run would read; log what works.
 
-    Several organizations are tested one after the other.
+    Several organizations are tested one after the other. If the service fails for ten in a row,
+    others are not tested, as in a run.
 
     Raises:
         ServiceError: something does not work; what works was logged before.
         OrganizationsError: something does not work for some of several organizations.
         StoppedError: a signal asked the test to stop.
     """
-    errors: dict[str, AuditEventsError] = {}
-    for each in settings.each():
-        try:
-            _check_organization(each, runtime, organization_logger(logger, each))
-        except ServiceError as error:
-            if not settings.organizations:
-                raise
-            errors[each.organization_id] = error.without_frames()
-    if errors:
-        raise OrganizationsError(errors, len(settings.organizations))
+    failed = one_by_one(
+        settings,
+        lambda each: _check_organization(each, runtime, organization_logger(logger, each)),
+    )
+    if failed is not None:
+        raise failed
 
 
 def _check_organization(settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events.errors.exceptions import OrganizationsError
+from tap_audit_events.extraction.failures import MAX_FAILURES
 from tap_audit_events.reporting.connection_test import check_connection
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
@@ -139,6 +140,18 @@ def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
     (error,) = raised.value.errors.values()
     assert error.code == "AE-ENVELOPE"
     assert (error.__traceback__, error.__context__) == (None, None)
+
+
+def test_a_service_that_is_down_ends_the_check_soon() -> None:
+    """Each organization would take a minute and a half to use up its retries."""
+    services = [a_service(number, 1) for number in range(MAX_FAILURES + 2)]
+    for each in services:
+        each.add_faults(["status:code=503@*"])
+    with SharedServer(services).served() as shared:
+        done = shared.run("--test", max_retries=0)
+    assert done.exit_code == 1
+    assert [len(each.requests) for each in services] == [*[1] * MAX_FAILURES, 0, 0]
+    assert done.errors[-1].startswith("AE-500: 2 more organizations were not started")
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(-10, "INFO"), (3600, "WARNING")])
