@@ -25,6 +25,7 @@ TESTS_OF: Final = {
     "events.window": _INSTANTS,
     "extraction.concurrency": ("extraction/test_concurrency",),
     "extraction.delivery": ("extraction/test_delivery",),
+    "extraction.failures": ("extraction/test_failures",),
     "extraction.forecast": ("extraction/test_forecast",),
     "extraction.id_groups": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
     "extraction.pagination": ("extraction/test_pagination",),
