@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -196,6 +197,10 @@ def test_the_schedule_loads_and_the_alerts_read_its_log(desk: Desk) -> None:
     refused = '{"duration_seconds": 0.012, "status": "failure", "event": "Run completed"}\n'
     (desk.folder / "last-run.log").write_text(refused)
     assert rings(desk) == ["failed", "silent"]
+
+    two_hours_ago = time.time() - 7200
+    os.utime(desk.folder / "meltano.log", (two_hours_ago, two_hours_ago))
+    assert rings(desk) == ["failed", "silent", "hangs"]
 
 
 def rings(desk: Desk) -> list[str]:

@@ -1,12 +1,14 @@
 """`docs/operations.md` is true: its scripts and alerts work, its tables are those of the log."""
 
 import ast
+import fcntl
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -134,6 +136,11 @@ def alert(name: str, log: str, folder: Path) -> str:
     """What an alert prints; its exit code is 1 if it prints, else 0."""
     for name_of_log in ("tap.log", "last-run.log"):
         (folder / name_of_log).write_text(log)
+    return alert_of(name, folder)
+
+
+def alert_of(name: str, folder: Path) -> str:
+    """As `alert`, from the logs that are there."""
     command = block("alert", name).removeprefix("$ ")
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False
@@ -227,6 +234,24 @@ def test_the_alert_for_a_lag_that_grows(
     Quiet days and chance do not set it off.
     """
     assert bool(alert("behind", a_log(*runs), tmp_path)) == rings
+
+
+def test_the_alert_for_a_run_that_hangs(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A target that waits for ever: the log and the exit code of the next run look as usual."""
+    service.add(TEN_EVENTS)
+    run_script = script(tmp_path, settings, A_TARGET)
+    assert run_script() == 0
+    assert alert_of("hangs", tmp_path) == ""
+    two_hours_ago = time.time() - 7200
+    os.utime(tmp_path / "tap.log", (two_hours_ago, two_hours_ago))
+    with (tmp_path / "run.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as the run that hangs
+        assert run_script() == 0
+        assert alert_of("hangs", tmp_path) == "no run has ended for two hours\n"
+    assert run_script() == 0
+    assert alert_of("hangs", tmp_path) == ""
 
 
 def test_the_alerts_read_a_structured_log(
