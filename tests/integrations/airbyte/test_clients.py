@@ -61,6 +61,12 @@ def rows(folder: Path) -> list[tuple[Any, ...]]:
         return database.execute(query).fetchall()
 
 
+def has_table(folder: Path) -> bool:
+    with duckdb.connect(str(folder / "audit_events.duckdb"), read_only=True) as database:
+        tables = database.execute("select table_name from information_schema.tables").fetchall()
+    return ("audit_events",) in tables
+
+
 def test_pyairbyte_loads_each_event_once(service: Service, config: Path, tmp_path: Path) -> None:
     """The example, twice: the second run reads only what is new."""
     first = run_example(tmp_path, config)
@@ -79,7 +85,7 @@ def test_pyairbyte_loads_each_event_once(service: Service, config: Path, tmp_pat
 def test_pyairbyte_fails_if_the_source_does_and_then_continues(
     service: Service, config: Path, tmp_path: Path
 ) -> None:
-    """A run in which the token is refused is an error; the next one loads what is missing."""
+    """A run in which the token is refused loads nothing; the next one loads everything."""
     outage = [True]
     # The check sends two requests, and the first page is the third.
     refused = Fault(kind="status", code=401, when="4-", only=lambda _: bool(outage))
@@ -87,9 +93,11 @@ def test_pyairbyte_fails_if_the_source_does_and_then_continues(
     failed = run_example(tmp_path, config)
     assert failed.returncode != 0
     assert b"AirbyteConnectorFailedError" in failed.stderr
+    assert not has_table(tmp_path)
     outage.clear()
     again = run_example(tmp_path, config)
     assert again.returncode == 0, again.stderr
+    assert b"2000 new events" in again.stdout
     assert len(rows(tmp_path)) == 2000
 
 
