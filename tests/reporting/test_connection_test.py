@@ -154,6 +154,16 @@ def test_a_service_that_is_down_ends_the_check_soon() -> None:
     assert done.errors[-1].startswith("AE-500: 2 more organizations were not started")
 
 
+def test_a_check_tests_each_organization_that_the_token_may_not_read() -> None:
+    """These errors say nothing about other organizations."""
+    services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
+    for each in services:
+        each.add_faults([Fault(kind="status", code=403, when="*")])
+    with SharedServer(services).served() as shared:
+        done = shared.run("--test")
+    assert sum(error.startswith("AE-403: ") for error in done.errors) == len(services)
+
+
 @pytest.mark.parametrize(("seconds", "level"), [(-10, "INFO"), (3600, "WARNING")])
 def test_a_clock_that_differs_is_told(
     seconds: int,
