@@ -1,12 +1,14 @@
-"""The fields that a catalog deselects, and their removal from a record."""
+"""The fields that a catalog or stream maps leave out, and the removal of those from a record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.events.schema import COVERAGE_SCHEMA
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 
 Path: TypeAlias = tuple[str, ...]
@@ -14,6 +16,10 @@ Path: TypeAlias = tuple[str, ...]
 
 _PROPERTIES = "properties"
 _REMOVED = (None, "__NULL__")
+_HAS_NO_SUCH_FIELD = (
+    f"of {STREAM} has no such field: check the name, and its place. Nothing is left out unless an"
+    " event has a field of this name there"
+)
 
 
 def deselected(mask: Mapping[tuple[str, ...], bool]) -> list[Path]:
@@ -44,6 +50,52 @@ def leave_out(record: dict[str, Any], paths: Iterable[Path]) -> None:
                 break
         else:
             inside.pop(name, None)
+
+
+def removal_warnings(
+    schema: Mapping[str, Any], mask: Mapping[tuple[str, ...], bool], stream_maps: object
+) -> Iterator[str]:
+    """A warning if a catalog's mask or stream maps of the events remove what is no known field.
+
+    A field whose name is mistyped would be written although somebody meant to leave it out. It is
+    no error, as events may have fields that the schema does not have.
+    """
+    unknown = [
+        json.dumps(breadcrumb)
+        for breadcrumb, is_selected in mask.items()
+        if not is_selected and not _is_known(breadcrumb, schema)
+    ]
+    if unknown:
+        yield f"The catalog deselects {_listed(unknown)}, but the schema {_HAS_NO_SUCH_FIELD}"
+    known = schema[_PROPERTIES].keys() | COVERAGE_SCHEMA[_PROPERTIES].keys()  # of patterns too
+    removed = [
+        name
+        for stream, each in (stream_maps if isinstance(stream_maps, dict) else {}).items()
+        if isinstance(each, dict) and fnmatchcase(STREAM, str(each.get("__source__", stream)))
+        for name, expression in each.items()
+        if expression in _REMOVED and name not in known and not name.startswith("__")
+    ]
+    if removed:
+        yield f"stream_maps removes {_listed(removed)}, but the schema {_HAS_NO_SUCH_FIELD}"
+
+
+def _is_known(breadcrumb: tuple[str, ...], schema: Mapping[str, Any]) -> bool:
+    """Whether a breadcrumb leads to a field, or into an object of which no fields are known."""
+    keywords, names = breadcrumb[::2], breadcrumb[1::2]
+    if keywords != len(names) * (_PROPERTIES,):
+        return False
+    inside = schema
+    for name in names:
+        if _PROPERTIES not in inside:
+            return "object" in inside["type"]
+        if name not in inside[_PROPERTIES]:
+            return False
+        inside = inside[_PROPERTIES][name]
+    return True
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sanitize(name, 120) for name in names)
 
 
 def stream_map_problems(stream_maps: object) -> list[str]:

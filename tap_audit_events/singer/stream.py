@@ -26,6 +26,7 @@ from tap_audit_events.reporting.start_warnings import raw_event_warnings, warn_o
 from tap_audit_events.reporting.summary import Report
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.bookmarks import Bookmarks
+from tap_audit_events.singer.catalog import removal_warnings
 from tap_audit_events.singer.coverage_stream import CoverageStream, coverage_entry
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.run_metrics import write_metrics
@@ -108,7 +109,7 @@ class AuditEventsStream(ExactStream):
     def _read(self) -> None:
         """Read all organizations to their end, and write what is new."""
         settings = self._read_settings()
-        self._warn_of_raw_event()
+        self._warn_of_removals()
         self._bookmarks = Bookmarks(
             self.stream_state,
             [each.organization_id for each in settings.each()],
@@ -147,10 +148,12 @@ class AuditEventsStream(ExactStream):
         if self._is_worth_a_state(run) and self._output.state_is_due:
             self._write_checkpoint()
 
-    def _warn_of_raw_event(self) -> None:
+    def _warn_of_removals(self) -> None:
+        """Warn of what is written although somebody may have meant to leave it out."""
         hidden = [".".join(path) for path in self.left_out]
-        has_maps = bool(self.config.get("stream_maps"))
-        for warning in raw_event_warnings(self._shape, hidden, has_maps=has_maps):
+        maps = self.config.get("stream_maps")
+        of_raw_event = raw_event_warnings(self._shape, hidden, has_maps=bool(maps))
+        for warning in (*of_raw_event, *removal_warnings(self.schema, self.mask, maps)):
             self.logger.warning("%s", warning)
 
     @staticmethod

@@ -1,5 +1,6 @@
 """Catalogs and stream maps as others write them."""
 
+import json
 from typing import Any
 
 import pytest
@@ -61,6 +62,65 @@ def test_a_key_cannot_be_deselected(name: str, service: Service, sync: Sync) -> 
     done = sync(catalog=catalog).raise_for_exit_code()
     assert all(name in record for record in done.records)
     assert name in done.messages[0]["schema"]["properties"]
+
+
+@pytest.mark.parametrize(
+    "breadcrumb",
+    [
+        ["properties", "contxt"],
+        ["properties", "actor", "email"],
+        ["properties", "actor.email"],
+        ["properties", "actor", "properties", "mail"],
+        ["actor"],
+    ],
+)
+def test_a_deselected_field_that_does_not_exist_is_warned_about(
+    breadcrumb: list[str], service: Service, sync: Sync
+) -> None:
+    """Otherwise a mistyped name would be noticed only in the warehouse, if at all."""
+    service.add(TEN_EVENTS)
+    catalog = a_catalog()
+    deselected = {"breadcrumb": breadcrumb, "metadata": {"selected": False}}
+    catalog["streams"][0]["metadata"].append(deselected)
+    (warning,) = sync(catalog=catalog).raise_for_exit_code().warnings
+    shown = f"'{json.dumps(breadcrumb)}'"
+    assert warning.startswith(f"The catalog deselects {shown}, but the schema of audit_events has ")
+
+
+def test_a_deselected_field_of_the_details_may_have_any_name(service: Service, sync: Sync) -> None:
+    """No schema says which fields they have; as text, they have none."""
+    service.add(TEN_EVENTS)
+    breadcrumb = ["properties", "action", "properties", "details", "properties", "fields"]
+    catalog = a_catalog()
+    deselected = {"breadcrumb": breadcrumb, "metadata": {"selected": False}}
+    catalog["streams"][0]["metadata"].append(deselected)
+    done = sync(catalog=catalog).raise_for_exit_code()
+    assert not done.warnings
+    assert not any(record["action"]["details"] for record in done.records)
+    (warning,) = sync(catalog=catalog, details_format="string").raise_for_exit_code().warnings
+    assert "the schema of audit_events has no such field" in warning
+
+
+@pytest.mark.parametrize("name", ["contxt", "actor.email", "actor__email", "Context"])
+@pytest.mark.parametrize("stream", ["audit_events", "*", "copy"])
+def test_a_stream_map_that_removes_no_field_is_warned_about(
+    stream: str, name: str, service: Service, sync: Sync
+) -> None:
+    """Stream maps see fields before they are flattened, and only those of the top level."""
+    service.add(TEN_EVENTS)
+    a_map = {name: None, "context": None, "__source__": "audit_events"}
+    if stream != "copy":
+        del a_map["__source__"]
+    flat = {"flattening_enabled": True, "flattening_max_depth": 1}
+    (warning,) = sync(stream_maps={stream: a_map}, **flat).raise_for_exit_code().warnings
+    assert warning.startswith(f"stream_maps removes '{name}', but the schema of audit_events has ")
+
+
+def test_a_pattern_may_remove_what_only_the_other_stream_has(service: Service, sync: Sync) -> None:
+    """It is meant for both streams."""
+    service.add(TEN_EVENTS)
+    maps = {"*": {"digest": "__NULL__", "context": None}}
+    assert not sync(stream_maps=maps).raise_for_exit_code().warnings
 
 
 def test_a_catalog_without_the_id_needs_no_keys(service: Service, sync: Sync) -> None:
