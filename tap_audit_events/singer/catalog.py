@@ -16,6 +16,7 @@ Path: TypeAlias = tuple[str, ...]
 
 _PROPERTIES = "properties"
 _REMOVED = (None, "__NULL__")
+_OPTIONS = ("__source__", "__alias__", "__filter__", "__key_properties__", "__else__")
 _HAS_NO_SUCH_FIELD = (
     f"of {STREAM} has no such field: check the name, and its place. Nothing is left out unless an"
     " event has a field of this name there"
@@ -119,6 +120,13 @@ def stream_map_problems(stream_maps: object) -> list[str]:
         f"{place} has an __else__ that is not null"
         for place, each in [("stream_maps", stream_maps), *places.items()]
         if each.get("__else__") not in _REMOVED
+    ]
+    problems += [
+        f"{place} has the option {sanitize(name, 60)}, which does not exist: the options are"
+        f" {', '.join(_OPTIONS)}"
+        for place, each in places.items()
+        for name in each
+        if name.startswith("__") and name.endswith("__") and name not in _OPTIONS
     ]
     matching = [name for name in sources if fnmatchcase(STREAM, name)]
     if STREAM in matching[:-1]:
