@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import click
@@ -112,8 +113,10 @@ class TapAuditEvents(Tap):
         try:
             PluginBase.setup_mapper(self)
             self.mapper.register_raw_streams_from_catalog(catalog_to_map)
-            for stream_maps in self.mapper.stream_maps.values():
-                _check_messages(stream_maps)
+            _check_messages(chain.from_iterable(self.mapper.stream_maps.values()))
+            _check_names(
+                each for name in self._selected_streams() for each in self.mapper.stream_maps[name]
+            )
         except AuditEventsError:
             raise
         except Exception as error:
@@ -154,11 +157,16 @@ class TapAuditEvents(Tap):
         """
         from singer_sdk.singerlib import MetadataMapping
 
-        def with_all_fields(entry: CatalogEntry) -> CatalogEntry:
-            is_selected = entry.metadata.resolve_selection()[()]
-            return entry if is_selected else replace(entry, metadata=MetadataMapping())
+        selected = self._selected_streams()
+        return Catalog(
+            (name, entry if name in selected else replace(entry, metadata=MetadataMapping()))
+            for name, entry in self.catalog.items()
+        )
 
-        return Catalog((name, with_all_fields(entry)) for name, entry in self.catalog.items())
+    def _selected_streams(self) -> list[str]:
+        """The names of the streams that the catalog selects."""
+        entries = self.catalog.items()
+        return [name for name, each in entries if each.metadata.resolve_selection()[()]]
 
     def load_state(self, state: dict[str, Any]) -> None:
         """Take the bookmarks of earlier runs; `SettingsError` if it is not a Singer state."""
@@ -279,17 +287,23 @@ def _is_news(record: logging.LogRecord) -> bool:
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
 
 
-def _check_messages(stream_maps: Sequence[StreamMap]) -> None:
-    """Check that SCHEMA can be written, and that no stream gets each record twice."""
+def _check_messages(stream_maps: Iterable[StreamMap]) -> None:
+    """Check that SCHEMA can be written, with a name of the stream that is text."""
     for each in stream_maps:
         encode([each.stream_alias, each.transformed_schema])  # a lone surrogate has no JSON form
+        if each.stream_alias != (name := str(each.stream_alias)):  # "2024" is evaluated
+            problem = f"stream_maps has an __alias__ that is no name: {sanitize(name, 60)}"
+            raise SettingsError([problem], "AE-STREAM-MAPS")
+
+
+def _check_names(stream_maps: Iterable[StreamMap]) -> None:
+    """Check that no stream gets each record twice, or the records of two streams."""
     kept = [each for each in stream_maps if not isinstance(each, RemoveRecordTransform)]
     for name, count in Counter(each.stream_alias for each in kept).items():
         if count > 1:
-            problem = f"stream_maps writes each record into the stream {sanitize(name, 60)} twice"
-            raise SettingsError(
-                [f"{problem}: a map with __source__ needs a name of its own"], "AE-STREAM-MAPS"
-            )
+            problem = f"stream_maps writes into the stream {sanitize(name, 60)} more than once"
+            hint = "each stream, and each map with __source__, needs a name of its own"
+            raise SettingsError([f"{problem}: {hint}"], "AE-STREAM-MAPS")
 
 
 def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
+from tests.singer.test_coverage import a_catalog
 from tests.singer.test_incremental import events
 
 
@@ -46,6 +47,7 @@ def test_each_stream_of_the_tap_may_have_a_map() -> None:
             {"audit_events": {"actor": None}, "*": {"x": "id"}},
             "stream_maps.'*' replaces stream_maps.aud",
         ),
+        ({"audit_events": {"__alias__": "2024"}}, "has an __alias__ that is no name: '2024'"),
         ({"audit_events": {"x": ""}}, "cannot be used (IndexError: "),
         ({"audit_events": {"\ud800": "id"}}, "cannot be used (UnicodeEncodeError: "),
         ({"audit_events": {"__alias__": "..."}}, "cannot be used (NotImplementedError: "),
@@ -155,7 +157,27 @@ def test_no_stream_gets_each_event_twice(
 ) -> None:
     """One of the two records would be without the changes of the map, such as a mask."""
     error = only_error(sync(stream_maps=stream_maps))
-    assert error.startswith("AE-STREAM-MAPS: stream_maps writes each record into the stream '")
+    assert error.startswith("AE-STREAM-MAPS: stream_maps writes into the stream '")
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    "stream_maps",
+    [
+        {"*": {"__alias__": "audit"}},
+        {"masked": {"__source__": "audit_*"}},
+        {"audit_events": {"__alias__": "audit_events_coverage"}},
+    ],
+)
+def test_no_stream_gets_the_records_of_both_streams(
+    stream_maps: dict[str, object], service: Service, sync: Sync
+) -> None:
+    """They have different keys and fields; while only one is selected, nothing is mixed."""
+    service.add(events("08:00:00"))
+    assert len(sync(stream_maps=stream_maps).raise_for_exit_code().messages) > 1
+    service.requests.clear()
+    error = only_error(sync(catalog=a_catalog(sync), stream_maps=stream_maps))
+    assert error.startswith("AE-STREAM-MAPS: stream_maps writes into the stream '")
     assert service.requests == []
 
 
