@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -26,6 +26,8 @@ class _StreamSchema(_Schema, kw_only=True):
 
 class _Metadata(msgspec.Struct):
     selected: bool | None = None  # the text "false" would count as true
+    selected_by_default: bool | None = msgspec.field(name="selected-by-default", default=None)
+    inclusion: Literal["available", "automatic", "unsupported"] | None = None
     key_properties: list[str] | None = msgspec.field(name="table-key-properties", default=None)
     replication_key: str | None = msgspec.field(name="replication-key", default=None)
     replication_method: str | None = msgspec.field(name="replication-method", default=None)

@@ -117,6 +117,8 @@ def test_a_schema_inside_stays_as_it_is(schema: object) -> None:
         {"metadata": [{"breadcrumb": [], "metadata": {"selected": "false"}}]},
         {"metadata": [{"breadcrumb": [], "metadata": {"selected": 0}}]},
         {"metadata": [{"breadcrumb": ["properties", "actor"], "metadata": {"selected": "no"}}]},
+        {"metadata": [{"breadcrumb": [], "metadata": {"selected-by-default": "false"}}]},
+        {"metadata": [{"breadcrumb": ["properties", "id"], "metadata": {"inclusion": "no"}}]},
         {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": 5}}]},
         {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": "id"}}]},
         {"metadata": [{"breadcrumb": [], "metadata": {"table-key-properties": {"id": 1}}}]},
