@@ -195,7 +195,8 @@ class TapAuditEvents(Tap):
         read_batch_config(self.config.get("batch_config"), tokens=self.settings.tokens)
         if problems := stream_map_problems(self.config.get("stream_maps")):
             raise SettingsError(problems, "AE-STREAM-MAPS")
-        self._config = {name: value for name, value in self._config.items() if value is not None}
+        given = deepcopy(dict(self._config))  # the SDK removes __else__ from stream_maps
+        self._config = {name: value for name, value in given.items() if value is not None}
         if problems := _sdk_problems(self._config, sdk_schema):
             raise SettingsError(problems)
         if "flattening_max_depth" in self._config and "flattening_enabled" not in self._config:

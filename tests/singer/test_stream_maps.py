@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from singer_sdk.mapper import PluginMapper
+from singer_sdk.mapper import PluginMapper, RemoveRecordTransform
 
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
@@ -187,6 +187,17 @@ def test_a_map_may_name_its_own_stream_if_that_is_left_out(service: Service, syn
     maps = {"audit_events": {"__source__": "audit_events", "x": "'1'"}, "__else__": None}
     done = sync(stream_maps=maps).raise_for_exit_code()
     assert [record["x"] for record in done.records] == ["1"]
+
+
+def test_the_configuration_of_a_program_stays_as_it_is(settings: dict[str, Any]) -> None:
+    """A second tap with the same one would otherwise write what ``__else__`` leaves out."""
+    maps = {"copy": {"__source__": "audit_events"}, "__else__": None}
+    config = settings | {"stream_maps": maps}
+    for _ in range(2):
+        stream, _coverage = TapAuditEvents(config=config).streams.values()
+        removed, copy = stream.stream_maps
+        assert isinstance(removed, RemoveRecordTransform)
+        assert copy.stream_alias == "copy"
 
 
 @pytest.mark.parametrize("removal", [{"__else__": None}, {"audit_events": None}])
