@@ -129,9 +129,12 @@ def stream_map_problems(stream_maps: object) -> list[str]:
         if name.startswith("__") and name.endswith("__") and name not in _OPTIONS
     ]
     matching = [name for name in sources if fnmatchcase(STREAM, name)]
-    if STREAM in matching[:-1]:
-        later = sanitize(matching[-1], 60)
-        problems.append(f"stream_maps.{later} replaces stream_maps.{STREAM}: put {STREAM} last")
+    if len(matching) > 1 and matching[-1] != STREAM:
+        earlier, later = (sanitize(name, 60) for name in matching[-2:])
+        problems.append(
+            f"stream_maps.{later} replaces stream_maps.{earlier}, as only the last map of a stream"
+            f" counts: name that map {STREAM}, and put it last"
+        )
     is_removed = any(stream_maps[name] in _REMOVED for name in matching if name not in maps)
     is_left_out = not matching and stream_maps.get("__else__", "kept") in _REMOVED
     is_copied = any(name != source and source == STREAM for name, source in sources.items())

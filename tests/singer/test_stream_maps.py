@@ -45,9 +45,13 @@ def test_each_stream_of_the_tap_may_have_a_map() -> None:
         ({"audit_events": {"__else__": "x"}}, "'audit_events' has an __else__ that is not null"),
         (
             {"audit_events": {"actor": None}, "*": {"x": "id"}},
-            "stream_maps.'*' replaces stream_maps.aud",
+            "stream_maps.'*' replaces stream_maps.'aud",
         ),
         ({"audit_events": {"__alias__": "2024"}}, "has an __alias__ that is no name: '2024'"),
+        (
+            {"audit_*": {"actor": None}, "*": {"x": "id"}},
+            "stream_maps.'*' replaces stream_maps.'audit_*', as only the last map",
+        ),
         ({"audit_events": {"x": ""}}, "cannot be used (IndexError: "),
         ({"audit_events": {"\ud800": "id"}}, "cannot be used (UnicodeEncodeError: "),
         ({"audit_events": {"__alias__": "..."}}, "cannot be used (NotImplementedError: "),
