@@ -76,7 +76,7 @@ def check_catalog(catalog: Mapping[str, Any]) -> dict[str, Any]:
     """Check the shape of a catalog, and normalize it.
 
     Keys and a replication method in a stream's metadata, where some tools write them, are copied to
-    the stream's entry.
+    the stream's entry. A stream without metadata of its own is selected.
 
     Raises:
         SettingsError: it has another shape, or lacks the stream.
@@ -99,6 +99,9 @@ def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
     metadata = stream.get("metadata") or []
     roots = [each["metadata"] for each in metadata if not each["breadcrumb"]]
     root: dict[str, Any] = roots[0] if roots else {}
+    if metadata and not roots:
+        # Without it, the SDK selects the stream, and leaves out each field that has metadata.
+        metadata = [*metadata, {"breadcrumb": [], "metadata": {"selected": True}}]
     # --discover writes no replication-method: if there is one, somebody has chosen it.
     copied = {
         key: root[name]

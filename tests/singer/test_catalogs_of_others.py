@@ -65,6 +65,34 @@ def test_a_key_cannot_be_deselected(name: str, service: Service, sync: Sync) -> 
 
 
 @pytest.mark.parametrize(
+    ("name", "metadata"),
+    [
+        ("id", {"inclusion": "automatic"}),
+        ("id", {"selected": False}),
+        ("occurredAt", {"inclusion": "available"}),
+        ("actor", {"selected": True}),
+        ("context", {"selected": False}),
+    ],
+)
+def test_fields_may_have_metadata_without_the_stream(
+    name: str, metadata: dict[str, Any], service: Service, sync: Sync
+) -> None:
+    """The stream is selected then, and each field that is not deselected, and each key."""
+    service.add(TEN_EVENTS)
+    whole = sync().raise_for_exit_code().records
+    catalog = a_catalog()
+    of_a_field = {"breadcrumb": ["properties", name], "metadata": metadata}
+    catalog["streams"][0]["metadata"] = [of_a_field]
+    done = sync(catalog=catalog).raise_for_exit_code()
+    left_out = {"context"} & {name}
+    assert done.records == [
+        {field: each[field] for field in each.keys() - left_out} for each in whole
+    ]
+    (schema,) = [each for each in done.messages if each["type"] == "SCHEMA"]
+    assert schema["schema"]["properties"].keys() == {"id", "occurredAt"}
+
+
+@pytest.mark.parametrize(
     "breadcrumb",
     [
         ["properties", "contxt"],
