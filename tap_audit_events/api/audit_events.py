@@ -11,7 +11,7 @@ from logging import Logger
 from typing import TYPE_CHECKING, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.api.page_iterator import PageIterator
+from tap_audit_events.api.page_iterator import PageIterator, RunIterator
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config import validators
 from tap_audit_events.config.settings import Settings, checked_settings
@@ -162,7 +162,7 @@ class AuditEvents:
         """
         from tap_audit_events.api.arrow import reader_of  # noqa: PLC0415 - an extra
 
-        return reader_of(map(EventPage.arrow, self.pages(start, end, state)))
+        return reader_of(RunIterator(_batches(self.pages(start, end, state))))
 
     @staticmethod
     def arrow_schema() -> pa.Schema:
@@ -219,6 +219,12 @@ def _pages(
                     state=_state_maker(settings, states, changed.copy()),
                 )
     reader.check_errors()
+
+
+def _batches(pages: PageIterator) -> Generator[pa.RecordBatch, None, None]:
+    with closing(pages):
+        for page in pages:
+            yield page.arrow()
 
 
 def _state_maker(

@@ -5,39 +5,55 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Generator, Iterator
+from inspect import GEN_CLOSED, getgeneratorstate
+from typing import TypeVar
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.extraction.shutdown import Stop
 
+_Item = TypeVar("_Item")
 
-class PageIterator(Iterator[EventPage]):
-    """Iterates over the pages of one run; only one thread at a time may advance it.
 
-    After an error it does not end, but raises the error again: otherwise a loop that tries again
-    with the same iterator would seem to have read everything.
+class RunIterator(Iterator[_Item]):
+    """Iterates over what a run brings; only one thread at a time may advance it.
+
+    After an error or an interruption it does not end, but raises the same again: otherwise a loop
+    that tries again with the same iterator would seem to have read everything.
     """
 
-    def __init__(self, pages: Generator[EventPage, None, None], stop: Stop) -> None:
-        self._pages = pages
-        self._stop = stop
+    def __init__(self, items: Generator[_Item, None, None]) -> None:
+        self._items = items
         self._is_closed = False
-        self._error: AuditEventsError | None = None
+        self._error: BaseException | None = None
+
+    def __next__(self) -> _Item:
+        if self._error is not None and not self._is_closed:
+            raise self._error
+        try:
+            return next(self._items)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            if getgeneratorstate(self._items) == GEN_CLOSED:  # not if another thread is inside
+                self._error = error
+            raise
+
+
+class PageIterator(RunIterator[EventPage]):
+    """Iterates over the pages of one run. A fork of the process cannot continue it."""
+
+    def __init__(self, pages: Generator[EventPage, None, None], stop: Stop) -> None:
+        super().__init__(pages)
+        self._stop = stop
         self._process_id: int | None = None
 
     def __next__(self) -> EventPage:
         self._process_id = self._process_id or os.getpid()
         if self._process_id != os.getpid():  # whose threads are not in this fork of it
             raise RuntimeError("a fork cannot continue a run of its parent: call pages() in it")
-        if self._error is not None and not self._is_closed:
-            raise self._error
-        try:
-            page = next(self._pages)
-        except AuditEventsError as error:
-            self._error = error
-            raise
+        page = super().__next__()
         if self._is_closed:  # by another thread, meanwhile
-            self._pages.close()
+            self._items.close()
         return page
 
     def close(self) -> None:
@@ -48,6 +64,6 @@ class PageIterator(Iterator[EventPage]):
         """
         self._is_closed = True
         try:
-            self._pages.close()
+            self._items.close()
         except ValueError:  # another thread is inside of it
             self._stop.request(signal.SIGTERM)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events import AuditEvents
+from tap_audit_events import AuditEvents, EventPage
 from tap_audit_events.api.arrow import COLUMNS, record_batch
 from tap_audit_events.errors.exceptions import ContractError, RefusedError
 from tap_audit_events.events.instants import parse_instant
@@ -244,6 +244,26 @@ def test_an_error_comes_again_if_the_reader_is_used_again(
     reader = AuditEvents(**settings, page_size=20, concurrency=1).arrow()
     for _ in range(3):
         with pytest.raises(RefusedError, match=r"^AE-403: "):
+            reader.read_all()
+
+
+def test_a_batch_that_is_interrupted_is_not_left_out_if_the_reader_is_used_again(
+    service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by Ctrl-C in a notebook, while the events of a page become columns."""
+    arrow, batches = EventPage.arrow, []
+
+    def interrupted(page: EventPage) -> pa.RecordBatch:
+        batches.append(page)
+        if len(batches) == 2:
+            raise KeyboardInterrupt
+        return arrow(page)
+
+    service.add(events(0, 100))
+    monkeypatch.setattr(EventPage, "arrow", interrupted)
+    reader = AuditEvents(**settings, page_size=20).arrow()
+    for _ in range(3):
+        with pytest.raises(KeyboardInterrupt):
             reader.read_all()
 
 

@@ -182,6 +182,50 @@ def test_a_run_that_is_closed_while_a_page_comes_ends_after_it() -> None:
     assert has_ended.is_set()
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
+def test_an_interruption_comes_again_if_the_iterator_is_used_again(
+    error: type[BaseException],
+) -> None:
+    """Of Ctrl-C, or of a time limit: the range must not be taken for complete, as in a notebook."""
+
+    def pages() -> Generator[EventPage, None, None]:
+        yield EventPage([], [], organization_id="o", shape=RecordShape(), state=dict)
+        raise error
+
+    iterator = PageIterator(pages(), Stop())
+    next(iterator)
+    for _ in range(3):
+        with pytest.raises(error):
+            next(iterator)
+    iterator.close()
+    assert next(iterator, None) is None
+
+
+def test_a_second_thread_that_advances_a_run_leaves_it_alone(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """It gets an error, which is not that of the run."""
+    service.add(events(0, COUNT))
+    log = AuditEvents(**settings, page_size=20, concurrency=1)
+    waits, goes_on = threading.Event(), threading.Event()
+
+    def notes(request: ReceivedRequest) -> bool:
+        if request.number == 2:
+            waits.set()
+            goes_on.wait(WAIT_SECONDS)
+        return False
+
+    service.add_faults([Fault(kind="status", only=notes)])
+    pages = log.pages()
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(ids, pages)
+        assert waits.wait(WAIT_SECONDS)
+        with pytest.raises(ValueError, match="already executing"):
+            next(pages)
+        goes_on.set()
+        assert found.result(WAIT_SECONDS) == EXPECTED
+
+
 def test_a_task_of_asyncio_can_be_cancelled(service: Service, settings: dict[str, Any]) -> None:
     """As by a time limit: the run ends, and its thread."""
     service.add(events(0, COUNT))
