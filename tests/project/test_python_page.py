@@ -112,6 +112,19 @@ def test_a_file_with_stored_state(desk: Desk) -> None:
     assert len(found) == len(set(found)) == COUNT + 1
 
 
+def test_a_file_that_was_moved_away_is_not_filled_with_nul(desk: Desk) -> None:
+    """Its state says that it has more bytes; the file would begin with as many NUL bytes."""
+    title = "Into a file, with stored state"
+    desk.run(title)
+    events = desk.folder / "events.jsonl"
+    events.rename(desk.folder / "january.jsonl")
+
+    with pytest.raises(AssertionError, match=r"ValueError: events\.jsonl is shorter than "):
+        desk.run(title)
+
+    assert events.read_bytes() == b""
+
+
 @pytest.mark.integrations
 @pytest.mark.parametrize("title", sorted(ELSEWHERE))
 def test_data_frames(title: str, desk: Desk) -> None:
