@@ -132,16 +132,31 @@ def test_a_table_whose_state_was_deleted_is_refused(begun: Command) -> None:
         "CREATE OR REPLACE TABLE audit_events AS SELECT * EXCLUDE id, id FROM audit_events",
         "ALTER TABLE audit_events ADD COLUMN note VARCHAR",
         "ALTER TABLE audit_events DROP COLUMN other_fields",
+        "ALTER TABLE audit_events ALTER occurred_at TYPE TIMESTAMP",
     ],
 )
 def test_a_table_with_other_columns_is_refused(change: str, begun: Command) -> None:
-    """Also if only their order differs: values would come into the columns of others."""
+    """Also if only their order differs: values would come into the columns of others.
+
+    If the times have no time zone, DuckDB would store them in that of the machine.
+    """
     with duckdb.connect(str(begun.folder / "events.duckdb")) as connection:
         connection.execute(change)
 
     error = refused(begun("export", "--to", "events.duckdb", "--state", state_of("events.duckdb")))
 
     assert "has other columns than this version writes" in error
+
+
+def test_a_table_whose_details_are_json_grows(begun: Command) -> None:
+    """The type of a text does not change its values."""
+    path = begun.folder / "events.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("ALTER TABLE audit_events ALTER action_details TYPE JSON")
+
+    begun("export", "--to", path.name, "--state", state_of(path.name)).raise_for_exit_code()
+
+    assert exported(path) == expected(EVENTS)
 
 
 @pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])

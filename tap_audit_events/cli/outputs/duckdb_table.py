@@ -61,6 +61,8 @@ _COLUMNS: Final = ", ".join(
     for field in SCHEMA
 )
 
+_TIME: Final = SCHEMA.get_field_index("occurred_at")
+
 
 class DuckDBTable:
     """The table `audit_events` of a DuckDB file; other tables stay as they are.
@@ -166,7 +168,7 @@ class DuckDBTable:
                 row = connection.execute(f"SELECT state FROM {STATE_TABLE}").fetchone()  # noqa: S608 - a constant
             if not row:
                 raise without_state(state_file, self._path)
-            if connection.table(TABLE).columns != SCHEMA.names:
+            if not _has_columns(connection.table(TABLE)):
                 raise other_columns(self._path)
             state: dict[str, Any] = json.loads(row[0])
             if state != state_file.state:  # a run was killed, or the file was restored
@@ -243,6 +245,15 @@ class _OldFile:
     def close(self) -> None:
         self.connection.close()
         self._file.close()  # Not earlier: the system would take this process's lock away.
+
+
+def _has_columns(table: duckdb.DuckDBPyRelation) -> bool:
+    """Whether a table has the columns of the events, and still a time zone.
+
+    Into a column without one, DuckDB would insert times in the time zone of the machine.
+    """
+    names = list(table.columns)
+    return names == SCHEMA.names and str(table.types[_TIME]) == "TIMESTAMP WITH TIME ZONE"
 
 
 def _has_index(connection: duckdb.DuckDBPyConnection) -> bool:
