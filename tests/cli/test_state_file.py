@@ -55,6 +55,19 @@ def test_an_error_names_the_state_file_if_that_cannot_be_written(tmp_path: Path)
         state_file.settle({}, 0)
 
 
+@pytest.mark.parametrize(
+    "write", [lambda each: each.announce({}, 0, []), lambda each: each.settle({}, 0)]
+)
+def test_an_error_names_the_state_file_if_that_cannot_be_replaced(
+    write: Callable[[StateFile], None], tmp_path: Path
+) -> None:
+    """As if it is mounted by itself into a container; here it is a folder."""
+    (tmp_path / "s.json").mkdir()
+    state_file = StateFile(tmp_path / "s.json", tmp_path / "a.jsonl")
+    with pytest.raises(OutputError, match=r"s\.json'"), output_errors(tmp_path / "a.jsonl"):
+        write(state_file)
+
+
 def remove(path: Path) -> None:
     path.rename(path.with_name("elsewhere"))
 

@@ -23,6 +23,7 @@ from tap_audit_events.cli.outputs.durable import (
     Rename,
     check_is_utf8,
     exists,
+    output_errors,
     rename_all,
     temporary,
     unusable,
@@ -109,13 +110,17 @@ class StateFile:
         before = None if size is None else _size_of(self._output)
         journal = write_json(self.path, self._document(self.state, before) | {"pending": pending})
         self.is_announced = True
-        rename_all([journal])
+        self._replace_with(journal)
 
     def settle(self, state: Mapping[str, Any], size: int | None = None) -> None:
         """Write the new state, without a journal."""
         self._known = self._document(state, size)
-        rename_all([write_json(self.path, self._known)])
+        self._replace_with(write_json(self.path, self._known))
         self.is_announced = False
+
+    def _replace_with(self, written: Rename) -> None:
+        with output_errors(self.path):
+            rename_all([written])
 
     def _check_completable(self, renames: Sequence[Rename], size: int | None) -> None:
         """Raise `SettingsError` if a file of a commit is not renamed, and cannot be any more.
