@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import socket
 import threading
 import time
@@ -36,6 +37,7 @@ class OpenSockets:
     def __init__(self) -> None:
         self._lock = threading.RLock()  # reentrant, as in `Workers`
         self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._process_id = os.getpid()
         self.is_aborted = False
 
     def add(self, sock: Any) -> None:
@@ -48,9 +50,14 @@ class OpenSockets:
             self._sockets.add(sock)
 
     def abort(self) -> None:
-        """End every wait for bytes, with an error, and let no other begin."""
+        """End every wait for bytes, with an error, and let no other begin.
+
+        A fork of the process leaves the connections open, as its parent still uses them.
+        """
         with self._lock:
             self.is_aborted = True
+            if os.getpid() != self._process_id:
+                return
             for sock in self._sockets:
                 with suppress(OSError):  # it is closed
                     # Not the method of a TLS socket, which changes the socket while it is read.

@@ -47,6 +47,20 @@ def hang_from(service: Service, number: int) -> threading.Event:
     return hangs
 
 
+def hold(service: Service, number: int) -> tuple[threading.Event, threading.Event]:
+    """Let a request wait: the first event says that it does, the second one ends its wait."""
+    waits, goes_on = threading.Event(), threading.Event()
+
+    def notes(request: ReceivedRequest) -> bool:
+        if request.number == number:
+            waits.set()
+            goes_on.wait(WAIT_SECONDS)
+        return False
+
+    service.add_faults([Fault(kind="status", only=notes)])
+    return waits, goes_on
+
+
 def test_a_whole_run_ends_its_threads(log: AuditEvents) -> None:
     with ends_its_threads():
         assert ids(log.pages()) == EXPECTED
@@ -132,6 +146,30 @@ def test_a_fork_can_begin_a_run(log: AuditEvents) -> None:
         assert os.waitpid(pid, 0)[1] == 0
 
 
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_that_ends_leaves_the_connections_of_its_parent_open(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """Its own end closes the iterator too. No request of its parent has to be sent again."""
+    service.add(events(0, COUNT))
+    log = AuditEvents(**settings, page_size=20, concurrency=1)
+    waits, goes_on = hold(service, 2)
+    with closing(log.pages()) as pages:
+        found = ids([next(pages)])
+        assert waits.wait(WAIT_SECONDS)
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(WAIT_SECONDS)
+            try:
+                pages.close()
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        goes_on.set()
+        assert found + ids(pages) == EXPECTED
+    assert len(service.requests) == COUNT // 20
+
+
 def test_asyncio(log: AuditEvents) -> None:
     """Two runs at a time, while the loop continues."""
 
@@ -207,15 +245,7 @@ def test_a_second_thread_that_advances_a_run_leaves_it_alone(
     """It gets an error, which is not that of the run."""
     service.add(events(0, COUNT))
     log = AuditEvents(**settings, page_size=20, concurrency=1)
-    waits, goes_on = threading.Event(), threading.Event()
-
-    def notes(request: ReceivedRequest) -> bool:
-        if request.number == 2:
-            waits.set()
-            goes_on.wait(WAIT_SECONDS)
-        return False
-
-    service.add_faults([Fault(kind="status", only=notes)])
+    waits, goes_on = hold(service, 2)
     pages = log.pages()
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(ids, pages)
