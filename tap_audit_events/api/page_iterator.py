@@ -51,7 +51,12 @@ class PageIterator(RunIterator[EventPage]):
         self._process_id = self._process_id or os.getpid()
         if self._process_id != os.getpid():  # whose threads are not in this fork of it
             raise RuntimeError("a fork cannot continue a run of its parent: call pages() in it")
-        page = super().__next__()
+        try:
+            page = super().__next__()
+        except ValueError:
+            if self._is_closed:  # another thread is inside of it, to close it
+                raise StopIteration from None
+            raise
         if self._is_closed:  # by another thread, meanwhile
             self._items.close()
         return page

@@ -220,6 +220,28 @@ def test_a_run_that_is_closed_while_a_page_comes_ends_after_it() -> None:
     assert has_ended.is_set()
 
 
+def test_a_run_that_another_thread_is_closing_is_at_its_end() -> None:
+    """Also before its connections have ended; the thread that reads gets no error of Python."""
+    closes, goes_on = threading.Event(), threading.Event()
+
+    def pages() -> Generator[EventPage, None, None]:
+        try:
+            yield EventPage([], [], organization_id="o", shape=RecordShape(), state=dict)
+        finally:
+            closes.set()
+            goes_on.wait(WAIT_SECONDS)
+
+    iterator = PageIterator(pages(), Stop())
+    next(iterator)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(iterator.close)
+        assert closes.wait(WAIT_SECONDS)
+        try:
+            assert next(iterator, None) is None
+        finally:
+            goes_on.set()
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
 def test_an_interruption_comes_again_if_the_iterator_is_used_again(
     error: type[BaseException],
