@@ -24,7 +24,7 @@ class FailuresInARow(Generic[_Token]):
 
     After `MAX_FAILURES`, the service is down for all. But if some of them have the same token, it
     may be their tokens that are limited, for example for a day: only organizations with these
-    tokens are given up.
+    tokens are given up, until as many tokens have failed in the row.
     """
 
     def __init__(self, tokens: Collection[_Token]) -> None:
@@ -40,10 +40,9 @@ class FailuresInARow(Generic[_Token]):
             self.end()
             return ()
         self._failed.append(token)
-        if len(self._failed) < MAX_FAILURES:
+        if len(self._failed) % MAX_FAILURES:
             return ()
         failed = set(self._failed)
-        self.end()
         return failed if len(failed) < MAX_FAILURES else self._tokens
 
     def end(self) -> None:

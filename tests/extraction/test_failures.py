@@ -33,6 +33,15 @@ def test_only_those_with_the_same_tokens_are_given_up_if_there_are_fewer(count: 
     assert last == set(TOKENS[:count])
 
 
+@pytest.mark.parametrize("count", [2, 5, MAX_FAILURES])
+def test_all_are_given_up_if_ten_tokens_have_failed_one_after_the_other(count: int) -> None:
+    """As if organizations with the same token stand next to each other in the settings."""
+    failed = [TOKENS[number // count] for number in range(MAX_FAILURES * count)]
+    *others, last = given_up(failed, TEMPORARY[0])
+    assert last == TOKENS
+    assert TOKENS not in others
+
+
 @pytest.mark.parametrize("error", FINAL)
 def test_an_error_that_does_not_pass_says_nothing_about_others(error: Exception) -> None:
     assert not any(given_up(TOKENS, error))

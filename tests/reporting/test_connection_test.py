@@ -154,6 +154,18 @@ def test_a_service_that_is_down_ends_the_check_soon() -> None:
     assert done.errors[-1].startswith("AE-500: 2 more organizations were not started")
 
 
+def test_a_service_that_is_down_ends_the_check_also_if_some_tokens_are_the_same() -> None:
+    """Two by two, next to each other: ten tokens have failed then, and the rest is not tested."""
+    count = 2 * MAX_FAILURES
+    services = [a_service(n, 1, access_token=f"acme_pat_{n // 2}") for n in range(count + 4)]
+    for each in services:
+        each.add_faults(["status:code=503@*"])
+    with SharedServer(services).served() as shared:
+        done = shared.run("--test", organizations=shared.with_tokens, max_retries=0)
+    assert [len(each.requests) for each in services] == [*[1] * count, *[0] * 4]
+    assert done.errors[-1].startswith("AE-500: 4 more organizations were not started")
+
+
 def test_a_check_tests_each_organization_that_the_token_may_not_read() -> None:
     """These errors say nothing about other organizations."""
     services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
