@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from logging import Logger
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +154,8 @@ class AuditEventsStream(ExactStream):
         hidden = [".".join(path) for path in self.left_out]
         maps = self.config.get("stream_maps")
         of_raw_event = raw_event_warnings(self._shape, hidden, has_maps=bool(maps))
-        for warning in (*of_raw_event, *removal_warnings(self.schema, self.mask, maps)):
+        known = schema_of(replace(self._shape, has_raw_event=True))  # even if it is off
+        for warning in (*of_raw_event, *removal_warnings(known, self.mask, maps)):
             self.logger.warning("%s", warning)
 
     @staticmethod

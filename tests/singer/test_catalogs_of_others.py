@@ -151,6 +151,32 @@ def test_a_pattern_may_remove_what_only_the_other_stream_has(service: Service, s
     assert not sync(stream_maps=maps).raise_for_exit_code().warnings
 
 
+def test_an_option_is_no_field_that_a_stream_map_removes(service: Service, sync: Sync) -> None:
+    """`__else__` has the value null too."""
+    service.add(TEN_EVENTS)
+    maps = {"audit_events": {"id": "id", "occurredAt": "occurredAt", "__else__": None}}
+    assert not sync(stream_maps=maps).raise_for_exit_code().warnings
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+def test_raw_event_may_be_left_out_also_while_it_is_off(
+    is_on: bool, service: Service, sync: Sync
+) -> None:
+    """As the warning about what it contains advises; its name is not wrong."""
+    service.add(TEN_EVENTS)
+    catalog = a_catalog()
+    deselected = {"breadcrumb": ["properties", "raw_event"], "metadata": {"selected": False}}
+    catalog["streams"][0]["metadata"].append(deselected)
+    given: list[dict[str, Any]] = [
+        {"catalog": catalog},
+        {"stream_maps": {"audit_events": {"raw_event": None}}},
+    ]
+    for each in given:
+        done = sync(raw_event=is_on, **each).raise_for_exit_code()
+        assert not [warning for warning in done.warnings if "no such field" in warning]
+        assert not any("raw_event" in record for record in done.records)
+
+
 def test_a_catalog_without_the_id_needs_no_keys(service: Service, sync: Sync) -> None:
     """As if someone removed a field from the schema: the stream has no key then."""
     service.add(TEN_EVENTS)
