@@ -115,6 +115,17 @@ def test_a_deselected_field_that_does_not_exist_is_warned_about(
     assert warning.startswith(f"The catalog deselects {shown}, but the schema of audit_events has ")
 
 
+def test_a_selected_field_that_does_not_exist_is_not_warned_about(
+    service: Service, sync: Sync
+) -> None:
+    """Such as one of a catalog for another shape: nothing was meant to be left out."""
+    service.add(TEN_EVENTS)
+    catalog = a_catalog()
+    selected = {"breadcrumb": ["properties", "severity"], "metadata": {"selected": True}}
+    catalog["streams"][0]["metadata"].append(selected)
+    assert not sync(catalog=catalog).raise_for_exit_code().warnings
+
+
 def test_a_deselected_field_of_the_details_may_have_any_name(service: Service, sync: Sync) -> None:
     """No schema says which fields they have; as text, they have none."""
     service.add(TEN_EVENTS)

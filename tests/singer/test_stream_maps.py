@@ -89,6 +89,16 @@ def test_null_and_patterns_are_stream_maps(
     assert [each.get("x") for each in done.records] == ["1" if given["stream_maps"] else None]
 
 
+@pytest.mark.parametrize("name", ["__x", "x__"])
+def test_a_column_is_no_option_unless_it_has_the_form_of_one(
+    name: str, service: Service, sync: Sync
+) -> None:
+    """Such as the columns that a warehouse adds; only what looks like an option may be one."""
+    service.add(events("08:00:00"))
+    done = sync(stream_maps={"audit_events": {name: "id"}}).raise_for_exit_code()
+    assert [record[name] for record in done.records] == ["08:00:00"]
+
+
 def test_a_defect_is_not_blamed_on_stream_maps(
     settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
