@@ -128,6 +128,12 @@ def stream_map_problems(stream_maps: object) -> list[str]:
         for name in each
         if name.startswith("__") and name.endswith("__") and name not in _OPTIONS
     ]
+    problems += [
+        f"{place} has __source__ and __alias__, which would be a column: the name of a copy is its"
+        " key in stream_maps"
+        for place, each in places.items()
+        if "__source__" in each and "__alias__" in each
+    ]
     matching = [name for name in sources if fnmatchcase(STREAM, name)]
     if len(matching) > 1 and matching[-1] != STREAM:
         earlier, later = (sanitize(name, 60) for name in matching[-2:])

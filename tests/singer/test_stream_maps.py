@@ -39,6 +39,10 @@ def test_each_stream_of_the_tap_may_have_a_map() -> None:
         ({"audit_events": {"__else__": None}}, "Property 'id' was not detected"),
         ({"audit_events": {"__filtr__": "False"}}, "'audit_events' has the option '__filtr__',"),
         ({"*": {"id": "id", "__Else__": None}}, "'*' has the option '__Else__', which does not ex"),
+        (
+            {"copy": {"__source__": "audit_events", "__alias__": "'other'"}},
+            "stream_maps.'copy' has __source__ and __alias__",
+        ),
         ({"__else__": "x"}, "has an __else__ that is not null"),
         ({"__else__": 5}, "has an __else__ that is not null"),
         ({"audit_events": {"x": "id"}, "__else__": {}}, "has an __else__ that is not null"),
