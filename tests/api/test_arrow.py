@@ -250,7 +250,7 @@ def test_an_error_comes_again_if_the_reader_is_used_again(
 def test_a_batch_that_is_interrupted_is_not_left_out_if_the_reader_is_used_again(
     service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by Ctrl-C in a notebook, while the events of a page become columns."""
+    """As by Ctrl-C in a notebook, while the events of a page become columns. Its threads end."""
     arrow, batches = EventPage.arrow, []
 
     def interrupted(page: EventPage) -> pa.RecordBatch:
@@ -261,10 +261,11 @@ def test_a_batch_that_is_interrupted_is_not_left_out_if_the_reader_is_used_again
 
     service.add(events(0, 100))
     monkeypatch.setattr(EventPage, "arrow", interrupted)
-    reader = AuditEvents(**settings, page_size=20).arrow()
-    for _ in range(3):
-        with pytest.raises(KeyboardInterrupt):
-            reader.read_all()
+    with ends_its_threads():
+        reader = AuditEvents(**settings, page_size=20).arrow()
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                reader.read_all()
 
 
 def test_without_pyarrow_an_error_names_the_extra(
