@@ -26,7 +26,7 @@ from tap_audit_events.errors.exceptions import (
     SettingsError,
     is_temporary,
 )
-from tap_audit_events.events.instants import EARLIEST, Instant, instant_of, later
+from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.service.retries import MAX_RETRY_AFTER_SECONDS
 
@@ -53,6 +53,12 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     newest = patience.call(lambda: _newest(lines, settings, common, begun_at, follows=follows))
     if newest.start is None:
         return
+    if newest.error is not None and follows and lines:
+        common.logger.warning(
+            "%s. Of these organizations, only events since %s are printed",
+            newest.error.summary,
+            brief(newest.start),
+        )
     tail = Tail(common.events_of(replace(settings, start_date=newest.start)), _print, begun_at)
     patience.call(lambda: tail.begin(lines))
     if newest.error is not None and not follows:

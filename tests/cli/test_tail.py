@@ -6,16 +6,21 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from tap_audit_events import AuditEvents, EventPage
 from tap_audit_events.cli.process import write_stdout
-from tap_audit_events.cli.tail import wait
+from tap_audit_events.cli.tail import Tail, wait
+from tap_audit_events.errors.exceptions import OrganizationsError, service_error
+from tap_audit_events.events.instants import parse_instant
+from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.extraction.failures import MAX_FAILURES
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Fault, Service
@@ -506,6 +511,75 @@ def test_it_fails_if_older_events_than_the_printed_ones_may_be_among_the_newest(
     assert ids(done.lines) == ["newest"]
     assert done.exit_code == exit_code
     assert (f"\nAE-500: {an_id(1)}: " in done.log) == (exit_code == 1)
+
+
+Try = tuple[list[EventPage], OrganizationsError | None]
+
+BEGUN_AT = parse_instant("2026-01-02T00:00:00Z")
+
+
+def old_page(organization_id: str, name: str) -> EventPage:
+    """A page with one event from before the start."""
+    instants = [parse_instant("2026-01-01T00:00:00Z")]
+    shape = RecordShape()
+    return EventPage(
+        [name.encode()], instants, organization_id=organization_id, shape=shape, state=dict
+    )
+
+
+def unread(*failed: str, not_started: Sequence[str] = ()) -> OrganizationsError:
+    errors = {name: service_error("AE-500") for name in failed}
+    return OrganizationsError(errors, 3, not_started=not_started)
+
+
+@pytest.mark.parametrize(
+    ("tries", "expected"),
+    [
+        ([([], unread("a")), ([old_page("a", "old")], None)], []),
+        ([([], unread("a", not_started=["b"])), ([old_page("b", "old")], None)], []),
+        ([([], unread("a")), ([old_page("b", "late")], None)], ["late"]),
+        ([([], unread("a")), ([], unread("b")), ([old_page("b", "late")], None)], ["late"]),
+    ],
+)
+def test_an_old_event_is_new_if_its_organization_was_read_before(
+    tries: list[Try], expected: list[str]
+) -> None:
+    """Even if that fails later; `-n 0` hides those of one that failed or was not started so far."""
+    left = iter(tries)
+
+    def pages(state: object) -> Generator[EventPage, None, None]:
+        del state
+        found, error = next(left)
+        yield from found
+        if error is not None:
+            raise error
+
+    printed: list[bytes] = []
+    tail = Tail(cast("AuditEvents", SimpleNamespace(pages=pages)), printed.extend, BEGUN_AT)
+    for _ in tries[1:]:
+        with pytest.raises(OrganizationsError):
+            tail.begin(0)
+    tail.begin(0)
+    assert [text.decode() for text in printed] == expected
+
+
+def test_a_search_that_fails_for_one_organization_is_told_and_does_not_end_a_follower(
+    tmp_path: Path,
+) -> None:
+    """Its older events are not printed, although there are fewer events than were asked for."""
+    first, second = services = [a_service(number, 0) for number in range(2)]
+    first.add([now(5000, "first")])
+    second.add([now(9000, "older")])
+    second.add_faults([Fault.parse("status:code=500@1")])
+    with (
+        SharedServer(services).served() as served,
+        of_two(tmp_path, served).started("tail", "--follow", *FAST) as run,
+    ):
+        assert read(run, 1) == ["first"]
+        second.add([now(0, "new")])
+        assert read(run, 1) == ["new"]
+        log = ended(run)
+    assert "read to their end: 1 of 2. Of these organizations, only events since " in log
 
 
 def test_an_error_names_the_organization(tmp_path: Path) -> None:
