@@ -53,7 +53,7 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     newest = patience.call(lambda: _newest(lines, settings, common, begun_at, follows=follows))
     if newest.start is None:
         return
-    if newest.error is not None and follows and lines:
+    if newest.error is not None and follows:
         common.logger.warning(
             "%s. Of these organizations, only events since %s are printed",
             newest.error.summary,

@@ -166,6 +166,17 @@ def test_a_service_that_is_down_ends_the_check_also_if_some_tokens_are_the_same(
     assert done.errors[-1].startswith("AE-500: 4 more organizations were not started")
 
 
+def test_a_check_goes_on_while_some_organizations_can_be_read() -> None:
+    """A response in between shows that the service is up."""
+    services = [a_service(number, 0) for number in range(2 * MAX_FAILURES + 2)]
+    for each in services[::2]:
+        each.add_faults(["status:code=503@*"])
+    with SharedServer(services).served() as shared:
+        done = shared.run("--test", max_retries=0)
+    assert all(each.requests for each in services)
+    assert len(done.errors) == 1 + len(services[::2])
+
+
 def test_a_check_tests_each_organization_that_the_token_may_not_read() -> None:
     """These errors say nothing about other organizations."""
     services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
