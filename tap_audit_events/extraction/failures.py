@@ -24,7 +24,7 @@ class FailuresInARow(Generic[_Token]):
 
     After `MAX_FAILURES`, the service is down for all. But if some of them have the same token, it
     may be their tokens that are limited, for example for a day: only organizations with these
-    tokens are given up, until as many tokens have failed in the row.
+    tokens are given up, and all if the row goes on until `MAX_FAILURES` tokens have failed.
     """
 
     def __init__(self, tokens: Collection[_Token]) -> None:
