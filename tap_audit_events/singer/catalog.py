@@ -88,7 +88,7 @@ def _is_known(breadcrumb: tuple[str, ...], schema: Mapping[str, Any]) -> bool:
     inside = schema
     for name in names:
         if _PROPERTIES not in inside:
-            return "object" in inside["type"]
+            return "object" in inside.get("type", "object")
         if name not in inside[_PROPERTIES]:
             return False
         inside = inside[_PROPERTIES][name]

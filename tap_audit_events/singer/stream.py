@@ -155,6 +155,7 @@ class AuditEventsStream(ExactStream):
         maps = self.config.get("stream_maps")
         of_raw_event = raw_event_warnings(self._shape, hidden, has_maps=bool(maps))
         known = schema_of(replace(self._shape, has_raw_event=True))  # even if it is off
+        known["properties"] = self.effective_schema["properties"] | known["properties"]
         for warning in (*of_raw_event, *removal_warnings(known, self.mask, maps)):
             self.logger.warning("%s", warning)
 

@@ -126,6 +126,22 @@ def test_a_selected_field_that_does_not_exist_is_not_warned_about(
     assert not sync(catalog=catalog).raise_for_exit_code().warnings
 
 
+@pytest.mark.parametrize("schema", [{"type": "string"}, {"type": ["object", "null"]}, {}])
+@pytest.mark.parametrize("inside", [[], ["properties", "city"]])
+def test_a_field_that_only_the_catalog_knows_can_be_deselected(
+    schema: dict[str, Any], inside: list[str], service: Service, sync: Sync
+) -> None:
+    """Somebody has added it to the schema; a text has no fields, whatever they may be named."""
+    service.add(TEN_EVENTS)
+    catalog = a_catalog()
+    catalog["streams"][0]["schema"]["properties"]["region"] = schema
+    breadcrumb = ["properties", "region", *inside]
+    deselected = {"breadcrumb": breadcrumb, "metadata": {"selected": False}}
+    catalog["streams"][0]["metadata"].append(deselected)
+    warnings = sync(catalog=catalog).raise_for_exit_code().warnings
+    assert bool(warnings) == bool(inside and schema == {"type": "string"})
+
+
 def test_a_deselected_field_of_the_details_may_have_any_name(service: Service, sync: Sync) -> None:
     """No schema says which fields they have; as text, they have none."""
     service.add(TEN_EVENTS)
