@@ -201,7 +201,8 @@ class Watermark:
     def _trim(self) -> None:
         """Drop the oldest ids beyond what is held during a run, but none of the bookmark's.
 
-        It stops before an id of this run's own if too few of those would be left.
+        None of the newest instant either: `settle` may move the bookmark there. It stops before an
+        id of this run's own if too few of those would be left.
         """
         in_lookback = len(self._held) - self._position(self.lookback_start)
         surplus = len(self._held) - max(
@@ -211,7 +212,8 @@ class Watermark:
             return
         first, end = self._bookmarks_own()
         dropped = self._held[: min(first, surplus)]
-        dropped += self._held[end : end + surplus - len(dropped)]
+        until_newest = self._position(self._held[-1][0])
+        dropped += self._held[end : min(end + surplus - len(dropped), until_newest)]
         own_spare = max(0, len(self._ids) - IDS_HELD_BEFORE_LOOKBACK)
         if len(dropped) > own_spare:
             own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]

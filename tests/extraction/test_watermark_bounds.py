@@ -10,7 +10,7 @@ from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import Group, Known, digest_of, digests_of
 from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK, Watermark
-from tests.extraction.watermarks import at, deliver, digests_in
+from tests.extraction.watermarks import at, deliver, digests_in, next_run
 
 BOOKMARK = 1000
 LOOKBACK = 60
@@ -81,6 +81,18 @@ def test_the_bookmark_moves_unless_it_has_to_stay() -> None:
     assert watermark.bookmark == at(3)
 
 
+@pytest.mark.parametrize(("ties", "newest"), [(6001, 1), (1, 6001), (6001, 6001)])
+def test_the_newest_events_of_a_window_out_of_order_are_remembered(ties: int, newest: int) -> None:
+    """However many ties there are: the bookmark moves there once the window is complete."""
+    watermark = Watermark(lookback_seconds=LOOKBACK, max_remembered_ids=6000)
+    deliver(watermark, [(f"tie-{n}", at(BOOKMARK)) for n in range(ties)])
+    page = [(f"newest-{n}", at(BOOKMARK + 1)) for n in range(newest)]
+    deliver(watermark, page, moves_bookmark=False)
+    watermark.settle(at(BOOKMARK + 1))
+    assert watermark.bookmark == at(BOOKMARK + 1)
+    assert deliver(next_run(watermark, LOOKBACK, memory=6000), page) == []
+
+
 # What is held during a run, compared with a plain model
 
 
@@ -93,10 +105,12 @@ def plainly_trimmed(held: Sequence[Known], watermark: Watermark) -> list[Known]:
     in_lookback = sum(instant >= start for instant, _ in held)
     surplus = len(held) - max(MEMORY_BEFORE, min(in_lookback, MEMORY))
     own = sum(isinstance(each, str) for _, each in held)
+    newest = max(instant for instant, _ in held)
     kept: list[Known] = []
     for position, known in enumerate(held):
         is_own = isinstance(known[1], str)
-        if surplus <= 0 or (is_own and own <= MEMORY_BEFORE and known[0] != bookmark):
+        is_one_of_few = is_own and own <= MEMORY_BEFORE and known[0] != bookmark
+        if surplus <= 0 or is_one_of_few or known[0] == newest:
             return [*kept, *held[position:]]
         if known[0] == bookmark:
             kept.append(known)
@@ -117,7 +131,7 @@ def plainly_trimmed(held: Sequence[Known], watermark: Watermark) -> list[Known]:
 def test_the_oldest_ids_are_dropped_one_by_one(
     earlier: list[tuple[int, int]], pages: list[tuple[list[int], bool]], lookback: int
 ) -> None:
-    """Those of the bookmark stay, and so do a few of the run's own."""
+    """Those of the bookmark and of the newest instant stay, and so do a few of the run's own."""
     groups = [
         Group(at(time), digests_of(f"{time}-{n}" for n in range(count)))
         for time, count in sorted(earlier)
