@@ -45,8 +45,8 @@ def _parse(text: str, kind: str) -> Any:
 
 
 def _parse_list(text: str) -> Any:
-    if text.lstrip().startswith(("[", '"', "'")):  # in quotes it is no list, which is refused
-        return json.loads(text)
+    if text.lstrip().startswith(("[", '"', "'")) or text.strip() == "null":
+        return json.loads(text)  # in quotes it is no list, which is refused
     return [item.strip() for item in text.split(",")] if text.strip() else []
 
 

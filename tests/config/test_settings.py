@@ -348,6 +348,12 @@ def test_an_empty_list_in_the_environment_is_empty(service: Service, sync: Sync)
     assert "actionTypes" not in service.requests[0].params
 
 
+def test_null_in_the_environment_is_no_action_type(service: Service, sync: Sync) -> None:
+    """It is JSON, and treated as unset. As the name of an action type it would find no event."""
+    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "null"})
+    assert "actionTypes" not in service.requests[0].params
+
+
 @pytest.mark.parametrize("text", ['\'["a", "b"]\'', '"a,b"', "'a', 'b'"])
 def test_a_list_in_the_environment_has_no_quotes_around_it(text: str) -> None:
     """Docker keeps the quotes in an env file. With them, no action type would be found."""
