@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from typing import Any, TypeAlias
 
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.schema import COVERAGE_SCHEMA
-from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
+from tap_audit_events.events.stream_names import STREAM
+from tap_audit_events.singer.stream_maps import removed_fields
 
 Path: TypeAlias = tuple[str, ...]
 """The names that lead from the record to a field."""
 
 _PROPERTIES = "properties"
-_REMOVED = (None, "__NULL__")
-_OPTIONS = ("__source__", "__alias__", "__filter__", "__key_properties__", "__else__")
 _HAS_NO_SUCH_FIELD = (
     f"of {STREAM} has no such field: check the name, and its place. Nothing is left out unless an"
     " event has a field of this name there"
@@ -69,13 +67,7 @@ def removal_warnings(
     if unknown:
         yield f"The catalog deselects {_listed(unknown)}, but the schema {_HAS_NO_SUCH_FIELD}"
     known = schema[_PROPERTIES].keys() | COVERAGE_SCHEMA[_PROPERTIES].keys()  # of patterns too
-    removed = [
-        name
-        for stream, each in (stream_maps if isinstance(stream_maps, dict) else {}).items()
-        if isinstance(each, dict) and fnmatchcase(STREAM, str(each.get("__source__", stream)))
-        for name, expression in each.items()
-        if expression in _REMOVED and name not in known and not name.startswith("__")
-    ]
+    removed = [name for name in removed_fields(stream_maps) if name not in known]
     if removed:
         yield f"stream_maps removes {_listed(removed)}, but the schema {_HAS_NO_SUCH_FIELD}"
 
@@ -97,53 +89,3 @@ def _is_known(breadcrumb: tuple[str, ...], schema: Mapping[str, Any]) -> bool:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sanitize(name, 120) for name in names)
-
-
-def stream_map_problems(stream_maps: object) -> list[str]:
-    """What in ``stream_maps`` would silently have no effect, or bring no record."""
-    if not isinstance(stream_maps, dict):
-        return []
-    maps = {name: each for name, each in stream_maps.items() if isinstance(each, dict)}
-    sources = {
-        name: maps.get(name, {}).get("__source__", name)
-        for name in stream_maps
-        if not name.startswith("__")
-    }
-    problems = [
-        f"stream_maps names the stream {sanitize(source, 60)}, which does not exist: the tap's"
-        f" streams are {STREAM} and {COVERAGE_STREAM}"
-        for source in sources.values()
-        if not any(fnmatchcase(stream, str(source)) for stream in (STREAM, COVERAGE_STREAM))
-    ]
-    places = {f"stream_maps.{sanitize(name, 60)}": each for name, each in maps.items()}
-    problems += [
-        f"{place} has an __else__ that is not null"
-        for place, each in [("stream_maps", stream_maps), *places.items()]
-        if each.get("__else__") not in _REMOVED
-    ]
-    problems += [
-        f"{place} has the option {sanitize(name, 60)}, which does not exist: the options are"
-        f" {', '.join(_OPTIONS)}"
-        for place, each in places.items()
-        for name in each
-        if name.startswith("__") and name.endswith("__") and name not in _OPTIONS
-    ]
-    problems += [
-        f"{place} has __source__ and __alias__, which would be a column: the name of a copy is its"
-        " key in stream_maps"
-        for place, each in places.items()
-        if "__source__" in each and "__alias__" in each
-    ]
-    matching = [name for name in sources if fnmatchcase(STREAM, name)]
-    if len(matching) > 1 and matching[-1] != STREAM:
-        earlier, later = (sanitize(name, 60) for name in matching[-2:])
-        problems.append(
-            f"stream_maps.{later} replaces stream_maps.{earlier}, as only the last map of a stream"
-            f" counts: name that map {STREAM}, and put it last"
-        )
-    is_removed = any(stream_maps[name] in _REMOVED for name in matching if name not in maps)
-    is_left_out = not matching and stream_maps.get("__else__", "kept") in _REMOVED
-    is_copied = any(name != source and source == STREAM for name, source in sources.items())
-    if (is_removed or is_left_out) and not is_copied:
-        problems.append(f"stream_maps removes {STREAM}: no record would be written")
-    return problems

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
@@ -21,7 +20,6 @@ import click
 from singer_sdk import Stream, Tap
 from singer_sdk.helpers._classproperty import classproperty
 from singer_sdk.helpers.capabilities import CapabilitiesEnum, PluginCapabilities, TapCapabilities
-from singer_sdk.mapper import RemoveRecordTransform, StreamMap
 from singer_sdk.plugin_base import JSONSchemaValidator, PluginBase, _ConfigInput
 from singer_sdk.singerlib import Catalog, CatalogEntry
 from singer_sdk.singerlib.catalog import Metadata
@@ -42,10 +40,9 @@ from tap_audit_events.config.settings import (
 from tap_audit_events.config.singer_shapes import check_catalog, check_state
 from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
 from tap_audit_events.errors.redacted_output import redact_logs
-from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM
-from tap_audit_events.singer.catalog import stream_map_problems
 from tap_audit_events.singer.command_line import with_one_line_errors
+from tap_audit_events.singer.stream_maps import check_names, check_schemas, stream_map_problems
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -113,8 +110,8 @@ class TapAuditEvents(Tap):
         try:
             PluginBase.setup_mapper(self)
             self.mapper.register_raw_streams_from_catalog(catalog_to_map)
-            _check_messages(chain.from_iterable(self.mapper.stream_maps.values()))
-            _check_names(
+            check_schemas(chain.from_iterable(self.mapper.stream_maps.values()))
+            check_names(
                 each for name in self._selected_streams() for each in self.mapper.stream_maps[name]
             )
         except AuditEventsError:
@@ -286,25 +283,6 @@ def _is_news(record: logging.LogRecord) -> bool:
     """False for the line that the stream of coverage is deselected, as it is by default."""
     is_skipped = str(record.msg).startswith("Skipping deselected stream")
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
-
-
-def _check_messages(stream_maps: Iterable[StreamMap]) -> None:
-    """Check that SCHEMA can be written, with a name of the stream that is text."""
-    for each in stream_maps:
-        encode([each.stream_alias, each.transformed_schema])  # a lone surrogate has no JSON form
-        if each.stream_alias != (name := str(each.stream_alias)):  # "2024" is evaluated
-            problem = f"stream_maps has an __alias__ that is no name: {sanitize(name, 60)}"
-            raise SettingsError([problem], "AE-STREAM-MAPS")
-
-
-def _check_names(stream_maps: Iterable[StreamMap]) -> None:
-    """Check that no stream gets each record twice, or the records of two streams."""
-    kept = [each for each in stream_maps if not isinstance(each, RemoveRecordTransform)]
-    for name, count in Counter(each.stream_alias for each in kept).items():
-        if count > 1:
-            problem = f"stream_maps writes into the stream {sanitize(name, 60)} more than once"
-            hint = "each stream, and each map with __source__, needs a name of its own"
-            raise SettingsError([f"{problem}: {hint}"], "AE-STREAM-MAPS")
 
 
 def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str]:

@@ -7,7 +7,7 @@ from singer_sdk.mapper import PluginMapper, RemoveRecordTransform
 
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
-from tap_audit_events.singer.catalog import stream_map_problems
+from tap_audit_events.singer.stream_maps import stream_map_problems
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
