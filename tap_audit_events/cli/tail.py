@@ -123,7 +123,9 @@ class Tail:
         except OrganizationsError as error:
             self._write_held()
             unread = {*error.errors, *error.not_started}
-            self._unread = unread if self._unread is None else self._unread & unread
+            if self._unread is not None:
+                unread &= self._unread
+            self._unread = unread
             raise
         self._write_held()
 

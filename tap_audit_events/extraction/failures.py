@@ -1,4 +1,4 @@
-"""When those of several organizations are given up that were not started."""
+"""When a run for several organizations gives up those that it has not started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import (
 )
 
 MAX_FAILURES: Final = 10
-"""For so many organizations in a row the service fails before others are given up."""
+"""Organizations in a row for which the service fails, before others are given up."""
 
 _Token = TypeVar("_Token")
 
@@ -22,9 +22,9 @@ _Token = TypeVar("_Token")
 class FailuresInARow(Generic[_Token]):
     """Counts organizations in a row for which the service fails, to give up others.
 
-    After `MAX_FAILURES`, the service is down for all. But if some of them have the same token, it
-    may be their tokens that are limited, for example for a day: only organizations with these
-    tokens are given up, and all if the row goes on until `MAX_FAILURES` tokens have failed.
+    After `MAX_FAILURES` with different tokens, the service is down, and all others are given up.
+    If some of them have the same token, their tokens may be limited, for example for a day: then
+    only the other organizations with these tokens are given up.
     """
 
     def __init__(self, tokens: Collection[_Token]) -> None:

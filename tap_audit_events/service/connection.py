@@ -122,7 +122,7 @@ class _Response(HTTPResponse):
         while self.status in _INTERIM:
             self.headers = self.msg = None  # type: ignore[assignment]  # else nothing is read
             super().begin()
-        del self.headers["Set-Cookie"]  # no error if there is none
+        del self.headers["Set-Cookie"]  # nothing happens if there is none
         if self.length is None and not self.chunked and self._has_unread_framing():
             raise InvalidHeader(
                 f"the headers do not say where the body ends (status {self.status})"

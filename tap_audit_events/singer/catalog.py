@@ -54,7 +54,7 @@ def leave_out(record: dict[str, Any], paths: Iterable[Path]) -> None:
 def removal_warnings(
     schema: Mapping[str, Any], mask: Mapping[tuple[str, ...], bool], stream_maps: object
 ) -> Iterator[str]:
-    """A warning if a catalog's mask or stream maps of the events remove what is no known field.
+    """A warning for fields that a catalog or stream maps leave out and the schema does not have.
 
     A field whose name is mistyped would be written although somebody meant to leave it out. It is
     no error, as events may have fields that the schema does not have.

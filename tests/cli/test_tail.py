@@ -502,7 +502,7 @@ def test_ten_organizations_that_are_refused_do_not_end_it(tmp_path: Path) -> Non
 def test_it_fails_if_older_events_than_the_printed_ones_may_be_among_the_newest(
     n: str, exit_code: int, tmp_path: Path
 ) -> None:
-    """One organization cannot be read while the search for the first of them goes on."""
+    """The search for the newest events fails for one of two organizations, which is read later."""
     first, second = services = [a_service(0, 0), a_service(1, 20)]
     first.add([now(100, "newest")])
     second.add_faults([Fault.parse("status:code=500@1")])
