@@ -76,7 +76,7 @@ soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (def
 fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MINUTES (default 5); FUZZ_ARGS='--only pages --keep'
 	@.tools/fuzz/bin/python -m tests.fuzzing --minutes $(MINUTES) $(FUZZ_ARGS)
 
-mutate: .tools/mutate/.installed ## Try which small changes to the code no test notices; MUTATE_ARGS='events extraction.plan'
+mutate: .tools/mutate/.installed ## Try which small changes to the code no test notices; MUTATE_ARGS='events extraction.planning.plan'
 	@.tools/mutate/bin/python -m tests.mutation $(MUTATE_ARGS)
 
 bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADERS:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out

@@ -11,9 +11,9 @@ from tap_audit_events.events.envelope import MAX_EVENTS
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.pagination import Paginator
-from tap_audit_events.extraction.plan import Plan
-from tap_audit_events.extraction.window_reader import Request
+from tap_audit_events.extraction.planning.pagination import Paginator
+from tap_audit_events.extraction.planning.plan import Plan
+from tap_audit_events.extraction.planning.window_reader import Request
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RunRequests

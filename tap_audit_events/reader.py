@@ -17,7 +17,11 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.failures import FailuresInARow
-from tap_audit_events.extraction.organizations_plan import MemberRequest, OrganizationsPlan, Stage
+from tap_audit_events.extraction.planning.organizations_plan import (
+    MemberRequest,
+    OrganizationsPlan,
+    Stage,
+)
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun, TokenGroup, organization_logger
 from tap_audit_events.runtime import Runtime

@@ -17,7 +17,7 @@ from tap_audit_events.errors.exceptions import ContractError, service_error
 from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.instants import text_of
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.organizations_plan import Stage
+from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
 from tap_audit_events.organization_run import OrganizationRun
@@ -91,7 +91,7 @@ def test_importing_it_imports_no_sdk() -> None:
     code = "import sys, tap_audit_events.reader; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
-    assert "tap_audit_events.extraction.plan" in loaded
+    assert "tap_audit_events.extraction.planning.plan" in loaded
     assert [name for name in loaded if name.startswith(("singer_sdk", "click"))] == []
 
 

@@ -17,7 +17,7 @@ from tap_audit_events.config import validators
 from tap_audit_events.config.settings import Settings, checked_settings
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
-from tap_audit_events.extraction.organizations_plan import Stage
+from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.run_state import from_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader

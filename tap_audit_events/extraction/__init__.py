@@ -1,1 +1,1 @@
-"""Which window to request next, and which events to deliver."""
+"""Which events to deliver, what is remembered of them, and the threads of a run."""

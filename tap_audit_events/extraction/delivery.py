@@ -12,8 +12,8 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.coverage import Coverage
+from tap_audit_events.extraction.planning.window_reader import ReadPage
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.window_reader import ReadPage
 
 MAX_EXPECTED: Final = 10_000
 """Most events noted until their own window shows them; usually there are only a few."""

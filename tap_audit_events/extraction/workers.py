@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias
 
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
+from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.shutdown import Stop
 
 Fetch: TypeAlias = Callable[[Any], Page]

@@ -19,7 +19,7 @@ from tap_audit_events.events.exact_json import encode
 from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.organizations_plan import Stage
+from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader

@@ -15,12 +15,12 @@ from tap_audit_events.errors.exceptions import RefusedError, StoppedError, servi
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import workers as workers_module
-from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
-from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
+from tap_audit_events.extraction.planning.plan import Plan
+from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.extraction.window_reader import ReadPage, Request
 from tap_audit_events.extraction.workers import Workers
-from tests.extraction.fake_service import (
+from tests.extraction.planning.fake_service import (
     PAGE_SIZE,
     WAIT_SECONDS,
     FakeService,
@@ -28,7 +28,7 @@ from tests.extraction.fake_service import (
     Patient,
     ended,
 )
-from tests.extraction.scheduling import EVER
+from tests.extraction.planning.scheduling import EVER
 
 
 class Steered(ConcurrencyEstimator):

@@ -63,8 +63,8 @@ def main() -> None:
 
 
 def is_wanted(module: str, names: Sequence[str]) -> bool:
-    """Whether a module is named, or its folder, or nothing."""
-    return not names or module in names or module.partition(".")[0] in names
+    """Whether a module is named, or a folder that it is in, or nothing."""
+    return not names or any(f"{module}.".startswith(f"{name}.") for name in names)
 
 
 def report(wanted: tuple[str, ...]) -> int:

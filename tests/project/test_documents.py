@@ -13,7 +13,7 @@ from benchmarks.report import generator
 from tap_audit_events.errors.catalogue import CATALOGUE
 from tap_audit_events.events.envelope import MAX_EVENTS
 from tap_audit_events.events.page import MAX_EVENT_BYTES, MAX_ID_LENGTH, MAX_TIME_LENGTH
-from tap_audit_events.extraction.pagination import MAX_CURSOR_LENGTH, MAX_EMPTY_PAGES
+from tap_audit_events.extraction.planning.pagination import MAX_CURSOR_LENGTH, MAX_EMPTY_PAGES
 from tap_audit_events.sandbox import Fault, Service, generate, serve
 from tests.conftest import Sync
 from tests.integrations.pipeline import INSTALLED, NOON, PROJECT

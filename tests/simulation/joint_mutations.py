@@ -8,7 +8,7 @@ from tap_audit_events import reader
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.events.instants import instant_of, text_of
 from tap_audit_events.extraction.coverage import Coverage
-from tap_audit_events.extraction.organizations_plan import News, OrganizationsPlan, Stage
+from tap_audit_events.extraction.planning.organizations_plan import News, OrganizationsPlan, Stage
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
 from tap_audit_events.service.rate_limiter import RateLimiter

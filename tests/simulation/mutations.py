@@ -22,10 +22,10 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import run_state, watermark_json
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group
-from tap_audit_events.extraction.pagination import Paginator
-from tap_audit_events.extraction.plan import Plan
+from tap_audit_events.extraction.planning.pagination import Paginator
+from tap_audit_events.extraction.planning.plan import Plan
+from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
 from tap_audit_events.reporting import start_warnings
 from tap_audit_events.service import client
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
@@ -450,7 +450,7 @@ def a_window_continues_from_its_newest_event(patch: Patch) -> None:
 
 def windows_are_cut_without_a_budget(patch: Patch) -> None:
     """A run needs many more requests than a sequential one."""
-    patch.setattr("tap_audit_events.extraction.request_budget.SPARE_REQUESTS", 1000)
+    patch.setattr("tap_audit_events.extraction.planning.request_budget.SPARE_REQUESTS", 1000)
 
 
 # The rate limit

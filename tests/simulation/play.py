@@ -12,7 +12,8 @@ from unittest.mock import patch
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.stream_names import STREAM
-from tap_audit_events.extraction import plan, watermark
+from tap_audit_events.extraction import watermark
+from tap_audit_events.extraction.planning import plan
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.runtime import Runtime

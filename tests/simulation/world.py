@@ -20,7 +20,7 @@ from upath import UPath
 from urllib3.exceptions import ProtocolError
 
 from tap_audit_events.events.exact_json import JsonText
-from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
+from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.sandbox import Fault, Service

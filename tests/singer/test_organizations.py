@@ -15,7 +15,7 @@ from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.several import SeveralServices
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
-from tests.extraction.test_parallel import EVEN, ShiftedService
+from tests.extraction.planning.test_parallel import EVEN, ShiftedService
 from tests.running import Run, run
 from tests.singer.test_lanes import WriterIntoMemory
 

@@ -8,8 +8,8 @@ import pytest
 from tap_audit_events.events.instants import LATEST
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import pagination
-from tap_audit_events.extraction.pagination import Paginator
+from tap_audit_events.extraction.planning import pagination
+from tap_audit_events.extraction.planning.pagination import Paginator
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync

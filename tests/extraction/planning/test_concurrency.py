@@ -2,7 +2,7 @@
 
 import pytest
 
-from tap_audit_events.extraction.concurrency import ConcurrencyEstimator
+from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
 
 PARSE_SECONDS = 0.004
 

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from tap_audit_events.events.instants import Instant, next_whole_second, whole_second
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.plan import Plan
-from tap_audit_events.extraction.window_reader import ReadPage, Request
+from tap_audit_events.extraction.planning.plan import Plan
+from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 
 START = datetime(2026, 1, 1)  # noqa: DTZ001 - an instant has no offset
 RANGE_SECONDS = 30 * 86400

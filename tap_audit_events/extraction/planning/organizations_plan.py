@@ -8,8 +8,8 @@ from enum import Enum, auto
 from typing import Any, Final, NamedTuple, Protocol
 
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.plan import BYTES_HELD, Plan
-from tap_audit_events.extraction.window_reader import ReadPage, Request
+from tap_audit_events.extraction.planning.plan import BYTES_HELD, Plan
+from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 
 MAX_OPEN: Final = 4
 """Organizations that are open at a time, at most, for each request in flight; those whose requests

@@ -8,9 +8,9 @@ from typing import Final
 from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.request_budget import COST_OF_CUT, RequestBudget
-from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
-from tap_audit_events.extraction.window_sizes import WindowSizes
+from tap_audit_events.extraction.planning.request_budget import COST_OF_CUT, RequestBudget
+from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
+from tap_audit_events.extraction.planning.window_sizes import WindowSizes
 
 WINDOW_PAGES: Final = 8
 """Pages that a window is cut to at most, so that the first one is soon read to its end. After empty

@@ -8,10 +8,10 @@ from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.instants import Instant, whole_second
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import pagination
-from tap_audit_events.extraction.window_reader import Request, WindowReader
-from tests.extraction.scheduling import instant
-from tests.extraction.test_window_reader import (
+from tap_audit_events.extraction.planning import pagination
+from tap_audit_events.extraction.planning.window_reader import Request, WindowReader
+from tests.extraction.planning.scheduling import instant
+from tests.extraction.planning.test_window_reader import (
     WHOLE,
     OneWindow,
     a_page,

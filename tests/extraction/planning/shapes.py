@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from tap_audit_events.events.instants import Instant
-from tests.extraction.scheduling import RANGE_SECONDS, instant
+from tests.extraction.planning.scheduling import RANGE_SECONDS, instant
 
 DAY = 86400
 Shape = Callable[[int, random.Random], list[float]]

@@ -14,8 +14,14 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
-from tests.extraction.plan_cases import all_delivered, concurrencies, page_sizes, seeds, shapes
-from tests.extraction.scheduling import (
+from tests.extraction.planning.plan_cases import (
+    all_delivered,
+    concurrencies,
+    page_sizes,
+    seeds,
+    shapes,
+)
+from tests.extraction.planning.scheduling import (
     RANGE_SECONDS,
     Play,
     Sent,
@@ -23,7 +29,7 @@ from tests.extraction.scheduling import (
     instant,
     with_any_timing,
 )
-from tests.extraction.shapes import Shape, drawn, even, one_second
+from tests.extraction.planning.shapes import Shape, drawn, even, one_second
 
 
 def refused_cursor() -> ServiceError:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.extraction.plan_cases import concurrencies, page_sizes, seeds, shapes
-from tests.extraction.scheduling import Arranged, Play, with_any_timing
-from tests.extraction.shapes import SHAPES, Shape, drawn
+from tests.extraction.planning.plan_cases import concurrencies, page_sizes, seeds, shapes
+from tests.extraction.planning.scheduling import Arranged, Play, with_any_timing
+from tests.extraction.planning.shapes import SHAPES, Shape, drawn
 
 
 def reversed_windows(positions: Sequence[int]) -> Sequence[int]:

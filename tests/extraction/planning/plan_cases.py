@@ -2,8 +2,8 @@
 
 from hypothesis import strategies as st
 
-from tests.extraction.scheduling import Played
-from tests.extraction.shapes import SHAPES
+from tests.extraction.planning.scheduling import Played
+from tests.extraction.planning.shapes import SHAPES
 
 shapes = st.sampled_from(SHAPES)
 seeds = st.integers(0, 10**6)

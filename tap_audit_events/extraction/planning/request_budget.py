@@ -7,7 +7,7 @@ from math import ceil, floor
 from typing import Final
 
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.window_reader import WindowReader
+from tap_audit_events.extraction.planning.window_reader import WindowReader
 
 SPARE_SHARE: Final = 0.25
 SPARE_REQUESTS: Final = 3

@@ -12,11 +12,11 @@ from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError,
 from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import window_reader
-from tap_audit_events.extraction.pagination import MAX_EMPTY_PAGES
+from tap_audit_events.extraction.planning import window_reader
+from tap_audit_events.extraction.planning.pagination import MAX_EMPTY_PAGES
+from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
 from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK
-from tap_audit_events.extraction.window_reader import ReadPage, Request, WindowReader
-from tests.extraction.scheduling import instant
+from tests.extraction.planning.scheduling import instant
 
 END = 1000.0
 WHOLE = Window(None, instant(END))

@@ -7,8 +7,8 @@ import pytest
 
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.request_budget import RequestBudget
-from tap_audit_events.extraction.window_reader import WindowReader
+from tap_audit_events.extraction.planning.request_budget import RequestBudget
+from tap_audit_events.extraction.planning.window_reader import WindowReader
 from tests.extraction.watermarks import at
 
 PAGE_SIZE = 8  # shares of a page are exact as floats

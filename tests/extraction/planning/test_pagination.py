@@ -13,8 +13,8 @@ from tap_audit_events.errors.exceptions import ContractError
 from tap_audit_events.events.instants import LATEST
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import pagination
-from tap_audit_events.extraction.pagination import (
+from tap_audit_events.extraction.planning import pagination
+from tap_audit_events.extraction.planning.pagination import (
     MAX_CURSOR_LENGTH,
     MAX_CYCLES,
     MAX_EMPTY_PAGES,
@@ -22,7 +22,7 @@ from tap_audit_events.extraction.pagination import (
     RECENT_CURSORS,
     Paginator,
 )
-from tests.extraction.scheduling import instant
+from tests.extraction.planning.scheduling import instant
 
 EVERYTHING = Window(None, LATEST)
 NOTHING = Window(LATEST, LATEST)

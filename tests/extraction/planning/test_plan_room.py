@@ -8,12 +8,12 @@ import pytest
 
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction import plan
-from tap_audit_events.extraction.plan import BYTES_HELD, PAGES_HELD, Plan
-from tap_audit_events.extraction.window_reader import Request, WindowReader
-from tests.extraction.plan_cases import all_delivered
-from tests.extraction.scheduling import ALL_PAY, EVER, Play, evenly
-from tests.extraction.shapes import drawn, office_hours
+from tap_audit_events.extraction.planning import plan
+from tap_audit_events.extraction.planning.plan import BYTES_HELD, PAGES_HELD, Plan
+from tap_audit_events.extraction.planning.window_reader import Request, WindowReader
+from tests.extraction.planning.plan_cases import all_delivered
+from tests.extraction.planning.scheduling import ALL_PAY, EVER, Play, evenly
+from tests.extraction.planning.shapes import drawn, office_hours
 
 ONE_PAGE_BYTES = 10 * 1024 * 1024
 

@@ -7,10 +7,10 @@ import pytest
 from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.window_reader import WindowReader
-from tap_audit_events.extraction.window_sizes import WindowSizes
-from tests.extraction.scheduling import instant
-from tests.extraction.test_window_reader import a_page, at_times
+from tap_audit_events.extraction.planning.window_reader import WindowReader
+from tap_audit_events.extraction.planning.window_sizes import WindowSizes
+from tests.extraction.planning.scheduling import instant
+from tests.extraction.planning.test_window_reader import a_page, at_times
 
 PAGE_SIZE = 50
 END = instant(18_000)

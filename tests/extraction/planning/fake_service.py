@@ -4,8 +4,8 @@ import threading
 
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.window_reader import Request
-from tests.extraction.scheduling import Play, evenly
+from tap_audit_events.extraction.planning.window_reader import Request
+from tests.extraction.planning.scheduling import Play, evenly
 
 PAGE_SIZE = 10
 WAIT_SECONDS = 15

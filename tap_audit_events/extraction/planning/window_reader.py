@@ -12,7 +12,7 @@ from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.pagination import Paginator
+from tap_audit_events.extraction.planning.pagination import Paginator
 
 MAX_TAKEN_EVENTS: Final = 4000
 """A window of which more events were taken is not given up: the watermark must recognize them."""

@@ -10,12 +10,18 @@ from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction.plan import (
+from tap_audit_events.extraction.planning.plan import (
     PAGES_HELD,
 )
-from tap_audit_events.extraction.request_budget import SPARE_REQUESTS, SPARE_SHARE
-from tests.extraction.plan_cases import all_delivered, concurrencies, page_sizes, seeds, shapes
-from tests.extraction.scheduling import (
+from tap_audit_events.extraction.planning.request_budget import SPARE_REQUESTS, SPARE_SHARE
+from tests.extraction.planning.plan_cases import (
+    all_delivered,
+    concurrencies,
+    page_sizes,
+    seeds,
+    shapes,
+)
+from tests.extraction.planning.scheduling import (
     EVER,
     RANGE_SECONDS,
     Play,
@@ -25,7 +31,15 @@ from tests.extraction.scheduling import (
     pages_needed,
     with_any_timing,
 )
-from tests.extraction.shapes import SHAPES, Shape, drawn, even, growing, office_hours, old_tail
+from tests.extraction.planning.shapes import (
+    SHAPES,
+    Shape,
+    drawn,
+    even,
+    growing,
+    office_hours,
+    old_tail,
+)
 
 ONE_PAGE_BYTES = 20 * 1024 * 1024
 

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.page import Page, parse_page
-from tap_audit_events.extraction.organizations_plan import (
+from tap_audit_events.extraction.planning.organizations_plan import (
     MAX_OPEN,
     MemberRequest,
     OrganizationsPlan,
     Stage,
 )
-from tap_audit_events.extraction.plan import Plan
-from tests.extraction.scheduling import ALL_PAY, EVER
+from tap_audit_events.extraction.planning.plan import Plan
+from tests.extraction.planning.scheduling import ALL_PAY, EVER
 
 EVENT = b'{"id":"%d","occurredAt":"2026-01-01T00:%02d:%02dZ"}'
 
@@ -105,7 +105,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
     """However many tokens are limited one after the other; afterwards all are read to their end."""
     most_bytes = 12 * len(EVENT)
     for module in ("plan", "organizations_plan"):
-        monkeypatch.setattr(f"tap_audit_events.extraction.{module}.BYTES_HELD", most_bytes)
+        monkeypatch.setattr(f"tap_audit_events.extraction.planning.{module}.BYTES_HELD", most_bytes)
     groups = [Group(name, [40], 8) for name in "abcdefghij"]
     plan = a_plan(*groups, concurrency=8, waiting=8)
     news_of(plan)

@@ -15,8 +15,8 @@ from tap_audit_events.events.instants import (
     Instant,
     later,
 )
-from tap_audit_events.extraction.forecast import Forecast
-from tests.extraction.scheduling import instant
+from tap_audit_events.extraction.planning.forecast import Forecast
+from tests.extraction.planning.scheduling import instant
 
 HOUR, DAY = 3600, 86400
 MONDAY = 4 * DAY

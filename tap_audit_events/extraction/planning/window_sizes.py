@@ -7,8 +7,8 @@ from typing import Final
 
 from tap_audit_events.events.instants import EARLIEST, Instant, later, whole_second
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.forecast import Forecast
-from tap_audit_events.extraction.window_reader import WindowReader
+from tap_audit_events.extraction.planning.forecast import Forecast
+from tap_audit_events.extraction.planning.window_reader import WindowReader
 
 _MIN_SECONDS: Final = 4
 
