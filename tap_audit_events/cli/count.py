@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.csv_line import csv_line
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.process import write_stdout
-from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.cli.terminal.csv_line import csv_line
+from tap_audit_events.cli.terminal.process import write_stdout
+from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.events.exact_json import decode_with
 from tap_audit_events.events.instants import instant_of
 

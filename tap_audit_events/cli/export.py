@@ -18,7 +18,7 @@ from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.reading_process import Pages, Read, ReadingProcess
-from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.config.process import collect_garbage_rarely
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError

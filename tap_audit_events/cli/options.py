@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from tap_audit_events.cli.process import LOGGER_NAME, exit_code_of
+from tap_audit_events.cli.terminal.process import LOGGER_NAME, exit_code_of
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.extraction.shutdown import Stop
 

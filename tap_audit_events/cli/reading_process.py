@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator
-from tap_audit_events.cli.signals import handling_signals
+from tap_audit_events.cli.terminal.signals import handling_signals
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError, defect
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.extraction.shutdown import SIGNALS, Stop

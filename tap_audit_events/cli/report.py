@@ -10,15 +10,15 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Final
 
-from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, year_span
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
 from tap_audit_events.cli.loaded.database import Database
 from tap_audit_events.cli.loaded.row import instants_of
 from tap_audit_events.cli.loaded.sources import open_database
 from tap_audit_events.cli.outputs.durable import unusable
 from tap_audit_events.cli.outputs.whole_file import WholeFile
-from tap_audit_events.cli.process import write_stderr
-from tap_audit_events.cli.signals import interrupting
+from tap_audit_events.cli.proof.calendar_data import Calendar, Span, find_gaps, year_span
+from tap_audit_events.cli.terminal.process import write_stderr
+from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
@@ -37,7 +37,7 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
             used.
         StoppedError: a signal asked the run to stop.
     """
-    from tap_audit_events.cli.calendar_picture import html_page, svg_picture  # noqa: PLC0415 - an extra
+    from tap_audit_events.cli.proof.calendar_picture import html_page, svg_picture  # noqa: PLC0415 - an extra
 
     draw = {".svg": svg_picture, ".html": html_page}.get(Path(to).suffix)
     if draw is None:

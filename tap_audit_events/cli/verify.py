@@ -15,9 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.comparison import Comparison, Counts, Key
 from tap_audit_events.cli.count import TABLE_FORMATS
-from tap_audit_events.cli.difference_lists import DifferenceLists
 from tap_audit_events.cli.loaded.files import SUFFIXES
 from tap_audit_events.cli.loaded.row import Loaded, Range, Row, unreadable
 from tap_audit_events.cli.loaded.sources import open_loaded
@@ -29,11 +27,13 @@ from tap_audit_events.cli.outputs.durable import (
     unusable,
 )
 from tap_audit_events.cli.outputs.whole_file import WholeFile
-from tap_audit_events.cli.process import ReaderGoneError, write_stdout
-from tap_audit_events.cli.repair import Repair
-from tap_audit_events.cli.reporter import Reporter
-from tap_audit_events.cli.signals import interrupting
-from tap_audit_events.cli.temporary_folder import temporary_folder
+from tap_audit_events.cli.proof.comparison import Comparison, Counts, Key
+from tap_audit_events.cli.proof.difference_lists import DifferenceLists
+from tap_audit_events.cli.proof.repair import Repair
+from tap_audit_events.cli.terminal.process import ReaderGoneError, write_stdout
+from tap_audit_events.cli.terminal.reporter import Reporter
+from tap_audit_events.cli.terminal.signals import interrupting
+from tap_audit_events.cli.terminal.temporary_folder import temporary_folder
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.exact_json import decode_with

@@ -4,7 +4,7 @@ It is for trying out the tap, for tests and for benchmarks. It shares no code wi
 a mistake is not in both.
 """
 
-from tap_audit_events.sandbox.events import ORGANIZATION_ID, generate
+from tap_audit_events.sandbox.data.events import ORGANIZATION_ID, generate
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.service import ACCESS_TOKEN, Service
 from tap_audit_events.sandbox.serving import serve

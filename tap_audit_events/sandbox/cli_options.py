@@ -9,9 +9,9 @@ from uuid import UUID
 
 import click
 
-from tap_audit_events.sandbox.events import MAXIMUM_DAYS, ORGANIZATION_ID, generate
+from tap_audit_events.sandbox.data.events import MAXIMUM_DAYS, ORGANIZATION_ID, generate
+from tap_audit_events.sandbox.data.instants import instant_of
 from tap_audit_events.sandbox.faults import Fault
-from tap_audit_events.sandbox.instants import instant_of
 from tap_audit_events.sandbox.service import KEEP_ALIVE_SECONDS, RateLimit, Service
 from tap_audit_events.sandbox.several import SeveralServices
 

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from tap_audit_events.sandbox.data.rows import Displacement, Key, Selection, key_of_row
+from tap_audit_events.sandbox.data.store import Store
 from tap_audit_events.sandbox.effects import ActiveFaults
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.request import Query, ReceivedRequest
 from tap_audit_events.sandbox.response import Response, invalid, page_response, refusal
-from tap_audit_events.sandbox.rows import Displacement, Key, Selection, key_of_row
-from tap_audit_events.sandbox.store import Store
 
 
 @dataclass(frozen=True)

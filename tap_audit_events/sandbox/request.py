@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from tap_audit_events.sandbox.instants import Instant, instant_of
+from tap_audit_events.sandbox.data.instants import Instant, instant_of
+from tap_audit_events.sandbox.data.rows import Selection
 from tap_audit_events.sandbox.response import invalid, refusal
-from tap_audit_events.sandbox.rows import Selection
 
 PARAMETERS = ("actionTypes", "startTime", "endTime", "order", "pageSize", "cursor")
 DEFAULT_PAGE_SIZE = 100

@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import Final
 
 from tap_audit_events.sandbox import request as checks
+from tap_audit_events.sandbox.data.events import ORGANIZATION_ID, LiveEvents, generated_rows
+from tap_audit_events.sandbox.data.generator import Event
+from tap_audit_events.sandbox.data.store import Store
 from tap_audit_events.sandbox.effects import ActiveFaults
-from tap_audit_events.sandbox.events import ORGANIZATION_ID, LiveEvents, generated_rows
 from tap_audit_events.sandbox.faults import Fault, FaultPlan
-from tap_audit_events.sandbox.generator import Event
 from tap_audit_events.sandbox.pages import Cursors, Pages
 from tap_audit_events.sandbox.request import ReceivedRequest, read_parameters, read_query
 from tap_audit_events.sandbox.response import RefusedError, Response, compressed, refusal
-from tap_audit_events.sandbox.store import Store
 
 ACCESS_TOKEN: Final = "sandbox_pat_opens-nothing-but-the-sandbox"  # noqa: S105
 """The access token, unless another one is set."""

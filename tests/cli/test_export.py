@@ -25,7 +25,7 @@ from tests.cli.exported import (
     history,
     without_nulls,
 )
-from tests.cli.test_day_folder import page_of
+from tests.cli.outputs.test_day_folder import page_of
 
 
 def contents(command: Command, to: str) -> list[dict[str, object]]:

@@ -24,7 +24,7 @@ from tap_audit_events.cli.outputs import formats, parquet_file
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.reporter import Reporter
+from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.errors.exceptions import ContractError, OutputError
 from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.events.record_shape import RecordShape
@@ -32,7 +32,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.builders import TOO_DEEP
 from tests.cli.command import Command, Done
 from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
-from tests.cli.test_day_folder import page_of
+from tests.cli.outputs.test_day_folder import page_of
 
 EVENTS = history(100)
 GONE = ("sh", "-c", 'mkdir gone && cd gone && rmdir "$PWD" && exec "$@"', "sh")

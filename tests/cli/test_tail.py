@@ -16,8 +16,8 @@ from typing import Any, cast
 import pytest
 
 from tap_audit_events import AuditEvents, EventPage
-from tap_audit_events.cli.process import write_stdout
 from tap_audit_events.cli.tail import Tail, wait
+from tap_audit_events.cli.terminal.process import write_stdout
 from tap_audit_events.errors.exceptions import OrganizationsError, service_error
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.events.record_shape import RecordShape

@@ -10,7 +10,7 @@ from schemathesis.core.transport import Response
 from schemathesis.openapi.checks import RejectedPositiveData
 
 from tap_audit_events.sandbox import ORGANIZATION_ID
-from tap_audit_events.sandbox.instants import instant_of
+from tap_audit_events.sandbox.data.instants import instant_of
 
 
 @schemathesis.hook

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tap_audit_events.sandbox import ACCESS_TOKEN, ORGANIZATION_ID, Service, generate
-from tap_audit_events.sandbox.instants import instant_of
-from tap_audit_events.sandbox.rows import Selection, key_of_row
-from tap_audit_events.sandbox.store import Store
+from tap_audit_events.sandbox.data.instants import instant_of
+from tap_audit_events.sandbox.data.rows import Selection, key_of_row
+from tap_audit_events.sandbox.data.store import Store
 from tests.builders import an_event
 from tests.sandbox.conftest import Sandbox
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.sandbox.rows import (
+from tap_audit_events.sandbox.data.rows import (
     Displacement,
     Rows,
     Selection,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, unreadable
-from tap_audit_events.cli.temporary_folder import temporary_folder
+from tap_audit_events.cli.terminal.temporary_folder import temporary_folder
 from tap_audit_events.errors.exceptions import missing_extra, sanitize
 
 try:

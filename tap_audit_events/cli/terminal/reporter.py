@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.process import write_stderr
+from tap_audit_events.cli.terminal.process import write_stderr
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.reporting.progress import Progress

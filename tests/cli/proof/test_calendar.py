@@ -4,7 +4,7 @@ from datetime import date, datetime, timedelta
 
 import pytest
 
-from tap_audit_events.cli.calendar_data import Calendar, Span, find_gaps, year_span
+from tap_audit_events.cli.proof.calendar_data import Calendar, Span, find_gaps, year_span
 
 
 def at(month: int, day: int, hour: int = 0) -> datetime:

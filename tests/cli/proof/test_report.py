@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import duckdb
 import pytest
 
-from tap_audit_events.cli.calendar_data import Calendar
 from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.cli.process import lines_of
+from tap_audit_events.cli.proof.calendar_data import Calendar
 from tap_audit_events.cli.report import read_calendar, run_report, summary
+from tap_audit_events.cli.terminal.process import lines_of
 from tap_audit_events.errors.exceptions import OutputError, StoppedError
 from tap_audit_events.extraction.shutdown import Stop
 
@@ -104,7 +104,7 @@ def test_a_signal_ends_a_report_without_a_picture(
     """To read the tables may take long; the libraries for pictures are not needed here."""
     execute(warehouse, COVERAGE)
     pictures = SimpleNamespace(svg_picture=str, html_page=str)
-    monkeypatch.setitem(sys.modules, "tap_audit_events.cli.calendar_picture", pictures)
+    monkeypatch.setitem(sys.modules, "tap_audit_events.cli.proof.calendar_picture", pictures)
     stop = Stop()
     run_report(str(warehouse), 2026, str(tmp_path / "a.svg"), None, stop)
     stop.request(signal.SIGTERM)

@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Final
 
-from tap_audit_events.sandbox.generator import Event, EventGenerator
-from tap_audit_events.sandbox.rows import Row, Rows, key_of_row
-from tap_audit_events.sandbox.timeline import stamp_of, text_of, tied, timeline
+from tap_audit_events.sandbox.data.generator import Event, EventGenerator
+from tap_audit_events.sandbox.data.rows import Row, Rows, key_of_row
+from tap_audit_events.sandbox.data.timeline import stamp_of, text_of, tied, timeline
 
 ORGANIZATION_ID: Final = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
 """The organization of the events, unless another one is named."""

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tap_audit_events.sandbox.instants import instant_of
-from tap_audit_events.sandbox.rows import (
+from tap_audit_events.sandbox.data.instants import instant_of
+from tap_audit_events.sandbox.data.rows import (
     Displacement,
     Key,
     Row,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self, TypeAlias
 
-from tap_audit_events.sandbox.instants import Instant
-from tap_audit_events.sandbox.window import Move, Window, placed, source
+from tap_audit_events.sandbox.data.instants import Instant
+from tap_audit_events.sandbox.data.window import Move, Window, placed, source
 
 Key: TypeAlias = str
 """An event's instant, NUL and its id: keys compare as interface.md 4.1, `order`, sorts events."""

@@ -22,7 +22,7 @@ from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.errors.exceptions import OutputError
 from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported, history
-from tests.cli.test_day_folder import page_of
+from tests.cli.outputs.test_day_folder import page_of
 
 EVENTS = history(120)
 

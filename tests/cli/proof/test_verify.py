@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.cli.comparison import Comparison, Key
-from tap_audit_events.cli.difference_lists import DifferenceLists
 from tap_audit_events.cli.loaded.row import Range, Row
+from tap_audit_events.cli.proof.comparison import Comparison, Key
+from tap_audit_events.cli.proof.difference_lists import DifferenceLists
 from tap_audit_events.cli.verify import Verification
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.exceptions import StoppedError

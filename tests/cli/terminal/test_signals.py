@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tap_audit_events.cli.signals import interrupting
+from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.errors.exceptions import StoppedError
 from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 

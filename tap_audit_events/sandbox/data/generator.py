@@ -6,9 +6,9 @@ from itertools import accumulate
 from random import Random
 from typing import Any, Final, TypeAlias
 
-from tap_audit_events.sandbox.content import ACTIONS, CHANNELS, PEOPLE, WORKSPACES, Action
-from tap_audit_events.sandbox.instants import instant_of
-from tap_audit_events.sandbox.rows import Head, Key, Row, key_of
+from tap_audit_events.sandbox.data.content import ACTIONS, CHANNELS, PEOPLE, WORKSPACES, Action
+from tap_audit_events.sandbox.data.instants import instant_of
+from tap_audit_events.sandbox.data.rows import Head, Key, Row, key_of
 
 Event: TypeAlias = dict[str, Any]
 """An AuditEvent as interface.md 2.1 has it."""

@@ -1,0 +1,1 @@
+"""What `verify` and `report` conclude from the loaded rows, and how they show it."""

@@ -1,0 +1,1 @@
+"""What is shared by the subcommands: log, exit codes, progress, signals."""
