@@ -1,17 +1,13 @@
 """Bad settings are refused before any request, with one line each on the command line."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
-from tap_audit_events.config.settings import Settings, override, read_settings
+from tap_audit_events.config.settings import Settings, read_settings
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.extraction.id_groups import DIGEST_BYTES
-from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS
 from tap_audit_events.sandbox import Service
 from tests.builders import ORGANIZATION_ID
 from tests.conftest import Sync
@@ -262,68 +258,6 @@ def test_null_is_treated_as_unset() -> None:
     assert (settings.start_date, settings.page_size, settings.action_types) == (None, 1000, ())
 
 
-def test_several_files_and_the_environment_are_merged(service: Service, sync: Sync) -> None:
-    """Later files win, and ENV reads TAP_AUDIT_EVENTS_*, in the types of the settings."""
-    environment = {
-        "TAP_AUDIT_EVENTS_PAGE_SIZE": "7",
-        "TAP_AUDIT_EVENTS_REQUEST_TIMEOUT_SECONDS": "2.5",
-        "TAP_AUDIT_EVENTS_ACTION_TYPES": '["a", "b"]',
-        "TAP_AUDIT_EVENTS_START_DATE": "2026-01-31T00:00:00Z",
-    }
-    sync("--config", "ENV", environment=environment, page_size=3).raise_for_exit_code()
-    (request,) = service.requests
-    assert request.params["pageSize"] == "7"
-    assert request.params["actionTypes"] == "a,b"
-    assert request.params["startTime"] == "2026-01-31T00:00:00Z"
-
-
-@pytest.mark.parametrize(
-    ("earlier", "later"),
-    [
-        ({"access_token": TOKEN}, {"access_token_file": "/nowhere/token"}),
-        ({"access_token_file": "/nowhere/token"}, {"access_token": TOKEN}),
-        (
-            {"organization_id": ORGANIZATION_ID},
-            {"organizations": [{"organization_id": ORGANIZATION_ID}]},
-        ),
-        ({"organizations": []}, {"organization_id": ORGANIZATION_ID}),
-    ],
-)
-def test_a_later_place_replaces_the_other_of_a_pair(
-    earlier: dict[str, Any], later: dict[str, Any], tmp_path: Path
-) -> None:
-    """A file or the environment that sets one of two settings that exclude each other."""
-    wrong = {"page_size": 0}  # so that no request is sent
-    config = {name: value for name, value in GOOD.items() if name not in later} | earlier | wrong
-    second = tmp_path / "second.json"
-    second.write_text(json.dumps(later))
-    environment = {
-        f"TAP_AUDIT_EVENTS_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
-        for name, value in later.items()
-    }
-    for more in (["--config", str(second)], ["--config", "ENV"]):
-        done = run(config, *more, environment=environment)
-        assert "page_size" in done.log
-        assert "both set" not in done.log
-
-
-def test_a_null_replaces_nothing_of_a_pair() -> None:
-    """It is treated as unset."""
-    later = {"access_token": TOKEN, "access_token_file": None}
-    assert read_settings(override(GOOD, later)) == read_settings(GOOD)
-    assert override(GOOD, {"access_token_file": None})["access_token"] == TOKEN
-
-
-def test_a_missing_setting_is_looked_for_where_the_tap_reads_it() -> None:
-    """The environment counts only with ``--config ENV``."""
-    environment = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in GOOD.items()}
-    done = run({}, environment=environment)
-    assert len(done.errors) == 3
-    for name, line in zip(GOOD, done.errors, strict=True):
-        variable = f"TAP_AUDIT_EVENTS_{name.upper()}"
-        assert line.endswith(f" (in the environment, with --config ENV: {variable})")
-
-
 def test_mistakes_in_organizations_are_told_with_the_others() -> None:
     """Also if the token is one of them, which is not said twice."""
     items = [{"organization_id": "x"}, {"organization_id": ORGANIZATION_ID}]
@@ -334,112 +268,6 @@ def test_mistakes_in_organizations_are_told_with_the_others() -> None:
         "page_size",
         "organizations[0].organization_id",
     ]
-
-
-def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) -> None:
-    """`a, b` is the list of both."""
-    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "a, b"})
-    assert service.requests[0].params["actionTypes"] == "a,b"
-
-
-def test_an_empty_list_in_the_environment_is_empty(service: Service, sync: Sync) -> None:
-    """As Compose files set it, if they pass on a variable that is not set."""
-    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": ""})
-    assert "actionTypes" not in service.requests[0].params
-
-
-def test_null_in_the_environment_is_no_action_type(service: Service, sync: Sync) -> None:
-    """It is JSON, and treated as unset. As the name of an action type it would find no event."""
-    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "null"})
-    assert "actionTypes" not in service.requests[0].params
-
-
-@pytest.mark.parametrize("text", ['\'["a", "b"]\'', '"a,b"', "'a', 'b'"])
-def test_a_list_in_the_environment_has_no_quotes_around_it(text: str) -> None:
-    """Docker keeps the quotes in an env file. With them, no action type would be found."""
-    done = run(GOOD, "--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": text})
-    assert only_error(done).startswith("AE-SETTINGS: action_types must be a list of strings")
-
-
-@pytest.mark.parametrize(
-    "name", ["PAGE_SIZE", "REQUEST_TIMEOUT_SECONDS", "MAX_RETRIES", "FLATTENING_MAX_DEPTH"]
-)
-def test_a_text_instead_of_a_number_in_the_environment_is_refused(name: str) -> None:
-    """The error names the setting, as for any other bad setting."""
-    done = run(GOOD, "--config", "ENV", environment={f"TAP_AUDIT_EVENTS_{name}": "many"})
-    assert done.exit_code == 1
-    assert [line.split()[1].rstrip(":") for line in done.errors] == [name.lower()]
-
-
-@pytest.mark.parametrize(
-    ("document", "problem"),
-    [
-        ("", "is empty: "),
-        ("\n", "is empty: "),
-        ("{", "is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
-        ("[1]", "must contain a JSON object"),
-        (json.dumps(TOKEN), "must contain a JSON object"),
-        ("[" * 100_000, "is nested too deeply"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["config", "state", "catalog"])
-def test_a_file_without_a_json_object_is_refused(kind: str, document: str, problem: str) -> None:
-    """Config, state and catalog files alike; the error names the position of the mistake."""
-    documents: dict[str, Any] = {"config": GOOD, kind: document}
-    done = run(documents["config"], state=documents.get("state"), catalog=documents.get("catalog"))
-    assert done.exit_code == 1
-    (line,) = done.errors
-    assert line.startswith(f"AE-FILE: The {kind} file ")
-    assert problem in line
-    assert TOKEN not in done.log
-
-
-def test_an_empty_or_missing_state_file_says_what_a_first_run_needs() -> None:
-    """A target that has stored nothing prints no state."""
-    hint = "leave out --state for a first run, or give the last state of an earlier run"
-    assert only_error(run(GOOD, state="")).endswith(f" is empty: {hint}")
-    missing = only_error(run(GOOD, "--state", "state.json"))
-    assert missing.endswith(f" cannot be read: No such file or directory: {hint}")
-
-
-def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    """PowerShell writes UTF-16, of which "not JSON" would say nothing."""
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(GOOD), "utf-16")
-    done = run(GOOD, "--config", str(path))
-    assert only_error(done) == f"AE-FILE: The config file '{path}' is not UTF-8: save it as UTF-8"
-
-
-@pytest.mark.parametrize("option", ["--config", "--catalog"])
-def test_a_missing_file_is_named(option: str) -> None:
-    """A wrong path is a one-line error."""
-    done = run(GOOD, option, "/nowhere/at/all.json")
-    assert done.exit_code == 1
-    place = f"The {option[2:]} file '/nowhere/at/all.json'"
-    assert done.errors == [f"AE-FILE: {place} cannot be read: No such file or directory"]
-
-
-@pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
-def test_an_empty_path_is_not_the_working_directory(option: str) -> None:
-    """A script passes one if its variable is not set."""
-    line = only_error(run(GOOD, option, ""))
-    assert line.startswith(f"AE-FILE: The {option[2:]} file '' cannot be read: the path is empty")
-
-
-@pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
-def test_a_file_without_end_is_refused(option: str) -> None:
-    """A file is read up to a bound, so a device cannot fill the memory."""
-    done = run(GOOD, option, "/dev/zero", most_kilobytes=1_000_000)
-    assert only_error(done) == (f"AE-FILE: The {option[2:]} file '/dev/zero' is larger than 256 MB")
-
-
-def test_the_state_of_many_busy_organizations_is_read(tmp_path: Path) -> None:
-    """The tap reads each state that it writes: 100 organizations may have so many ids."""
-    digests = "A" * (MAX_REMEMBERED_IDS * DIGEST_BYTES * 4 // 3)
-    state = {"bookmarks": {"audit_events": {"partitions": [digests] * 100}}}
-    path = tmp_path / "state.json"
-    path.write_text(json.dumps(state))
-    assert read_json_file("state", str(path)) == state
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,112 @@
+"""Settings from several files and from the environment."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tap_audit_events.config.settings import override, read_settings
+from tap_audit_events.sandbox import Service
+from tests.builders import ORGANIZATION_ID
+from tests.config.test_settings import GOOD, TOKEN
+from tests.conftest import Sync
+from tests.errors.test_errors import only_error
+from tests.running import run
+
+
+def test_several_files_and_the_environment_are_merged(service: Service, sync: Sync) -> None:
+    """Later files win, and ENV reads TAP_AUDIT_EVENTS_*, in the types of the settings."""
+    environment = {
+        "TAP_AUDIT_EVENTS_PAGE_SIZE": "7",
+        "TAP_AUDIT_EVENTS_REQUEST_TIMEOUT_SECONDS": "2.5",
+        "TAP_AUDIT_EVENTS_ACTION_TYPES": '["a", "b"]',
+        "TAP_AUDIT_EVENTS_START_DATE": "2026-01-31T00:00:00Z",
+    }
+    sync("--config", "ENV", environment=environment, page_size=3).raise_for_exit_code()
+    (request,) = service.requests
+    assert request.params["pageSize"] == "7"
+    assert request.params["actionTypes"] == "a,b"
+    assert request.params["startTime"] == "2026-01-31T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ({"access_token": TOKEN}, {"access_token_file": "/nowhere/token"}),
+        ({"access_token_file": "/nowhere/token"}, {"access_token": TOKEN}),
+        (
+            {"organization_id": ORGANIZATION_ID},
+            {"organizations": [{"organization_id": ORGANIZATION_ID}]},
+        ),
+        ({"organizations": []}, {"organization_id": ORGANIZATION_ID}),
+    ],
+)
+def test_a_later_place_replaces_the_other_of_a_pair(
+    earlier: dict[str, Any], later: dict[str, Any], tmp_path: Path
+) -> None:
+    """A file or the environment that sets one of two settings that exclude each other."""
+    wrong = {"page_size": 0}  # so that no request is sent
+    config = {name: value for name, value in GOOD.items() if name not in later} | earlier | wrong
+    second = tmp_path / "second.json"
+    second.write_text(json.dumps(later))
+    environment = {
+        f"TAP_AUDIT_EVENTS_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in later.items()
+    }
+    for more in (["--config", str(second)], ["--config", "ENV"]):
+        done = run(config, *more, environment=environment)
+        assert "page_size" in done.log
+        assert "both set" not in done.log
+
+
+def test_a_null_replaces_nothing_of_a_pair() -> None:
+    """It is treated as unset."""
+    later = {"access_token": TOKEN, "access_token_file": None}
+    assert read_settings(override(GOOD, later)) == read_settings(GOOD)
+    assert override(GOOD, {"access_token_file": None})["access_token"] == TOKEN
+
+
+def test_a_missing_setting_is_looked_for_where_the_tap_reads_it() -> None:
+    """The environment counts only with ``--config ENV``."""
+    environment = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in GOOD.items()}
+    done = run({}, environment=environment)
+    assert len(done.errors) == 3
+    for name, line in zip(GOOD, done.errors, strict=True):
+        variable = f"TAP_AUDIT_EVENTS_{name.upper()}"
+        assert line.endswith(f" (in the environment, with --config ENV: {variable})")
+
+
+def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) -> None:
+    """`a, b` is the list of both."""
+    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "a, b"})
+    assert service.requests[0].params["actionTypes"] == "a,b"
+
+
+def test_an_empty_list_in_the_environment_is_empty(service: Service, sync: Sync) -> None:
+    """As Compose files set it, if they pass on a variable that is not set."""
+    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": ""})
+    assert "actionTypes" not in service.requests[0].params
+
+
+def test_null_in_the_environment_is_no_action_type(service: Service, sync: Sync) -> None:
+    """It is JSON, and treated as unset. As the name of an action type it would find no event."""
+    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "null"})
+    assert "actionTypes" not in service.requests[0].params
+
+
+@pytest.mark.parametrize("text", ['\'["a", "b"]\'', '"a,b"', "'a', 'b'"])
+def test_a_list_in_the_environment_has_no_quotes_around_it(text: str) -> None:
+    """Docker keeps the quotes in an env file. With them, no action type would be found."""
+    done = run(GOOD, "--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": text})
+    assert only_error(done).startswith("AE-SETTINGS: action_types must be a list of strings")
+
+
+@pytest.mark.parametrize(
+    "name", ["PAGE_SIZE", "REQUEST_TIMEOUT_SECONDS", "MAX_RETRIES", "FLATTENING_MAX_DEPTH"]
+)
+def test_a_text_instead_of_a_number_in_the_environment_is_refused(name: str) -> None:
+    """The error names the setting, as for any other bad setting."""
+    done = run(GOOD, "--config", "ENV", environment={f"TAP_AUDIT_EVENTS_{name}": "many"})
+    assert done.exit_code == 1
+    assert [line.split()[1].rstrip(":") for line in done.errors] == [name.lower()]
