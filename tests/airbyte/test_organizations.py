@@ -13,13 +13,8 @@ from tap_audit_events.errors.exceptions import OrganizationsError
 from tap_audit_events.runtime import Runtime
 from tests.airbyte.source import Output, a_catalog, run_source
 from tests.builders import an_event
-from tests.singer.test_organizations import (
-    SHARED,
-    SharedServer,
-    a_service,
-    an_event_that_cannot_be_written,
-    an_id,
-)
+from tests.shared_server import SHARED, SharedServer, a_service, an_id
+from tests.singer.test_organizations import an_event_that_cannot_be_written
 
 
 def settings_of(shared: SharedServer, *numbers: int, **more: Any) -> dict[str, Any]:

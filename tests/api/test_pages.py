@@ -26,7 +26,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.api.logs import events, first_pages, ids, stored
 from tests.builders import an_event
 from tests.loaders import hostile
-from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
+from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
 COUNT = 150
 SECOND = datetime(2024, 5, 6, 7, 0, 30, tzinfo=UTC)

@@ -29,7 +29,7 @@ from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE, history
 from tests.forking import COMMAND, ForkedTap, PipedTap
-from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
+from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
 FAST = ("--interval", "0.1")
 

@@ -23,7 +23,7 @@ TESTS_OF: Final = {
     "events.page": _PAGES,
     "events.text_repair": _PAGES,
     "events.window": _INSTANTS,
-    "extraction.delivery": ("extraction/test_delivery",),
+    "extraction.delivery": ("extraction/test_delivery", "extraction/test_delivery_of_windows"),
     "extraction.failures": ("extraction/test_failures",),
     "extraction.id_groups": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
     "extraction.planning.concurrency": ("extraction/planning/test_concurrency",),

@@ -16,7 +16,7 @@ from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.running import Run
-from tests.singer.test_organizations import SharedServer, a_service
+from tests.shared_server import SharedServer, a_service
 
 THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
 RANGE = {"end_date": "2024-05-07T00:00:00Z"}

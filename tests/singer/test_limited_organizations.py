@@ -6,7 +6,7 @@ import pytest
 
 from tap_audit_events.extraction.failures import MAX_FAILURES
 from tap_audit_events.sandbox import Fault
-from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
+from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
 
 def test_a_token_that_is_limited_does_not_hold_up_others() -> None:

@@ -23,7 +23,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.test_failures import full_disk
 from tests.cli.verifying import EVENTS, lines, verify
-from tests.singer.test_organizations import SHARED, SharedServer, a_service, an_id
+from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
 REPAIR_JSON_LINES = ("--repair", "missing.jsonl", "--repair-format", "jsonl")
 

@@ -1,0 +1,138 @@
+"""Events of a page that belong to other windows, or come out of order: none lost, none twice."""
+
+import pytest
+
+from tap_audit_events.errors.exceptions import ContractError
+from tap_audit_events.events.instants import EARLIEST
+from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.delivery import Delivery
+from tap_audit_events.extraction.planning.window_reader import ReadPage
+from tap_audit_events.extraction.watermark import Watermark
+from tests.extraction.test_delivery import EVERYTHING, a_page, delivered
+from tests.extraction.watermarks import at
+
+
+def test_what_lies_outside_of_the_window_is_left_out_and_counted() -> None:
+    """A service that ignores a bound changes nothing."""
+    delivery = Delivery(Watermark())
+    page = a_page([("a", at(5)), ("b", at(10)), ("c", at(20)), ("d", at(21))])
+    assert delivered(delivery, page, Window(at(10), at(20))) == ["b", "c"]
+    assert (delivery.outside, delivery.repeats) == (2, 0)
+
+
+def test_what_is_dropped_is_counted_over_all_pages() -> None:
+    """As repeats or as outside; what the next page brings for the first time is neither."""
+    delivery = Delivery(Watermark())
+    window = Window(at(10), at(20))
+    for times in ([5, 6, 10], [5, 10, 11], [10, 11, 30, 31]):
+        delivered(delivery, a_page([(f"{time}", at(time)) for time in times]), window)
+    assert (delivery.delivered, delivery.outside, delivery.repeats) == (2, 5, 3)
+
+
+def test_events_of_the_next_window_are_not_counted_as_outside() -> None:
+    """Requests end at whole seconds, so a page may hold events that another window delivers."""
+    delivery = Delivery(Watermark())
+    window = Window(at(12), at(500), until=at(34))
+    page = a_page([("a", at(10)), ("b", at(12)), ("c", at(33)), ("d", at(34)), ("e", at(40))])
+    assert delivered(delivery, page, window) == ["b", "c", "d"]
+    assert delivery.outside == 0
+
+
+def test_where_two_windows_meet_an_event_comes_with_the_first_that_shows_it() -> None:
+    """It may appear after the second one was read."""
+    delivery = Delivery(Watermark())
+    first = Window(None, at(500), until=at(34))
+    assert delivered(delivery, a_page([("a", at(33)), ("b", at(34))]), first) == ["a", "b"]
+    second = Window(at(34), at(500))
+    assert delivered(delivery, a_page([("b", at(34)), ("c", at(34))]), second) == ["c"]
+    assert delivery.repeats == 1
+
+
+def test_an_event_that_its_window_did_not_show_comes_with_a_later_one() -> None:
+    """A service that rounds times to minutes shows it there; nothing else would bring it."""
+    delivery = Delivery(Watermark())
+    delivered(delivery, a_page([("a", at(12))]), Window(at(10), at(500), until=at(34)))
+    page = a_page([("start", at(9)), ("a", at(12)), ("b", at(33)), ("c", at(35))])
+    assert delivered(delivery, page, Window(at(34), at(500))) == ["b", "c"]
+    assert (delivery.outside, delivery.repeats) == (1, 1)
+
+
+def test_what_may_have_been_delivered_does_not_come_with_a_later_window(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The ids of its time were dropped."""
+    monkeypatch.setattr("tap_audit_events.extraction.watermark.IDS_HELD_BEFORE_LOOKBACK", 2)
+    delivery = Delivery(Watermark())
+    times = [10, 60, 110, 160]
+    first = a_page([(f"{time}", at(time)) for time in times])
+    delivered(delivery, first, Window(None, at(500), until=at(200)))
+    assert delivery.watermark.dropped_until == at(60)
+    page = a_page([("10", at(10)), ("60", at(60)), ("x", at(61)), ("110", at(110))])
+    assert delivered(delivery, page, Window(at(200), at(500))) == ["x"]
+
+
+@pytest.mark.parametrize("completes_window", [True, False])
+def test_an_event_that_its_window_does_not_show_is_an_error(completes_window: bool) -> None:
+    """Before later ones are delivered: the bookmark would pass it, and the next run lose it."""
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(36))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    second = a_page([("c", at(35)), ("d", at(37))])
+    window = Window(at(34), at(500))
+    read = ReadPage(window, second, True, completes_window)
+    with pytest.raises(ContractError, match=r"AE-WINDOW.*1 in all, for example 'b'") as raised:
+        delivery.start(read)
+    assert raised.value.window == str(window)
+    delivery.commit()
+    assert delivery.watermark.bookmark == at(33)
+
+
+def test_an_event_of_a_later_window_is_not_missing_from_the_one_before_it() -> None:
+    """A service that ignores ``endTime`` may show it long before its window is read."""
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("d", at(60))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    second = Window(at(34), at(500), until=at(50))
+    assert delivered(delivery, a_page([("b", at(40))]), second, completes_window=True) == ["b"]
+    third = a_page([("c", at(55)), ("d", at(60))])
+    assert delivered(delivery, third, Window(at(50), at(500)), completes_window=True) == ["c", "d"]
+
+
+def test_only_so_many_events_of_later_windows_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that ignores ``endTime`` may send all that follow: those beyond are not missed."""
+    monkeypatch.setattr("tap_audit_events.extraction.delivery.MAX_EXPECTED", 2)
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(35)), ("c", at(36)), ("d", at(37))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    second = a_page([("b", at(35)), ("c", at(36))])
+    rest = Window(at(34), at(500))
+    assert delivered(delivery, second, rest, completes_window=True) == ["b", "c"]
+
+
+def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
+    """What came out of order waits for its end, and older events may be among what is missing."""
+    delivery = Delivery(Watermark())
+    page = a_page([("a", at(35)), ("b", at(33))])
+    delivery.start(ReadPage(EVERYTHING, page, in_order=False, completes_window=True))
+    next(records := delivery.records())
+    next(records)
+    delivery.commit()
+    assert delivery.delivered == 1
+    assert delivery.watermark.bookmark == EARLIEST
+
+
+def test_an_event_that_follows_in_its_window_is_no_error() -> None:
+    """With a later page, or out of order."""
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(36)), ("c", at(35))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    window = Window(at(34), at(500))
+    for ids, in_order, completes_window in (
+        ([("d", at(35))], True, False),
+        ([("e", at(37)), ("c", at(35))], False, False),
+        ([("b", at(36))], False, True),
+    ):
+        delivery.start(ReadPage(window, a_page(ids), in_order, completes_window))
+        delivery.all_written()
+        delivery.commit()
+    assert delivery.delivered == 5

@@ -1,0 +1,160 @@
+"""The setting `batch_config`: what it may be, and folders that cannot be written."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from upath import UPath
+
+from tap_audit_events.config.batch_config import read_batch_config
+from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.tap import TapAuditEvents
+from tests.conftest import Sync
+from tests.singer.test_batches import a_batch_config, events, ids
+from tests.singer.test_lanes import WriterIntoMemory
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """With a code, the path and the reason."""
+    (tmp_path / "file").touch()
+    run = sync(batch_config=a_batch_config(tmp_path / "file" / "below"))
+    assert run.exit_code == 1
+    (error,) = run.errors
+    assert error.startswith("AE-BATCH-FILE: A batch file cannot be written")
+    assert f"{tmp_path}/file/below" in error
+    assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({}, "batch_config.encoding must be an object"),
+        ({"encoding": {"format": "parquet"}}, "batch_config.encoding.format must be jsonl"),
+        ({"encoding": {"format": "jsonl", "compression": "zstd"}}, "must be gzip or none"),
+        ({"storage": {}}, "batch_config.storage.root must be a folder"),
+        ({"storage": {"root": "s3://"}}, "batch_config.storage.root must be a folder"),
+        ({"storage": {"root": "file:///"}}, "batch_config.storage.root must be a folder"),
+        ({"storage": {"root": "/tmp/\udcff"}}, "batch_config.storage.root is not UTF-8"),  # noqa: S108
+        ({"storage": {"root": "/tmp", "prefix": "a/b"}}, "folders belong in storage.root"),  # noqa: S108
+        ({"storage": {"rot": "/tmp"}}, "batch_config.storage has no setting 'rot'"),  # noqa: S108
+        ({"storage": {"root": "/tmp", "params": ["a"]}}, "storage.params must be an object"),  # noqa: S108
+        ({"batch_size": 0}, "batch_config.batch_size is 0: it must be 1 to 1000000"),
+        ({"size": 3}, "batch_config has no setting 'size'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_batch_config_is_an_error_that_names_the_setting(
+    service: Service, sync: Sync, tmp_path: Path, config: Any, problem: str
+) -> None:
+    """Before any request."""
+    given = a_batch_config(tmp_path) | config if config else config
+    run = sync(batch_config=given)
+    assert run.exit_code == 1
+    assert problem in "\n".join(run.errors)
+    assert service.requests == []
+
+
+def test_a_batch_config_that_is_no_object_is_one_line(sync: Sync) -> None:
+    """What it should contain is not missing as well."""
+    assert sync(batch_config=[]).errors == [
+        "AE-SETTINGS: batch_config must be an object with encoding, storage, batch_size"
+    ]
+
+
+def test_a_relative_path_in_a_folder_that_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a deployment that replaces the folder of a running scheduler leaves it."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(SettingsError, match=r"storage.root is relative, and the working directory"):
+        read_batch_config(a_batch_config(tmp_path, storage={"root": "batches"}))
+
+
+def test_a_plain_path_is_a_folder_too(service: Service, sync: Sync, tmp_path: Path) -> None:
+    """Spaces and letters beyond ASCII are kept in the URL: targets of the SDK do not decode it."""
+    folder = tmp_path / "with space, é"
+    service.add(events(1))
+    storage = {"root": str(folder)}
+    run = sync(batch_config=a_batch_config(tmp_path, storage=storage)).raise_for_exit_code()
+    (message,) = (m for m in run.messages if m["type"] == "BATCH")
+    (url,) = message["manifest"]
+    assert url.startswith(f"file://{folder}/tap-audit-events-")
+    assert ids(run) == ["0"]
+
+
+def test_a_new_folder_is_open_to_its_user_only(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Events contain personal data; the mode of a folder that is there already stays."""
+    service.add(events(1))
+    sync(batch_config=a_batch_config(tmp_path / "new" / "folder")).raise_for_exit_code()
+    assert (tmp_path / "new" / "folder").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "old").mkdir(mode=0o755)
+    sync(batch_config=a_batch_config(tmp_path / "old")).raise_for_exit_code()
+    assert (tmp_path / "old").stat().st_mode & 0o777 == 0o755
+
+
+def test_the_token_is_not_a_part_of_a_file_name(
+    service: Service, sync: Sync, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    """A slip of the hand does not write it to the disk."""
+    storage = {"root": str(tmp_path), "prefix": settings["access_token"].upper()}
+    run = sync(batch_config=a_batch_config(tmp_path, storage=storage))
+    assert run.exit_code == 1
+    assert "batch_config.storage contains the access token" in "\n".join(run.errors)
+    assert list(tmp_path.iterdir()) == []
+    assert service.requests == []
+
+
+def test_the_environment_can_set_it_as_json(service: Service, sync: Sync, tmp_path: Path) -> None:
+    """As an orchestrator does."""
+    service.add(events(2))
+    variables = {"TAP_AUDIT_EVENTS_BATCH_CONFIG": json.dumps(a_batch_config(tmp_path))}
+    assert ids(sync("--config", "ENV", environment=variables).raise_for_exit_code()) == ["0", "1"]
+
+
+def test_other_file_systems_are_those_of_fsspec(service: Service, settings: dict[str, Any]) -> None:
+    """Such as an object store, if the package for it is installed; here: the memory."""
+    service.add(events(2))
+    storage = {"root": "memory://folder/below", "prefix": "audit-"}
+    config = a_batch_config("", storage=storage)
+    writer = WriterIntoMemory()
+    TapAuditEvents(config=settings | {"batch_config": config}, message_writer=writer).sync_all()
+    (message,) = (each for each in writer.messages if each["type"] == "BATCH")
+    (url,) = message["manifest"]
+    assert url.startswith("memory://folder/below/audit-tap-audit-events-")
+    lines = gzip.decompress(UPath(url).read_bytes()).splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["0", "1"]
+
+
+def test_a_file_system_whose_package_is_missing_is_an_error(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """Which names the package."""
+    storage = {"root": "s3://bucket/folder"}
+    (error,) = sync(batch_config=a_batch_config(tmp_path, storage=storage)).errors
+    assert error.startswith("AE-BATCH-FILE: ")
+    assert "Install s3fs" in error
+    assert service.requests == []
+
+
+def test_a_password_in_the_url_is_not_shown(sync: Sync) -> None:
+    """The URL is a part of what is said about it."""
+    root = "ftp://user:SeCr3tPw@127.0.0.1:1/x"
+    done = sync(batch_config={"encoding": {"format": "jsonl"}, "storage": {"root": root}})
+    assert done.errors[0].startswith("AE-BATCH-FILE: ")
+    assert "SeCr3tPw" not in done.log
+
+
+def test_the_capability_is_declared(sync: Sync) -> None:
+    """With the setting that it needs."""
+    about = json.loads(sync("--about", "--format=json").stdout)
+    assert "batch" in about["capabilities"]
+    assert "batch_config" in about["settings"]["properties"]
