@@ -33,11 +33,6 @@ class _Keys(msgspec.Struct, gc=False):
     occurredAt: Annotated[str, msgspec.Meta(max_length=MAX_TIME_LENGTH)]  # noqa: N815 - its name
 
 
-class _KeysEnvelope(msgspec.Struct, gc=False):
-    auditEvents: list[_Keys]  # noqa: N815 - the field's name
-
-
-_decode_all_keys = msgspec.json.Decoder(_KeysEnvelope).decode
 _decode_keys = msgspec.json.Decoder(_Keys).decode
 _id_of, _time_of = attrgetter("id"), attrgetter("occurredAt")
 
@@ -145,7 +140,7 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
     if b"\n" in body or b"\r" in body:  # between tokens: inside of strings they are escaped
         texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
     try:
-        keys = _decode_all_keys(body).auditEvents
+        keys = list(map(_decode_keys, texts))
         ids, instants = list(map(_id_of, keys)), utc_instants(list(map(_time_of, keys)))
         longest = max(map(len, texts), default=0)
         if instants is None or longest > MAX_EVENT_BYTES:
