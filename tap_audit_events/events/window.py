@@ -50,11 +50,7 @@ class Window:
 
     def holds(self, instant: Instant) -> bool:
         """Whether an event of that time belongs to the window."""
-        return (
-            (self.start is None or self.start <= instant)
-            and instant <= self.end
-            and (self.until is None or instant < self.until)
-        )
+        return bool(self.held([instant]))
 
     def held(self, ascending: Sequence[Instant]) -> Sequence[Instant]:
         """Those of ascending instants that belong to the window."""
