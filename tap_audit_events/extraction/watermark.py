@@ -48,7 +48,7 @@ class Watermark:
 
     Args:
         bookmark: the instant before which everything was delivered, None if nothing was delivered.
-        groups: ids that earlier runs delivered, as `groups` gave them.
+        groups: ids that earlier runs delivered, as `groups` gave them: in ascending order.
         ids_from: the instant from which on `groups` are complete.
         covered_from: the instant from which on everything up to the bookmark was read, None if that
             is not known.
@@ -83,7 +83,6 @@ class Watermark:
         self._held: list[Known] = [
             (group.until, digest) for group in groups for digest in group.split()
         ]
-        self._held.sort(key=_instant_of)
         self._ids: set[str] = set()
         self._earlier = {digest for _, digest in self._held}
         # A service may show an event again with a time that is rounded in another way.
