@@ -155,7 +155,7 @@ class Watermark:
         first: dict[str, int] = {}
         for position, event_id in enumerate(ids):
             first.setdefault(event_id, position)
-        positions = [
+        return [
             position
             for event_id, position in first.items()
             if event_id not in self._ids
@@ -163,7 +163,6 @@ class Watermark:
                 instants[position] > self._earlier_until or digest_of(event_id) not in self._earlier
             )
         ]
-        return positions if len(positions) < len(ids) else range(len(ids))
 
     def deliver(
         self, ids: Sequence[str], instants: Sequence[Instant], *, moves_bookmark: bool = True
