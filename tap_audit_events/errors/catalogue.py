@@ -236,10 +236,11 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.CONTRACT,
         "The service shows an event in one time window, but not in the next one, to which it"
         " belongs",
-        "The service filters by other times than it shows, or ignores parts of the range, so that"
-        " events between two windows would be lost. Nothing after the missing event is delivered.",
-        "Run it again with concurrency set to 1, which requests one window, and report it to the"
-        " service's support.",
+        "The event appeared, or was deleted, between the requests of the two windows. Or the"
+        " service filters by other times than it shows, or ignores parts of the range. Nothing"
+        " after the missing event is delivered.",
+        "Run it again. If the error returns, set concurrency to 1, which requests one window, and"
+        " report it to the service's support.",
     ),
     "AE-CURSOR-REPEATED": ErrorEntry(
         Category.CONTRACT,

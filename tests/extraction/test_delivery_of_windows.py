@@ -87,6 +87,19 @@ def test_an_event_that_its_window_does_not_show_is_an_error(completes_window: bo
     assert delivery.watermark.bookmark == at(33)
 
 
+def test_an_event_that_appears_between_two_windows_comes_with_the_next_run() -> None:
+    """If the filter ignores fractions, the first window may show it and the next one not yet."""
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(36))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
+    window, rest = Window(at(34), at(500)), a_page([("c", at(37))])
+    with pytest.raises(ContractError, match="AE-WINDOW"):
+        delivery.start(ReadPage(window, rest, in_order=True, completes_window=True))
+    again = Delivery(delivery.watermark.snapshot())
+    page = a_page([("a", at(33)), ("b", at(36)), ("c", at(37))])
+    assert delivered(again, page, Window(at(33), at(500))) == ["b", "c"]
+
+
 def test_an_event_of_a_later_window_is_not_missing_from_the_one_before_it() -> None:
     """A service that ignores ``endTime`` may show it long before its window is read."""
     delivery = Delivery(Watermark())
