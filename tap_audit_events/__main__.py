@@ -12,9 +12,9 @@ from tap_audit_events.errors.exceptions import SettingsError
 
 def main() -> None:
     """Run the tap; an error before it starts is one line too."""
-    guard_output(sys.argv[1:])
-    collect_garbage_rarely()  # the import of the SDK creates many objects that stay
     try:
+        guard_output(sys.argv[1:])
+        collect_garbage_rarely()  # the import of the SDK creates many objects that stay
         check_log_levels(os.environ)
         # Imported here, so that Ctrl-C while the SDK is loaded shows no traceback.
         from tap_audit_events.singer.tap import TapAuditEvents  # noqa: PLC0415

@@ -41,12 +41,12 @@ def _only_one(context: click.Context, option: click.Parameter, values: tuple[str
 
 def main() -> int:
     """Run the command, and return its exit code."""
-    guard_output(sys.argv[1:])
     stop = Stop()
+    stop.handle_signals()  # first: Ctrl-C would show a traceback
+    guard_output(sys.argv[1:])
     try:
         check_log_levels(os.environ)
         log_to_stderr(os.environ)
-        stop.handle_signals()
         audit_events(prog_name="audit-events", obj=stop)
     except SystemExit:
         raise

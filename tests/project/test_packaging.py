@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -86,7 +87,12 @@ sys.exit(importlib.import_module(sys.argv[1]).main())
 
 @pytest.mark.parametrize(
     ("module", "loaded"),
-    [("", "singer_sdk"), (".airbyte", "tap_audit_events.airbyte.command_line"), (".cli", "click")],
+    [
+        ("", "singer_sdk"),
+        (".airbyte", "tap_audit_events.config.process"),
+        (".airbyte", "tap_audit_events.airbyte.command_line"),
+        (".cli", "click"),
+    ],
 )
 def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(module: str, loaded: str) -> None:
     """This can take a second."""
@@ -94,6 +100,34 @@ def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(module: str, loaded
     done = subprocess.run(command, capture_output=True, check=False)
 
     assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, b"", b"")
+
+
+INTERRUPTED_AT_ITS_START = """
+import importlib, signal, sys
+from tap_audit_events.config import process
+
+process.guard_output = lambda arguments: signal.raise_signal(signal.SIGINT)
+module = importlib.import_module(sys.argv.pop(1))
+sys.exit(module.main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "argument"), [("", "--about"), (".airbyte", ""), (".cli", "tail")]
+)
+def test_ctrl_c_at_the_start_of_a_command_shows_no_traceback(
+    module: str, argument: str, settings: dict[str, Any]
+) -> None:
+    """Before the command line is read."""
+    name = f"tap_audit_events{module}.__main__"
+    command = [sys.executable, "-c", INTERRUPTED_AT_ITS_START, name, argument]
+    variables = {f"TAP_AUDIT_EVENTS_{key.upper()}": str(value) for key, value in settings.items()}
+    done = subprocess.run(
+        command, capture_output=True, check=False, text=True, env=os.environ | variables
+    )
+
+    assert (done.returncode, done.stdout) == (128 + signal.SIGINT, "")
+    assert "Traceback" not in done.stderr
 
 
 def test_the_wheel_needs_the_maintained_backoff_alone(wheel: ZipFile) -> None:
