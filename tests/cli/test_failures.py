@@ -404,6 +404,28 @@ def test_a_table_that_another_process_makes_meanwhile_stays(
     assert command.left_over == []
 
 
+def test_a_table_that_is_moved_away_meanwhile_is_not_repeated(
+    service: Service, command: Command
+) -> None:
+    """As at the end of a month: the new file would begin with the old events."""
+    arguments = ("export", "--to", "a.duckdb", "--state", "s.json")
+    path, archive = command.folder / "a.duckdb", command.folder / "archive.duckdb"
+    service.add(EVENTS[:50])
+    command(*arguments).raise_for_exit_code()
+    service.add(EVENTS[50:])
+    service.add_faults([Fault.parse("status:code=503@5")])
+
+    with command.started(*arguments, **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        path.rename(archive)
+        assert run.wait(60) == 1
+        assert b"something else has moved it during the export" in run.stderr.read()
+    assert command.left_over == []
+
+    command(*arguments).raise_for_exit_code()
+    assert exported(archive) + exported(path) == expected(EVENTS)
+
+
 def test_a_damaged_table_is_not_taken_for_one_in_use(command: Command) -> None:
     """DuckDB's message about it contains the word "block"."""
     path = command.folder / "a.duckdb"

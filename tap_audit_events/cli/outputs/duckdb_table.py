@@ -20,13 +20,19 @@ from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
     check_is_utf8,
     exists,
+    is_at,
     keep_mode,
     output_errors,
     rename_all,
     temporary,
 )
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.outputs.usable import other_columns, warn_if_moved, without_state
+from tap_audit_events.cli.outputs.usable import (
+    moved_meanwhile,
+    other_columns,
+    warn_if_moved,
+    without_state,
+)
 from tap_audit_events.errors.exceptions import OutputError, missing_extra, sanitize
 
 try:
@@ -144,7 +150,7 @@ class DuckDBTable:
         connection.commit()
         connection.execute("CHECKPOINT")  # `close` would do it too, but hide its errors
         connection.close()
-        self._check_still_absent()
+        self._check_still_in_place()
 
     def _connected(self) -> duckdb.DuckDBPyConnection:
         """The new file, in a transaction."""
@@ -202,9 +208,10 @@ class DuckDBTable:
             self._old.close()
             self._old = None
 
-    def _check_still_absent(self) -> None:
-        """Check that no other process has created the file in the meantime."""
+    def _check_still_in_place(self) -> None:
+        """Check that nothing else has moved, replaced or created the file in the meantime."""
         if self._old is not None:
+            self._old.check_still_in_place()
             return
         if exists(self._path):
             reason = f"{sanitize(self._path)}: another process has created it in the meantime"
@@ -241,6 +248,11 @@ class _OldFile:
         with path.open("wb") as copy:
             keep_mode(self._path, path)
             shutil.copyfileobj(self._file, copy, _COPY_BYTES)
+
+    def check_still_in_place(self) -> None:
+        """Raise `SettingsError` if the file was moved: its events would be in the new one too."""
+        if not is_at(self._path, self._file.fileno()):
+            raise moved_meanwhile(self._path)
 
     def close(self) -> None:
         self.connection.close()

@@ -41,6 +41,14 @@ def exists(path: Path) -> bool:
     return True
 
 
+def is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file is still the one at a path."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
 def resolved(path: Path) -> Path:
     """The absolute path without links.
 

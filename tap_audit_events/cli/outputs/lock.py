@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tap_audit_events.cli.outputs.durable import exists, output_errors, unusable
+from tap_audit_events.cli.outputs.durable import exists, is_at, output_errors, unusable
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 
@@ -63,7 +63,7 @@ def _acquire(lock: Path) -> int | None:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_at(lock, descriptor):
+            if is_at(lock, descriptor):
                 return descriptor
         except BlockingIOError:
             os.close(descriptor)
@@ -72,10 +72,3 @@ def _acquire(lock: Path) -> int | None:
             os.close(descriptor)
             raise
         os.close(descriptor)  # its holder removed it in the meantime: try again with a new one
-
-
-def _is_at(lock: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(lock.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False

@@ -15,11 +15,9 @@ from tap_audit_events.cli.outputs.durable import (
     output_errors,
     rename_all,
     temporary,
-    unusable,
 )
 from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.outputs.usable import check_unchanged, warn_if_moved
-from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.cli.outputs.usable import check_unchanged, moved_meanwhile, warn_if_moved
 
 
 class Writer(Protocol):
@@ -108,7 +106,4 @@ class SingleFile:
         """Raise `SettingsError` if the old file has changed since its copy into the new one."""
         check_unchanged(state_file, self._path)
         if exists(self._path) != self._extends:
-            raise unusable(
-                f"{sanitize(self._path)}: something else has moved it during the export. Run"
-                " the export again"
-            )
+            raise moved_meanwhile(self._path)

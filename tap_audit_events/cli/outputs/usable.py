@@ -36,6 +36,13 @@ def without_state(state_file: StateFile, path: Path) -> SettingsError:
     )
 
 
+def moved_meanwhile(path: Path) -> SettingsError:
+    """The error for an output that something else has moved since the export began."""
+    return unusable(
+        f"{sanitize(path)}: something else has moved it during the export. Run the export again"
+    )
+
+
 def other_columns(path: Path) -> SettingsError:
     """The error for an output with other columns, or with the columns in another order."""
     return unusable(
