@@ -70,7 +70,7 @@ class Caps:
         memory: ids kept in STATE.
         memory_before: ids held during a run.
         groups: groups of ids in STATE, about.
-        pages_held: pages requested and not taken, for each request in flight.
+        pages_held: pages requested and not taken.
     """
 
     memory: int
@@ -225,7 +225,7 @@ def _caps(rng: random.Random, runs: Sequence[PlannedRun], happenings: Sequence[H
         memory=max(rng.randint(5, 50), 3 * (2 + page_size)),
         memory_before=3 * page_size,
         groups=rng.choice([4, 256]),
-        pages_held=rng.choice([1, 2, 25]),
+        pages_held=rng.choice([1, 10, 100]),
     )
 
 

@@ -36,8 +36,8 @@ TOO_LARGE: Final = 2
 MAX_DOUBLINGS: Final = 10
 """Most times that the size of windows is doubled after empty ones."""
 
-PAGES_HELD: Final = 25
-"""Most pages requested and not yet taken, for each request in flight."""
+PAGES_HELD: Final = 800
+"""Most pages requested and not yet taken."""
 
 BYTES_HELD: Final = 44 * 1024 * 1024
 """Most bytes of them."""
@@ -179,7 +179,7 @@ class Plan:
             return True
         held = self.in_flight + sum(each.ready_pages for each in self._readers)
         mean_bytes = self.bytes_held / held if held else self._newest_bytes
-        room = min(PAGES_HELD * self._concurrency, BYTES_HELD / mean_bytes)
+        room = min(PAGES_HELD, BYTES_HELD / mean_bytes)
         return held + min(pages_before, room / 2) < room
 
     def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
