@@ -1,11 +1,6 @@
 """What `audit-events verify` reads as loaded: files and tables of any loader."""
 
-import errno
-import os
-import sqlite3
-import sys
 import tracemalloc
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +14,7 @@ import pytest
 from tap_audit_events.cli.loaded.columns import check_organizations, find_columns
 from tap_audit_events.cli.loaded.files import LoadedFiles
 from tap_audit_events.cli.loaded.row import Range, instants_of
-from tap_audit_events.cli.loaded.sources import open_database
-from tap_audit_events.errors.exceptions import OutputError, SettingsError
+from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
@@ -175,111 +169,11 @@ def test_an_event_may_have_a_field_organization_id(
     verify(command, "a.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("against", "says"),
-    [
-        ("absent.jsonl", "it does not exist"),
-        ("", "--against: the path is empty"),  # of a variable that is not set
-        ("absent.duckdb", "it does not exist"),
-        ("empty/", "it has no files that end with"),
-        ("no-events.jsonl", "line 2 is not an event"),
-        ("no-gzip.jsonl.gz", "Not a gzipped file"),
-        ("no-parquet.parquet", "Parquet magic bytes"),
-        ("no-duckdb.duckdb", "not a valid DuckDB database file"),
-        ("\udcff.duckdb", "its path is not UTF-8, which DuckDB needs"),
-        ("no-table.duckdb", "Table with name audit_events does not exist"),
-    ],
-)
-def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Command) -> None:
-    folder = command.folder
-    (folder / "empty").mkdir()
-    (folder / "no-events.jsonl").write_bytes(b'{"id":"1","occurredAt":"x"}\n{"id":1}\n')
-    for name in ("no-gzip.jsonl.gz", "no-parquet.parquet", "no-duckdb.duckdb", "\udcff.duckdb"):
-        (folder / name).write_bytes(b"something else" * 1000)
-    duckdb.connect(str(folder / "no-table.duckdb")).close()
-
-    done = command("verify", "--against", against)
-
-    assert done.exit_code == 1
-    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: ")
-    assert says in done.error
-
-
-PASSWORD = "S3cret"
 ONE = {"id": ["1"], "occurred_at": ["2024-05-06T00:00:00Z"]}
-UNUSUAL = {
-    "bytes as ids": (ONE | {"id": [b"\xff"]}, "Invalid UTF8"),
-    "lists as times": (ONE | {"occurred_at": [["2024"]]}, "Unsupported cast from list"),
-    "numbers as organizations": (ONE | {"organization_id": [7]}, "organization_id has int64"),
-    "bytes as organizations": (ONE | {"organization_id": [b"\xff"]}, "Invalid UTF8"),
-}
 """Columns of a Parquet file that no loader creates, and what the error says."""
 
 
-@pytest.mark.parametrize(("columns", "says"), UNUSUAL.values(), ids=UNUSUAL)
-def test_an_unusual_parquet_file_is_one_line(
-    columns: dict[str, Any], says: str, service: Service, command: Command
-) -> None:
-    service.add(EVENTS)
-    pq.write_table(pa.table(columns), command.folder / "a.parquet")
-
-    done = command("verify", "--against", ".")
-
-    assert done.exit_code == 1
-    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: 'a.parquet': ")
-    assert says in done.error
-
-
-@pytest.mark.parametrize("name", ["a.jsonl.gz", "a.parquet"])
-@pytest.mark.parametrize(
-    "at",
-    [pytest.param(n, marks=() if n % 60 == 0 else pytest.mark.long) for n in range(0, 100, 10)],
-)
-def test_a_damaged_file_is_one_line(name: str, at: int, service: Service, command: Command) -> None:
-    """Wherever in it the damage is."""
-    service.add(EVENTS)
-    command("export", "--to", name).raise_for_exit_code()
-    path = command.folder / name
-    data = bytearray(path.read_bytes())
-    damaged = slice(len(data) * at // 100, len(data) * (at + 10) // 100)
-    data[damaged] = bytes(0xFF - byte for byte in data[damaged])
-    path.write_bytes(data)
-
-    done = command("verify", "--against", ".")
-
-    if done.exit_code:
-        assert done.error.startswith(
-            (f"AE-LOADED: The loaded events cannot be read: '{name}': ", "AE-DIFFERENT: ")
-        )
-
-
-NO_PLACES = {
-    "a driver in the scheme": "postgresql+psycopg2://reader:S3cretS3cret@db/warehouse",
-    "another database": "mysql://reader:S3cret@db/warehouse.db",
-    "a connection string": "host=db user=reader PASSWORD = S3cret dbname=warehouse",
-    "a missing slash": "postgresql:/reader:S3cret@db/warehouse",
-    "no scheme": "reader:S3cret@db/warehouse",
-    "an @ in the password": "Postgresql://reader:p@S3cret@db/warehouse",
-    "a slash in the password": "postgres://reader:p/S3cret@db/warehouse",
-    "a slash and a mark": "postgres://reader:p/?host=S3cret@db/warehouse",
-}
 """Texts that are no place, or of which a part of the password looks like the host."""
-
-
-@pytest.mark.parametrize("against", NO_PLACES.values(), ids=NO_PLACES)
-def test_a_password_is_not_shown_as_part_of_a_path_or_a_host(
-    against: str, command: Command
-) -> None:
-    """The error says which forms are accepted."""
-    done = command("verify", "--against", against)
-
-    assert done.exit_code == 1
-    assert PASSWORD not in done.log
-    assert done.error.startswith("AE-LOADED: The loaded events cannot be read: --against: ")
-    assert "%40" in done.error or "postgresql:// or postgres://" in done.error
-    with pytest.raises(OutputError, match="--from: ") as raised, open_database(against, "--from"):
-        pass
-    assert PASSWORD not in str(raised.value)
 
 
 def test_a_path_may_look_like_a_url(service: Service, command: Command) -> None:
@@ -403,17 +297,6 @@ def test_a_column_of_other_organizations_is_believed(service: Service, command: 
     assert [day["missing"] for day in counts(done).values()] == [1]
 
 
-def test_without_pyarrow_a_parquet_file_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "a.parquet").touch()
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "tap_audit_events.api.arrow", raising=False)
-
-    with pytest.raises(SettingsError, match=r"^AE-EXTRA: .*\[arrow\]"):
-        LoadedFiles(tmp_path)
-
-
 def test_large_events_leave_memory_one_by_one(tmp_path: Path) -> None:
     """An event may have megabytes; only its id and its time are kept."""
     megabyte = 1_000_000
@@ -442,69 +325,3 @@ def test_a_folder_that_is_a_link_is_read_once(service: Service, command: Command
     (elsewhere / "back").symlink_to(loaded)
 
     command("verify", "--against", "loaded").raise_for_exit_code()
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
-def test_a_pipe_in_a_folder_is_an_error(name: str, tmp_path: Path) -> None:
-    """To open it would wait without end, also after a signal."""
-    os.mkfifo(tmp_path / name)
-    with pytest.raises(OutputError, match=rf"AE-LOADED: .*{name}': it is not a file"):
-        list(LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST)))
-
-
-def test_an_error_without_a_message_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Such as that of a machine without free memory."""
-    (tmp_path / "a.jsonl").touch()
-
-    def fails(*_: object) -> Any:
-        raise MemoryError
-
-    monkeypatch.setattr(Path, "open", fails)
-    with pytest.raises(OutputError, match=r"AE-LOADED: .*a\.jsonl': 'MemoryError'"):
-        list(LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST)))
-
-
-def test_a_folder_that_cannot_be_read_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Its events would all be missing, and be repeated by a repair."""
-    (tmp_path / "a.jsonl").touch()
-    inside = tmp_path / "inside"
-    inside.mkdir()
-    scandir = os.scandir
-
-    def refuses(path: str) -> Any:
-        if Path(path) == inside:
-            raise PermissionError(errno.EACCES, "Permission denied", path)
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refuses)
-    with pytest.raises(OutputError, match=r"AE-LOADED: .*Permission denied"):
-        LoadedFiles(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [(("verify", "--against", "a.db"), "AE-LOADED"), (("export", "--to", "a.duckdb"), "AE-EXPORT")],
-)
-def test_nothing_is_downloaded_to_open_a_file_of_sqlite(
-    arguments: tuple[str, ...], code: str, command: Command
-) -> None:
-    """DuckDB has an extension for it, which it would get from its own server."""
-    with closing(sqlite3.connect(command.folder / arguments[-1])) as database:
-        database.execute("CREATE TABLE audit_events (id TEXT, occurred_at TEXT)")
-
-    done = command(*arguments)
-
-    assert done.error.startswith(f"{code}: ")
-    assert "Failed to download" not in done.error
-
-
-@pytest.mark.parametrize("column", ["id", "occurredAt", "organization_id"])
-def test_a_column_of_json_is_an_error(column: str) -> None:
-    """Its values are quoted, so no event would match."""
-    types = {"id": "VARCHAR", "occurredAt": "VARCHAR", "organization_id": "VARCHAR"}
-    with pytest.raises(OutputError, match=rf"its column {column} has JSON, not text"):
-        find_columns(types | {column: "JSON"}, "x")

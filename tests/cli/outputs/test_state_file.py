@@ -16,8 +16,8 @@ from tap_audit_events.errors.exceptions import OutputError, SettingsError
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported
+from tests.cli.failing import EVENTS, refused
 from tests.cli.outputs.test_day_folder import page_of
-from tests.cli.test_failures import EVENTS, refused
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
-from tests.cli.test_failures import full_disk
+from tests.cli.failing import full_disk
 from tests.cli.verifying import EVENTS, lines, verify
 from tests.shared_server import SHARED, SharedServer, a_service, an_id
 

@@ -1,0 +1,55 @@
+"""What the tests of `audit-events tail` share."""
+
+import json
+import signal
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from tap_audit_events.sandbox import Fault, Service
+from tests.builders import an_event
+from tests.cli.command import Command
+from tests.forking import PipedTap
+from tests.shared_server import SHARED, SharedServer, an_id
+
+FAST = ("--interval", "0.1")
+
+
+def ids(lines: list[str]) -> list[str]:
+    return [json.loads(line)["id"] for line in lines]
+
+
+def now(seconds_ago: float, name: str) -> dict[str, Any]:
+    moment = datetime.now(UTC) - timedelta(seconds=seconds_ago)
+    return an_event(id=name, at=f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z")
+
+
+def read(run: PipedTap, count: int) -> list[str]:
+    """The ids of the next lines, as soon as they are there."""
+    return ids([run.stdout.readline().decode() for _ in range(count)])
+
+
+def ended(run: PipedTap, number: signal.Signals = signal.SIGINT) -> str:
+    """End it as Ctrl-C does; the rest of the log, after no more output."""
+    run.send_signal(number)
+    assert run.wait(60) == 128 + number
+    assert run.stdout.read() == b""
+    return run.stderr.read().decode()
+
+
+def wait_for_a_look(service: Service, run: PipedTap) -> None:
+    """Wait until it has read what is there: it looks for more then, and meets an error."""
+    service.add_faults([Fault.parse("status:code=503@3")])
+    assert b"Retry 1 of 8" in run.stderr.readline()
+
+
+def of_two(tmp_path: Path, shared: SharedServer) -> Command:
+    """The command with two organizations, without retries of its own."""
+    return of_several(2, tmp_path, shared)
+
+
+def of_several(count: int, tmp_path: Path, shared: SharedServer) -> Command:
+    """The same with any number of organizations."""
+    items = [{"organization_id": an_id(number)} for number in range(count)]
+    settings = {"base_url": shared.base_url, "access_token": SHARED, "max_retries": 0}
+    return Command(tmp_path, settings | {"organizations": json.dumps(items)})

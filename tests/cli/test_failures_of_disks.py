@@ -1,0 +1,167 @@
+"""Disks that are full and folders that cannot be written: the output stays as it was."""
+
+import errno
+import logging
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.cli.outputs import parquet_file
+from tap_audit_events.cli.outputs.formats import format_of, open_output
+from tap_audit_events.cli.outputs.output import Output
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.sandbox import Service
+from tests.cli.command import Command
+from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
+from tests.cli.failing import EVENTS, full_disk, open_incremental, refused
+from tests.cli.outputs.test_day_folder import page_of
+
+
+@pytest.mark.parametrize(
+    "to",
+    [
+        pytest.param(to, marks=() if to in {"events.duckdb", "events.jsonl"} else pytest.mark.long)
+        for to in FORMATS
+    ],
+)
+@pytest.mark.parametrize("state", [pytest.param([], marks=pytest.mark.long), ["--state", "s.json"]])
+def test_a_full_disk_leaves_the_output_as_it_was(
+    to: str, state: list[str], service: Service, command: Command
+) -> None:
+    """No file may become larger than some blocks."""
+    is_kept = bool(state) or not to.endswith("/")
+    if is_kept:
+        service.add(EVENTS[:10])
+        command("export", "--to", to, *state).raise_for_exit_code()
+    blocks = (command.folder / to).stat().st_size // 1024 + 1 if to.endswith(".duckdb") else 8
+    service.add(varied(3000))
+    before = exported(command.folder / to)
+    limited = ["bash", "-c", f'ulimit -f {blocks} && exec "$@"', "bash"]
+
+    done = command.under(limited, "export", "--to", to, *state)
+
+    assert "The output cannot be written: " in refused(done)
+    assert exported(command.folder / to) == before
+    assert command.left_over == []
+    if is_kept:
+        command("export", "--to", to, *state).raise_for_exit_code()
+        assert len(exported(command.folder / to)) == 3010
+
+
+@pytest.mark.parametrize("to", EVERY_FORMAT)
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_disk_without_room_for_a_byte_is_named_and_keeps_no_file(
+    has_state: bool, to: str, tmp_path: Path
+) -> None:
+    """Also if it refuses what is still in a buffer when the export gives up."""
+    path = tmp_path / to
+    state_file = StateFile(tmp_path / "s.json", path) if has_state else None
+    output = open_output(format_of(to), path, state_file, logging.getLogger(__name__))
+    output.begin()
+
+    with full_disk():
+        with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
+            write_and_commit(output, EVENTS)
+        output.discard()
+
+    assert [each for each in tmp_path.rglob("*") if each.is_file()] == []
+
+
+@pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])
+def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
+    to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that grows begins with a copy of the old one."""
+    monkeypatch.setattr(parquet_file, "MAX_ROWS", 50)  # so that it is written while it is copied
+    path, state_path = tmp_path / to, tmp_path / "s.json"
+    output = open_incremental(tmp_path, to)
+    output.begin()
+    write_and_commit(output, varied(300))
+    before = path.read_bytes(), state_path.read_bytes()
+
+    output = open_incremental(tmp_path, to)
+    output.begin()
+    with full_disk(len(before[0]) // 2):
+        with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
+            write_and_commit(output, EVENTS)
+        output.discard()
+
+    assert (path.read_bytes(), state_path.read_bytes()) == before
+    assert sorted(tmp_path.iterdir()) == sorted([path, state_path])
+
+
+@pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
+def test_a_disk_without_room_for_the_state_leaves_no_new_file(to: str, tmp_path: Path) -> None:
+    """A state file replaces the old one as a whole, before the output does."""
+    state_path = tmp_path / "s.json"
+    output = open_incremental(tmp_path, to)
+    output.begin()
+    write_and_commit(output, EVENTS[:50])
+    before = exported(tmp_path / to), state_path.read_bytes()
+
+    output = open_incremental(tmp_path, to)
+    output.begin()
+    output.write(page_of(EVENTS[50:]))
+    with full_disk(200_000):
+        with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
+            output.commit({"until": "later" * 50_000})
+        output.discard()
+
+    assert (exported(tmp_path / to), state_path.read_bytes()) == before
+    assert [each for each in tmp_path.rglob("*") if each.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_an_output_that_cannot_take_its_place_is_completed_by_the_next_export(
+    to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state file says where the new files belong, so they stay. DuckDB's is written again."""
+    replace = os.replace
+
+    def refuse(source: Path, final: Path) -> None:
+        if final.name != "s.json":
+            raise OSError(errno.EIO, "Input/output error")
+        replace(source, final)
+
+    output = open_incremental(tmp_path, to)
+    output.begin()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", refuse)
+        with pytest.raises(OutputError, match="Input/output error"):
+            write_and_commit(output, EVENTS)
+    output.discard()
+    assert exported(tmp_path / to) == []
+
+    output = open_incremental(tmp_path, to)
+    if not output.begin():
+        write_and_commit(output, EVENTS)
+
+    assert exported(tmp_path / to) == expected(EVENTS)
+    assert [each for each in tmp_path.rglob("*") if each.name.startswith(".")] == []
+
+
+def write_and_commit(output: Output, events: list[Event]) -> None:
+    output.write(page_of(events))
+    output.commit({"until": "now"})
+
+
+def varied(count: int) -> list[dict[str, object]]:
+    """Events that cannot be compressed to almost nothing."""
+    choose = random.Random(1)
+    return [
+        each | {"actor": {"type": "user", "id": choose.randbytes(200).hex()}}
+        for each in history(count, start=100)
+    ]
+
+
+@pytest.mark.parametrize("to", EVERY_FORMAT)
+@pytest.mark.parametrize("folder", ["missing", "/proc"])
+def test_a_folder_that_cannot_be_written_to_is_named(
+    folder: str, to: str, command: Command
+) -> None:
+    done = command("export", "--to", f"{folder}/{to}")
+
+    assert f"{folder}/{to.rstrip('/')}" in refused(done)

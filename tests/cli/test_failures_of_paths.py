@@ -1,0 +1,163 @@
+"""Paths that an export cannot write to, or must not: one line each, before anything is read."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from tap_audit_events.cli.outputs import formats
+from tap_audit_events.sandbox import Service
+from tests.cli.command import Command
+from tests.cli.exported import FORMATS, expected, exported
+from tests.cli.failing import EVENTS, refused
+
+GONE = ("sh", "-c", 'mkdir gone && cd gone && rmdir "$PWD" && exec "$@"', "sh")
+
+
+@pytest.mark.parametrize("to", ["a.duckdb", "a.parquet"])
+def test_a_file_of_another_kind_is_not_extended(
+    to: str, service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    path = command.folder / to
+    path.write_text("not what its name says" * 100)
+    if to == "a.parquet":
+        state = {"version": 1, "output": to, "bytes": path.stat().st_size, "state": {}}
+        (command.folder / "s.json").write_text(json.dumps(state))
+
+    refused(command("export", "--to", to, "--state", "s.json"))
+
+    assert path.read_text() == "not what its name says" * 100
+    assert command.left_over == []
+
+
+@pytest.mark.parametrize("to", ["events", "events.csv", "events.json", ".parquet", "a.gz"])
+def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
+    error = refused(command("export", "--to", to))
+
+    for suffix, meaning in formats.FORMATS.items():
+        assert f"{suffix} ({meaning})" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("export", "--to", "a.jsonl"), "AE-EXPORT"),
+        (("verify", "--against", "a.jsonl"), "AE-LOADED"),
+        (("verify", "--against", "/nowhere.jsonl", "--list", "a"), "AE-EXPORT"),
+    ],
+)
+def test_a_path_without_a_place_is_one_line(
+    arguments: tuple[str, ...], code: str, command: Command
+) -> None:
+    """A relative one in a folder that is gone, or a link to itself, which some Pythons refuse."""
+    refused(command.under(GONE, *arguments), code)
+    (command.folder / arguments[-1]).symlink_to(arguments[-1])
+    if sys.version_info < (3, 13):
+        refused(command(*arguments), code)
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
+def test_a_password_in_a_url_is_not_shown_as_a_path(scheme: str, command: Command) -> None:
+    """Also if no path can be resolved, since the working directory is gone."""
+    url = f"{scheme}://reader:secret-word@127.0.0.1:1/warehouse"
+    done = command.under(GONE, "verify", "--against", url)
+    assert done.exit_code == 1
+    assert "secret-word" not in done.log
+
+
+@pytest.mark.parametrize(
+    ("to", "state", "needed_by"),
+    [
+        *((to, ["--state", "s.json"], "a state file") for to in FORMATS if ".duckdb" not in to),
+        ("events.duckdb", ["--state", "s.json"], "DuckDB"),
+        ("events.duckdb", [], "DuckDB"),
+    ],
+)
+def test_a_path_that_is_not_utf_8_is_refused_before_anything_is_read(
+    to: str, state: list[str], needed_by: str, service: Service, command: Command
+) -> None:
+    done = command("export", "--to", f"\udcff{to}", *state)
+
+    assert f"is not UTF-8, which {needed_by} needs: choose another one" in refused(done)
+    assert not service.requests
+    assert list(command.folder.iterdir()) == []
+
+
+def test_a_folder_that_is_not_utf_8_may_hold_the_output_and_its_state(
+    service: Service, command: Command
+) -> None:
+    """A state file contains paths that are relative to it."""
+    service.add(EVENTS)
+    folder = command.folder / "\udcff"
+    folder.mkdir()
+
+    command(
+        *("export", "--to", f"{folder}/a.jsonl", "--state", f"{folder}/s.json")
+    ).raise_for_exit_code()
+
+    assert exported(folder / "a.jsonl") == expected(EVENTS)
+
+
+def test_a_folder_with_something_in_it_is_not_replaced(service: Service, command: Command) -> None:
+    service.add(EVENTS)
+    (command.folder / "days").mkdir()
+    (command.folder / "days" / "mine.txt").write_text("mine")
+
+    assert "is not empty, it has 'mine.txt': give --state with its state file" in refused(
+        command("export", "--to", "days/")
+    )
+    assert [path.name for path in command.folder.rglob("*.*")] == ["mine.txt"]
+
+
+def test_a_folder_that_has_only_hidden_files_is_refused_before_anything_is_read(
+    service: Service, command: Command
+) -> None:
+    """As a first export with --state leaves them if it is killed. They look like nothing."""
+    service.add(EVENTS)
+    (command.folder / "days" / ".new-1a2b").mkdir(parents=True)
+
+    assert "it has '.new-1a2b'" in refused(command("export", "--to", "days/"))
+    assert not service.requests
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--to", "pipe.jsonl"),
+        ("--to", "pipe.duckdb"),
+        ("--to", "a.jsonl", "--state", "pipe.jsonl"),
+        ("--to", "a.duckdb", "--state", "pipe.jsonl"),
+    ],
+)
+def test_a_pipe_or_a_device_is_not_an_output(
+    arguments: tuple[str, ...], service: Service, command: Command
+) -> None:
+    """To open it would wait without end, and to replace it would break other programs."""
+    for name in ("pipe.jsonl", "pipe.duckdb"):
+        os.mkfifo(command.folder / name)
+
+    done = command("export", *arguments)
+
+    assert f"{arguments[-1]}' exists, but is not a file" in refused(done)
+    assert not service.requests
+
+
+@pytest.mark.parametrize("to", ["a.parquet", "a.duckdb"])
+def test_a_missing_library_is_named(
+    to: str, service: Service, command: Command, tmp_path: Path
+) -> None:
+    """As in an installation without the extras."""
+    blocked = tmp_path / "blocked"
+    blocked.mkdir()
+    for name in ("pyarrow", "duckdb"):
+        (blocked / f"{name}.py").write_text("raise ImportError")
+    environment = ["env", f"PYTHONPATH={blocked}:{Path(__file__).parents[2]}"]
+
+    error = refused(command.under(environment, "export", "--to", to), "AE-EXTRA")
+
+    assert f"tap-audit-events[{'arrow' if to == 'a.parquet' else 'duckdb'}]" in error
+    done = command.under(environment, "export", "--to", "a.jsonl")
+    assert done.exit_code == 0, done.log

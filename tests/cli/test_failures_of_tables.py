@@ -1,0 +1,117 @@
+"""A DuckDB file that others use, move or damage: none of its events is lost or comes twice."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+
+from tap_audit_events.sandbox import Fault, Service
+from tests.cli.command import Command
+from tests.cli.exported import expected, exported
+from tests.cli.failing import EVENTS, SMALL_PAGES, refused
+
+
+def test_a_table_that_another_process_uses_is_named(service: Service, command: Command) -> None:
+    service.add(EVENTS)
+    path = command.folder / "a.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT 1")
+
+        done = command("export", "--to", "a.duckdb")
+
+    assert "another process has it open: close it there" in refused(done)
+    command("export", "--to", "a.duckdb").raise_for_exit_code()
+
+
+def leave_a_log(path: Path, statement: str) -> None:
+    """Execute a statement in a program that is killed: only the log next to the file has it."""
+    code = (
+        "import duckdb, os, sys\n"
+        "connection = duckdb.connect(sys.argv[1])\n"
+        "connection.execute(sys.argv[2])\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path), statement], check=True)
+
+
+def test_a_log_of_a_table_that_is_gone_does_not_damage_the_new_one(
+    service: Service, command: Command
+) -> None:
+    """DuckDB would read it the next time."""
+    path = command.folder / "a.duckdb"
+    leave_a_log(path, "CREATE TABLE audit_events_state (state VARCHAR)")
+    path.unlink()
+    assert [each.name for each in command.folder.iterdir()] == ["a.duckdb.wal"]
+    service.add(EVENTS)
+
+    for _ in range(2):
+        command("export", "--to", "a.duckdb", "--state", "s.json").raise_for_exit_code()
+
+    assert exported(path) == expected(EVENTS)
+
+
+def test_a_table_that_only_a_log_holds_stays(service: Service, command: Command) -> None:
+    """A program that was killed leaves a log next to the file; the file alone would not have it."""
+    service.add(EVENTS)
+    path = command.folder / "a.duckdb"
+    leave_a_log(path, "CREATE TABLE mine AS SELECT 42")
+    assert (command.folder / "a.duckdb.wal").exists()
+
+    command("export", "--to", "a.duckdb", "--state", "s.json").raise_for_exit_code()
+
+    with duckdb.connect(str(path)) as connection:
+        assert connection.execute("FROM mine").fetchall() == [(42,)]
+
+
+def test_a_table_that_another_process_makes_meanwhile_stays(
+    service: Service, command: Command
+) -> None:
+    service.add(EVENTS)
+    service.add_faults([Fault.parse("status:code=503@5")])
+    path = command.folder / "a.duckdb"
+
+    with command.started("export", "--to", "a.duckdb", **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE mine AS SELECT 42")
+        assert run.wait(60) == 1
+        assert b"another process has created it in the meantime" in run.stderr.read()
+
+    with duckdb.connect(str(path)) as connection:
+        assert connection.execute("FROM mine").fetchall() == [(42,)]
+    assert command.left_over == []
+
+
+def test_a_table_that_is_moved_away_meanwhile_is_not_repeated(
+    service: Service, command: Command
+) -> None:
+    """As at the end of a month: the new file would begin with the old events."""
+    arguments = ("export", "--to", "a.duckdb", "--state", "s.json")
+    path, archive = command.folder / "a.duckdb", command.folder / "archive.duckdb"
+    service.add(EVENTS[:50])
+    command(*arguments).raise_for_exit_code()
+    service.add(EVENTS[50:])
+    service.add_faults([Fault.parse("status:code=503@5")])
+
+    with command.started(*arguments, **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        path.rename(archive)
+        assert run.wait(60) == 1
+        assert b"something else has moved it during the export" in run.stderr.read()
+    assert command.left_over == []
+
+    command(*arguments).raise_for_exit_code()
+    assert exported(archive) + exported(path) == expected(EVENTS)
+
+
+def test_a_damaged_table_is_not_taken_for_one_in_use(command: Command) -> None:
+    """DuckDB's message about it contains the word "block"."""
+    path = command.folder / "a.duckdb"
+    duckdb.connect(str(path)).close()
+    path.write_bytes(path.read_bytes()[:4096].ljust(12_288, b"\0"))
+
+    error = refused(command("export", "--to", "a.duckdb"))
+
+    assert "Corrupt database file" in error
+    assert "another process" not in error

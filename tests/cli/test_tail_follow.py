@@ -1,0 +1,168 @@
+"""`audit-events tail --follow`: events as they appear, each once, whatever the service does."""
+
+import signal
+import threading
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from tap_audit_events.cli.tail import wait
+from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.sandbox.request import ReceivedRequest
+from tests.builders import an_event
+from tests.cli.command import Command
+from tests.cli.exported import history
+from tests.cli.tailing import FAST, ended, now, read, wait_for_a_look
+
+
+def test_events_are_printed_as_they_appear(service: Service, command: Command) -> None:
+    """Also one that appears late, before all that were printed; each once."""
+    service.add([*history(50), now(100, "a"), now(50, "b")])
+    with command.started("tail", "--follow", "-n", "1", *FAST) as run:
+        assert read(run, 1) == ["b"]
+        service.add([now(20, "c"), now(10, "d")])
+        assert read(run, 2) == ["c", "d"]
+        service.add([now(70, "late")])
+        assert read(run, 1) == ["late"]
+        service.add([now(5, "e")])
+        assert read(run, 1) == ["e"]
+        log = ended(run)
+
+    assert log == "AE-STOPPED: Stopped by a signal, SIGINT.\n"
+
+
+def test_follow_can_begin_with_nothing(service: Service, command: Command) -> None:
+    """What is within the lookback already is not printed, and nothing older is read."""
+    service.add([now(60, "old")])
+    with command.started("tail", "-f", "-n", "0", *FAST) as run:
+        wait_for_a_look(service, run)
+        service.add([now(10, "new")])
+        assert read(run, 1) == ["new"]
+        ended(run, signal.SIGTERM)
+
+    ascending = [each.params for each in service.requests if each.params["order"] == "asc"]
+    assert all("startTime" in params for params in ascending)
+
+
+def test_what_appears_during_the_first_request_is_printed(
+    service: Service, command: Command
+) -> None:
+    """The events that are new are those since the command was started."""
+    service.add([now(100, "old")])
+    has_come = threading.Event()
+
+    def is_first(request: ReceivedRequest) -> bool:
+        has_come.set()
+        return request.number == 1
+
+    service.add_faults([Fault(kind="hang", seconds=1.5, only=is_first)])
+    with command.started("tail", "--follow", "-n", "0", *FAST) as run:
+        assert has_come.wait(60)
+        service.add([now(0, "new")])
+        assert read(run, 1) == ["new"]
+        ended(run)
+
+
+@pytest.mark.parametrize("there", [[], ["old"]])
+def test_follow_does_not_need_the_right_time(
+    there: list[str], service: Service, command: Command
+) -> None:
+    """If this machine's clock is an hour ahead, new events are new all the same."""
+    service.add([now(3700, each) for each in there])
+    with command.started("tail", "--follow", "-n", "0", *FAST) as run:
+        wait_for_a_look(service, run)
+        service.add([now(3600, "new")])
+        assert read(run, 1) == ["new"]
+        ended(run)
+
+
+def test_follow_prints_nothing_from_before_the_start(service: Service, command: Command) -> None:
+    """The lookback ends there, and brings nothing from before it later either."""
+    service.add([now(200, "before"), now(20, "a")])
+    start = f"{datetime.now(UTC) - timedelta(seconds=100):%Y-%m-%dT%H:%M:%SZ}"
+    with command.started("tail", "--follow", "--start", start, *FAST) as run:
+        assert read(run, 1) == ["a"]
+        service.add([now(150, "late"), now(10, "b")])
+        assert read(run, 1) == ["b"]
+        ended(run)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["status:code=429,retry-after=0@2-4", "status:code=500@2-4", "reset@2-4", "cut:bytes=100@3"],
+)
+def test_it_waits_while_the_service_fails(fault: str, service: Service, command: Command) -> None:
+    """And says so on stderr."""
+    service.add([now(100, "a")])
+    service.add_faults([Fault.parse(fault)])
+    settings = {"TAP_AUDIT_EVENTS_MAX_RETRIES": "0"}
+    with command.started("tail", "--follow", *FAST, **settings) as run:
+        assert read(run, 1) == ["a"]
+        service.add([now(20, "b")])
+        assert read(run, 1) == ["b"]
+        log = ended(run)
+
+    assert "Warning: AE-" in log
+    assert "Retrying in 0.1 s" in log
+
+
+def test_it_continues_after_refused_cursors(service: Service, command: Command) -> None:
+    """More events at one time than a page holds need a cursor. None is lost, none comes twice."""
+    refuses = threading.Event()
+    refused = Fault(
+        kind="status", code=400, only=lambda each: refuses.is_set() and "cursor" in each.params
+    )
+    service.add([now(100, "a")])
+    with command.started("tail", "-f", *FAST, TAP_AUDIT_EVENTS_PAGE_SIZE="2") as run:
+        assert read(run, 1) == ["a"]
+        service.add_faults([refused])
+        refuses.set()
+        at = now(20, "")["occurredAt"]
+        service.add([an_event(id=f"b{n}", at=at) for n in range(5)])
+        warning = next(line for line in run.stderr if b"AE-CURSOR-REFUSED: " in line)
+        assert b"Retrying in 0.1 s" in warning
+        refuses.clear()
+        assert sorted(read(run, 5)) == [f"b{n}" for n in range(5)]
+        ended(run)
+
+
+@pytest.mark.parametrize(("requested", "seconds"), [(600, 600), (2000, 900)])
+def test_it_waits_as_long_as_the_service_says(
+    requested: int, seconds: int, service: Service, command: Command
+) -> None:
+    """Also if no retries of the request are left, or a run would end; at most 15 minutes."""
+    service.add_faults([Fault.parse(f"status:code=429,retry-after={requested}@1-")])
+    retries = {"TAP_AUDIT_EVENTS_MAX_RETRIES": "0"}
+    with command.started("tail", "--follow", *FAST, **retries) as run:
+        assert f"Retrying in {seconds}.0 s".encode() in run.stderr.readline()
+        ended(run)
+
+
+def test_a_wait_is_not_cut_short_by_an_old_wakeup(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of the run may leave one behind."""
+    times = iter([0.0, 0.0, 59.99, 60.0])
+    clock = SimpleNamespace(monotonic=lambda: next(times))
+    monkeypatch.setattr("tap_audit_events.cli.tail.time", clock)
+    stop = Stop()
+    stop.wakeups.put(None)
+    wait(60.0, stop)
+    assert list(times) == []
+
+
+@pytest.mark.parametrize("at", ["1", "2", "4"])
+def test_a_refusal_ends_it(at: str, service: Service, command: Command) -> None:
+    service.add([now(100, "a")])
+    service.add_faults([Fault.parse(f"status:code=403@{at}-")])
+
+    with command.started("tail", "--follow", *FAST) as run:
+        assert run.wait(60) == 1
+        assert run.stderr.read().startswith(b"AE-403: ")
+
+
+def test_follow_has_no_end(command: Command) -> None:
+    done = command("tail", "--follow", "--end", "2026-01-01T00:00:00Z")
+
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-SETTINGS: --follow has no end: ")

@@ -1,0 +1,96 @@
+"""Who reads what `audit-events tail` prints: a pipe that is closed, full or does not block."""
+
+import os
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tap_audit_events.cli.terminal.process import write_stdout
+from tap_audit_events.sandbox import Fault, Service
+from tests.cli.command import Command
+from tests.cli.exported import history
+from tests.cli.tailing import FAST, now, read
+from tests.forking import COMMAND, ForkedTap
+
+
+@pytest.mark.parametrize(
+    "arguments", [["tail"], ["count", "--by", "day"], ["verify", "--against", "a.jsonl"]]
+)
+def test_a_closed_stdout_is_one_line(
+    arguments: list[str], service: Service, command: Command
+) -> None:
+    """Closed before the start, as by `>&-`."""
+    service.add(history(3))
+    (command.folder / "a.jsonl").write_bytes(b"")
+    done = command.under(["sh", "-c", 'exec "$@" >&-', "sh"], *arguments)
+    assert done.exit_code == 1
+    assert done.error.startswith("AE-EXPORT: The output cannot be written: stdout: Bad file")
+
+
+@pytest.mark.parametrize("arguments", [["-n", "100000"], ["--follow", *FAST]])
+def test_a_reader_that_has_enough_ends_it_quietly(
+    arguments: list[str], service: Service, command: Command
+) -> None:
+    service.add([*history(3000), now(50, "a")])
+    with command.started("tail", *arguments) as run:
+        run.stdout.readline()
+        run.stdout.close()
+        for n in range(100):
+            service.add([now(20, f"{n}")])
+        assert run.wait(60) == 0
+        assert run.stderr.read() == b""
+        run.stdout = open_nothing()
+
+
+@pytest.mark.parametrize("fault", [[], ["status:code=500@3-"]])
+def test_it_ends_when_nobody_reads_although_nothing_is_new(
+    fault: list[str], service: Service, command: Command
+) -> None:
+    """Else it would send requests for ever, also while the service fails."""
+    service.add([now(50, "a")])
+    service.add_faults(map(Fault.parse, fault))
+    with command.started("tail", "--follow", *FAST, TAP_AUDIT_EVENTS_MAX_RETRIES="0") as run:
+        assert read(run, 1) == ["a"]
+        run.stdout.close()
+        assert run.wait(60) == 0
+        run.stdout = open_nothing()
+
+
+def test_it_ends_when_nobody_reads_its_socket(service: Service, command: Command) -> None:
+    """As some programs, such as Node.js, give one to the processes that they start."""
+    service.add([now(50, "a")])
+    ours, its_stdout = socket.socketpair()
+    with (command.folder / "log").open("wb") as log, its_stdout:
+        tap = ForkedTap(
+            ("tail", "--follow", *FAST),
+            environment=command.variables(),
+            folder=command.folder,
+            streams=(its_stdout.fileno(), log.fileno()),
+            module=COMMAND,
+        )
+    try:
+        ours.recv(1 << 16)
+        ours.close()
+        assert tap.wait(60) == 0
+    finally:
+        tap.kill()
+
+
+def test_a_pipe_that_does_not_block_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a program makes it that does several things at a time; it holds less than this."""
+    data = bytes(5_000_000)
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with open(reading, "rb") as reader, ThreadPoolExecutor() as thread:  # noqa: PTH123 - a pipe
+        read = thread.submit(reader.read)
+        with open(writing, "wb") as stdout:  # noqa: PTH123 - a pipe
+            monkeypatch.setattr(sys, "stdout", stdout)
+            write_stdout(data)
+        assert read.result() == data
+
+
+def open_nothing() -> Any:
+    return open("/dev/null", "rb")  # noqa: PTH123 - closed with the run
