@@ -32,6 +32,7 @@ STATE_ID = "dev:tap-audit-events-to-target-jsonl"
 OLD = generate(60, days=3, seed=7, until=NOON)
 NEW = generate(20, days=1, seed=8, until=NOON.replace(day=17))
 HANG = Fault(kind="hang", seconds=600, when="2")
+UNREAD = "6a0f3b9e-2d54-4c1b-8f1e-7b2f0c9d1e35"
 SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY": "1"}
 
 
@@ -178,3 +179,21 @@ def test_environments_have_settings_and_states_of_their_own(pipeline: Pipeline) 
 
     pipeline.run("target-jsonl")
     assert ids(pipeline.lines()) == ids(of_the_day + OLD)
+
+
+def test_an_inherited_plugin_replaces_organizations_by_a_list_of_one(pipeline: Pipeline) -> None:
+    """As docs/meltano.md says: with `organization_id`, both settings would be set."""
+    inherit = ("add", "tap-audit-events--acme", "--inherit-from", "tap-audit-events")
+    assert pipeline.meltano(*inherit, "--no-install").returncode == 0
+    variables = pipeline.environment
+    variables["TAP_AUDIT_EVENTS_ORGANIZATIONS"] = f'[{{"organization_id": "{UNREAD}"}}]'
+    organization_id = variables.pop("TAP_AUDIT_EVENTS_ORGANIZATION_ID")
+
+    run = ("run", "tap-audit-events--acme", "target-jsonl")
+    refused = pipeline.meltano(*run, TAP_AUDIT_EVENTS__ACME_ORGANIZATION_ID=organization_id)
+    of_one = f'[{{"organization_id": "{organization_id}"}}]'
+    done = pipeline.meltano(*run, TAP_AUDIT_EVENTS__ACME_ORGANIZATIONS=of_one)
+
+    assert "AE-SETTINGS: organization_id and organizations are both set" in refused.stderr
+    assert done.returncode == 0, done.stderr
+    assert ids(pipeline.lines()) == ids(OLD)
