@@ -47,6 +47,7 @@ def _redact_record(record: logging.LogRecord) -> None:
     """Mask the secrets in a record's message, traceback and other attributes; shorten the text."""
     text = record.getMessage()
     if record.exc_info:
+        _drop_hidden_contexts(record.exc_info[1])
         text += "\n" + logging.Formatter().formatException(record.exc_info)
     redacted = redact(text)
     if len(redacted) > MAX_RECORD_LENGTH:
@@ -59,6 +60,14 @@ def _redact_record(record: logging.LogRecord) -> None:
             redacted = redact(text)
             if redacted != text:
                 setattr(record, name, redacted)
+
+
+def _drop_hidden_contexts(error: BaseException | None) -> None:
+    """Drop what ``from None`` hides: a traceback omits it, but the SDK's JSON log shows it."""
+    if error is not None:
+        if error.__suppress_context__:
+            error.__context__ = None
+        _drop_hidden_contexts(error.__cause__ or error.__context__)
 
 
 class _RedactedStream(io.TextIOBase):

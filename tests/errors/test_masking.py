@@ -124,6 +124,20 @@ def test_a_traceback_is_logged_without_the_token(collected: Collected) -> None:
     assert f"ValueError: inner {MASK}" in collected.sent[0]
 
 
+def test_an_error_that_another_hides_is_not_logged(collected: Collected) -> None:
+    """A traceback does not show what ``from None`` hides; the SDK's formatter would."""
+    try:
+        try:
+            raise ValueError(f"inner {TOKEN}")
+        except ValueError:
+            raise RuntimeError("outer") from None
+    except RuntimeError:
+        logging.getLogger("some.library").exception("It failed")
+    text = "\n".join(collected.sent)
+    assert "RuntimeError: outer" in text
+    assert not [form for form in forms_of(TOKEN) if form in text.lower()]
+
+
 @pytest.mark.parametrize("has_traceback", [True, False])
 def test_a_long_record_is_cut(has_traceback: bool, collected: Collected) -> None:
     """A library may log headers of many megabytes, as a message or in a traceback."""
