@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -105,13 +104,27 @@ def _root(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or value.rstrip("/").endswith(":"):
         raise ValueError("must be a folder, for example file:///var/lib/audit-events/batches")
     url = value.rstrip("/") if "://" in value else f"{LOCAL}{_absolute(value)}"
-    with suppress(ValueError):  # not a URL; its file system says so
-        register_possible_secret(urlsplit(url).password or "")
+    _register_password(url)
     try:
         url.encode()
     except UnicodeEncodeError:
         raise ValueError("is not UTF-8, so no message can name its files") from None
     return url
+
+
+def _register_password(url: str) -> None:
+    """Mask the password in a URL; `ValueError` if it is not certain where the password ends."""
+    try:
+        parts = urlsplit(url)
+        password, _ = parts.password or "", parts.port  # which ends at an unescaped / of a password
+    except ValueError:
+        if "@" in url:
+            raise ValueError(
+                "is not a usable URL: percent-encode special characters of the password, such as"
+                " / as %2F"
+            ) from None
+        return  # such as the ARN of a bucket
+    register_possible_secret(password)
 
 
 def _absolute(path: str) -> str:

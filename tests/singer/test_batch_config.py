@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,26 @@ def test_a_password_in_the_url_is_not_shown(sync: Sync) -> None:
     done = sync(batch_config={"encoding": {"format": "jsonl"}, "storage": {"root": root}})
     assert done.errors[0].startswith("AE-BATCH-FILE: ")
     assert "SeCr3tPw" not in done.log
+
+
+@pytest.mark.parametrize("password", ["SeCr3t/Pw", "SeCr3t#Pw", "SeCr3t?Pw", "SeCr3t[Pw"])
+def test_a_password_whose_end_is_not_certain_is_an_error(password: str, sync: Sync) -> None:
+    """Which does not show the URL: not the whole password could be masked."""
+    root = f"ftp://user:{password}@127.0.0.1:1/x"
+    done = sync(batch_config={"encoding": {"format": "jsonl"}, "storage": {"root": root}})
+    (error,) = done.errors
+    assert error.startswith("AE-SETTINGS: batch_config.storage.root is not a usable URL: ")
+    assert not re.search("SeCr3t|Pw", done.log)
+
+
+@pytest.mark.parametrize(
+    "root", ["s3://arn:aws:s3:eu-west-1:123:accesspoint/a", "ftp://host:21/a@b", "s3://bucket/a@b"]
+)
+def test_a_colon_or_an_at_sign_alone_is_no_password(root: str) -> None:
+    """Such as in the ARN of a bucket."""
+    read = read_batch_config({"encoding": {"format": "jsonl"}, "storage": {"root": root}})
+    assert read is not None
+    assert read.root == root
 
 
 def test_the_capability_is_declared(sync: Sync) -> None:
