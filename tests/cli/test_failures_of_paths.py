@@ -33,6 +33,14 @@ def test_a_file_of_another_kind_is_not_extended(
     assert command.left_over == []
 
 
+@pytest.mark.parametrize("to", ["postgresql://u:SeCr3tPw@db/w", "s3://u:SeCr3tPw@b/e.parquet"])
+def test_a_url_as_the_output_is_not_shown(to: str, command: Command) -> None:
+    """It may have a password, and creating a folder for it would not help."""
+    error = refused(command("export", "--to", to))
+    assert "--to must be a path, not a URL" in error
+    assert "SeCr3tPw" not in error
+
+
 @pytest.mark.parametrize("to", ["events", "events.csv", "events.json", ".parquet", "a.gz"])
 def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
     error = refused(command("export", "--to", to))

@@ -29,8 +29,10 @@ def format_of(text: str) -> str:
     """The key of `FORMATS` for a path; an existing folder needs no slash at its end.
 
     Raises:
-        SettingsError: the suffix is unknown.
+        SettingsError: it is a URL, or the suffix is unknown.
     """
+    if "://" in text:  # not shown: a password may be in it
+        raise unusable("--to must be a path, not a URL: an export writes to this machine only")
     if text.endswith("/") or os.path.isdir(text):  # noqa: PTH112 - no error for any text
         return "/"
     for suffix in sorted(FORMATS, key=len, reverse=True):
