@@ -222,7 +222,7 @@ MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clea
 		plugins/extractors/tap-audit-events--audit-events.lock \
 		requirements/dev.txt requirements/target-duckdb.txt requirements/target-jsonl.txt
 	@echo "Setting up the tap and the loaders in .meltano"
-	@UV_CONSTRAINT=requirements/dev.txt $(MELTANO_INSTALL) extractor tap-audit-events
+	@UV_CONSTRAINT=requirements/dev.txt UV_BUILD_CONSTRAINT=requirements/dev.txt $(MELTANO_INSTALL) extractor tap-audit-events
 	@UV_CONSTRAINT=requirements/target-duckdb.txt $(MELTANO_INSTALL) loader target-duckdb
 	@UV_CONSTRAINT=requirements/target-jsonl.txt $(MELTANO_INSTALL) loader target-jsonl
 	@touch $@

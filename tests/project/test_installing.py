@@ -45,7 +45,8 @@ def pinned(command: str, folder: Path) -> dict[str, str]:
     pins = (PROJECT / "requirements" / f"{name}.txt").read_text()
     constraints = folder / f"{name}.txt"
     constraints.write_text("\n".join(re.findall(r"^[^\s#]+==[^\\\n]+", pins, re.MULTILINE)))
-    return {"UV_CONSTRAINT": str(constraints), "PIP_CONSTRAINT": str(constraints)}
+    names = ("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT")
+    return dict.fromkeys(names, str(constraints))
 
 
 def from_here(command: str) -> str:

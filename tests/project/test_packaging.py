@@ -172,6 +172,15 @@ def test_loaders_are_pinned_as_meltano_asks_for_them(loader: dict[str, Any]) -> 
     assert loader["pip_url"].split() == asked
 
 
+def test_what_builds_the_tap_for_meltano_is_pinned_too() -> None:
+    """Meltano builds it in an environment of its own, which has constraints of its own."""
+    makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
+    (install,) = re.findall(r"@(.*) \$\(MELTANO_INSTALL\) extractor", makefile)
+
+    pins = "requirements/dev.txt"
+    assert install == f"UV_CONSTRAINT={pins} UV_BUILD_CONSTRAINT={pins}"
+
+
 def test_the_sample_configuration_is_the_least_that_loads_everything() -> None:
     """It has what is required and nothing that leaves events out; nothing in it gets a warning."""
     config = json.loads((PROJECT / "sample_config.json").read_text(encoding="utf-8"))
