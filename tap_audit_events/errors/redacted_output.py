@@ -64,12 +64,10 @@ def _redact_record(record: logging.LogRecord) -> None:
 
 def _drop_hidden_contexts(error: BaseException | None) -> None:
     """Drop what ``from None`` hides: a traceback omits it, but the SDK's JSON log shows it."""
-    seen = set()  # a chain of causes may be a circle
-    while error is not None and error not in seen:
-        seen.add(error)
+    if error is not None:
         if error.__suppress_context__:
             error.__context__ = None
-        error = error.__cause__ or error.__context__
+        _drop_hidden_contexts(error.__cause__ or error.__context__)
 
 
 class _RedactedStream(io.TextIOBase):
