@@ -3,7 +3,7 @@
 import pytest
 
 from tap_audit_events.errors.exceptions import ContractError
-from tap_audit_events.events.instants import EARLIEST
+from tap_audit_events.events.instants import EARLIEST, Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.planning.window_reader import ReadPage
@@ -48,6 +48,15 @@ def test_where_two_windows_meet_an_event_comes_with_the_first_that_shows_it() ->
     assert delivery.repeats == 1
 
 
+def test_where_two_windows_meet_the_second_need_not_show_what_the_first_delivered() -> None:
+    """It does not if the service treats `startTime` as exclusive."""
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(34)), ("c", at(35))])
+    assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a", "b"]
+    second = Window(at(34), at(500))
+    assert delivered(delivery, a_page([("c", at(35))]), second, completes_window=True) == ["c"]
+
+
 def test_an_event_that_its_window_did_not_show_comes_with_a_later_one() -> None:
     """A service that rounds times to minutes shows it there; nothing else would bring it."""
     delivery = Delivery(Watermark())
@@ -71,13 +80,17 @@ def test_what_may_have_been_delivered_does_not_come_with_a_later_window(
     assert delivered(delivery, page, Window(at(200), at(500))) == ["x"]
 
 
-@pytest.mark.parametrize("completes_window", [True, False])
-def test_an_event_that_its_window_does_not_show_is_an_error(completes_window: bool) -> None:
+@pytest.mark.parametrize(
+    ("times", "completes_window"), [([35, 37], True), ([35, 37], False), ([35], True), ([], True)]
+)
+def test_an_event_that_its_window_does_not_show_is_an_error(
+    times: list[int], completes_window: bool
+) -> None:
     """Before later ones are delivered: the bookmark would pass it, and the next run lose it."""
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(36))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
-    second = a_page([("c", at(35)), ("d", at(37))])
+    second = a_page([(f"{time}", at(time)) for time in times])
     window = Window(at(34), at(500))
     read = ReadPage(window, second, True, completes_window)
     with pytest.raises(ContractError, match=r"AE-WINDOW.*1 in all, for example 'b'") as raised:
@@ -135,12 +148,13 @@ def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
 
 
 def test_an_event_that_follows_in_its_window_is_no_error() -> None:
-    """With a later page, or out of order."""
+    """With a later page, after an empty one, or out of order."""
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(36)), ("c", at(35))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
     window = Window(at(34), at(500))
     for ids, in_order, completes_window in (
+        ([], True, False),
         ([("d", at(35))], True, False),
         ([("e", at(37)), ("c", at(35))], False, False),
         ([("b", at(36))], False, True),
@@ -149,3 +163,24 @@ def test_an_event_that_follows_in_its_window_is_no_error() -> None:
         delivery.all_written()
         delivery.commit()
     assert delivery.delivered == 5
+
+
+@pytest.mark.parametrize(
+    ("restarted_at", "expected"),
+    [
+        (None, ["older", "newer"]),
+        (at(10), ["older", "newer"]),
+        (at(20), ["newer"]),
+        (at(40), ["newer"]),
+    ],
+)
+def test_a_restarted_window_repeats_nothing_whose_id_was_dropped(
+    restarted_at: Instant | None, expected: list[str]
+) -> None:
+    """What is newer than the dropped ids, or than the restart, is delivered."""
+    delivery = Delivery(Watermark())
+    delivery.watermark.dropped_until = at(25)
+    page = a_page([("older", at(20)), ("newer", at(30))])
+    delivery.start(ReadPage(EVERYTHING, page, True, False, restarted_at))
+    assert [record["id"] for record in delivery.records()] == expected
+    assert delivery.repeats == 2 - len(expected)
