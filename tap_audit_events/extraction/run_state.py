@@ -25,13 +25,12 @@ def from_run_state(
 ) -> Watermark:
     """The watermark of a state that `to_run_state` returned, in this version or an earlier one.
 
-    It is empty if the state is. The lookback is that of this run.
+    It is empty if the state is; any other state must pass `is_run_state`. The lookback is that of
+    this run.
 
     Raises:
-        SettingsError: it belongs to another organization, or is not such a state.
+        SettingsError: it belongs to another organization, or its watermark cannot be read.
     """
-    if state and not is_run_state(state):
-        raise unusable("its watermark is not as this tap writes it")
     theirs = state.get("organization_id", organization_id)
     if theirs.lower() != organization_id.lower():
         raise _refused(
