@@ -100,6 +100,19 @@ def test_a_restart_that_does_not_begin_where_it_should_is_an_error(
     assert reader.ready_pages == 0
 
 
+@pytest.mark.parametrize(("first", "error"), [(4.5, None), (4.6, REFUSED)])
+def test_a_restart_may_begin_with_an_empty_page(first: float, error: Exception | None) -> None:
+    """What it has to repeat may follow; if it does not, the error is the same."""
+    reader = read_pages(3)
+    reader.fail(REFUSED)
+    reader.next_request()
+    reader.accept(a_page([], "more"))
+    assert reader.error is None
+    reader.next_request()
+    reader.accept(a_page(at_times([first, 8]), None))
+    assert reader.error == error
+
+
 @pytest.mark.parametrize("outside", [[instant(-7)], [UNTIL], [instant(10**6)]])
 @pytest.mark.parametrize("pages", [1, 2])
 def test_an_event_outside_of_the_window_is_no_place_to_restart(
