@@ -64,7 +64,7 @@ class OrganizationRun:
         watermark.start_at(settings.start_date)
         self.delivery = Delivery(watermark, settings.record_shape)
         self.plan = Plan(
-            self.window or Window(None, now),
+            self.window or Window(None, now),  # if the range is empty, nothing is requested
             page_size=settings.page_size,
             concurrency=settings.concurrency,
         )

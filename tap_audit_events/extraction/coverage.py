@@ -49,12 +49,10 @@ class Coverage(msgspec.Struct):
         start = self.start
         self.events += len(ids)
         self.late_events += sum(instant < start for instant in instants)
-        before = map(parse_instant, filter(None, (self.first_event_at, self.last_event_at)))
-        all_instants = [*instants, *before]
-        self.first_event_at, self.last_event_at = (
-            text_of(min(all_instants)),
-            text_of(max(all_instants)),
-        )
+        first_and_last = filter(None, (self.first_event_at, self.last_event_at))
+        counted = [*map(parse_instant, first_and_last), *instants]
+        self.first_event_at = text_of(min(counted))
+        self.last_event_at = text_of(max(counted))
         total = int(self.digest, 16) + sum(map(digest_number, ids, texts))
         self.digest = f"{total % 2**256:064x}"
 
