@@ -131,6 +131,21 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
         news_of(plan)
 
 
+def test_a_group_that_is_held_is_opened_later() -> None:
+    """While others are open, it waits; none of its organizations is left out."""
+    others, held = Group("a", [1], 2), Group("b", [1, 1], 2)
+    held.is_held = True
+    plan = a_plan(others, held)
+    news_of(plan)
+    assert held.opened == []
+    held.is_held = False
+    while not plan.is_done:
+        for request in requests_of(plan):
+            plan.accept(request, request.member.page())
+        news_of(plan)
+    assert [(member.name, member.sent) for member in held.opened] == [("b0", 1), ("b1", 1)]
+
+
 def test_the_oldest_gets_the_rest() -> None:
     """Of two that have more pages, the younger one holds at most a page."""
     group = Group("a", [50, 50], 8)
