@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from ssl import SSLEOFError
 from typing import Any, TypeAlias
 
 from requests import PreparedRequest, Response, Session, exceptions
-from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError
+from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError, SSLError
 
 from tap_audit_events.service.connection import OpenSockets
 from tap_audit_events.service.proxies import check_proxy
@@ -88,10 +89,12 @@ class Transport:
 def _was_closed(error: exceptions.ConnectionError) -> bool:
     """Whether an open connection broke, as opposed to none being made."""
     causes = map(_unwrapped, error.args)
-    return any(isinstance(cause, ProtocolError | ConnectionError) for cause in causes)
+    broken = ProtocolError | ConnectionError | SSLEOFError
+    return any(isinstance(cause, broken) for cause in causes)
 
 
 def _unwrapped(error: object) -> object:
     """What urllib3 wrapped: it blames the proxy if a connection through one breaks."""
     reason = error.reason if isinstance(error, MaxRetryError) else error
-    return reason.original_error if isinstance(reason, ProxyError) else reason
+    cause = reason.original_error if isinstance(reason, ProxyError) else reason
+    return cause.args[0] if isinstance(cause, SSLError) else cause

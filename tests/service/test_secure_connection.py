@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 import trustme
 from requests import adapters
-from urllib3 import HTTPSConnectionPool, PoolManager
+from urllib3 import HTTPSConnectionPool, PoolManager, connectionpool
+from urllib3.connection import HTTPSConnection
+from urllib3.util.wait import wait_for_read
 
 from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.service import connection
 from tap_audit_events.service.connection import OpenSockets, new_session
 from tests.service.proxy import Proxy, connect_proxy
 from tests.service.scripted import (
+    Peer,
     Script,
     client_of,
     keeps_open,
@@ -74,6 +77,31 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(
         assert service.connections == 3
     assert len(proxy.asked) == 3 * through_proxy
     assert client.limiter.run.retries == 0
+
+
+def resets_at_once(peer: Peer) -> None:
+    """Resets the connection after a response."""
+    peer.hear()
+    peer.respond()
+    peer.reset()
+
+
+def test_a_connection_that_is_reset_before_the_request_is_written_is_replaced(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python then raises an error of TLS, unlike for a plain connection."""
+
+    def is_still_open(used: HTTPSConnection) -> bool:
+        """What urllib3 finds just before the reset comes."""
+        assert wait_for_read(used.sock, timeout=60)
+        return False
+
+    monkeypatch.setattr(connectionpool, "is_connection_dropped", is_still_open)
+    with scripted_service(resets_at_once, tls=tls) as service:
+        client = client_of(service, max_retries=0)
+        for _ in range(3):
+            client.fetch()
+        assert service.connections == 3
 
 
 @THROUGH_PROXY
