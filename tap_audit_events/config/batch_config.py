@@ -116,7 +116,7 @@ def _register_password(url: str) -> None:
     """Mask the password in a URL; `ValueError` if it is not certain where the password ends."""
     try:
         parts = urlsplit(url)
-        password, _ = parts.password or "", parts.port  # which ends at an unescaped / of a password
+        _ = parts.port  # ValueError if it is the start of a password that contains a slash
     except ValueError:
         if "@" in url:
             raise ValueError(
@@ -124,7 +124,7 @@ def _register_password(url: str) -> None:
                 " / as %2F"
             ) from None
         return  # such as the ARN of a bucket
-    register_possible_secret(password)
+    register_possible_secret(parts.password or "")
 
 
 def _absolute(path: str) -> str:

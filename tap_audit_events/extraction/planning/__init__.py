@@ -1,1 +1,1 @@
-"""Which window to request next, how many at a time, and which page comes next: all of it pure."""
+"""What to request next, and which page comes next: windows, cursors, estimates, all of it pure."""
