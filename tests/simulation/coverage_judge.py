@@ -8,7 +8,7 @@ from typing import Any
 from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant
 from tap_audit_events.extraction.coverage import digest_number
 from tests.simulation.joint_target import CoverageRecord
-from tests.simulation.judge import Expected, PlayedRun
+from tests.simulation.played_run import Expected, PlayedRun
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from tests.simulation.histories import (
     History,
     PlannedRun,
 )
-from tests.simulation.world import Network, World
+from tests.simulation.network import Network
+from tests.simulation.world import World
 
 FAULTS: Final = ("401", "403", "404", "500", "429", "cursor", "early 429")
 RETRY_AFTER_SECONDS: Final = 3

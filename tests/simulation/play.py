@@ -20,21 +20,16 @@ from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import Caps, History, PlannedRun, draw
-from tests.simulation.judge import Acknowledged, Judge, PlayedRun
-from tests.simulation.world import (
-    SIGTERM,
+from tests.simulation.judge import Judge
+from tests.simulation.network import Network, new_session
+from tests.simulation.played_run import Acknowledged, PlayedRun
+from tests.simulation.simulated_workers import (
     InlineWorkers,
-    KilledError,
-    Network,
-    Pipe,
     SimulatedRateLimiter,
-    Target,
     ThreadedWorkers,
-    World,
-    Writer,
-    new_session,
     threads_joined,
 )
+from tests.simulation.world import SIGTERM, KilledError, Pipe, Target, World, Writer
 
 QUIET_RUNS = 2
 

@@ -27,9 +27,12 @@ from tests.simulation.joint_histories import (
     draw_joint,
 )
 from tests.simulation.joint_target import JointTarget, as_single, owner_at_top, part_of
-from tests.simulation.judge import Acknowledged, Expected, Judge, PlayedRun
+from tests.simulation.judge import Judge
+from tests.simulation.network import Network
 from tests.simulation.play import QUIET_RUNS, _drawn, _Run
-from tests.simulation.world import Network, World, Writer, threads_joined
+from tests.simulation.played_run import Acknowledged, Expected, PlayedRun
+from tests.simulation.simulated_workers import threads_joined
+from tests.simulation.world import World, Writer
 
 
 def play_joint(seed: int, *, uses_threads: bool = False) -> None:
