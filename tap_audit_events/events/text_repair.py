@@ -75,8 +75,7 @@ def _joined_surrogates(text: bytes, replacement: str) -> bytes:
     for chunk in _decoded(text, "surrogatepass"):
         characters = joining.decode(chunk.encode("utf-16-le", "surrogatepass"))
         joined += _LONE_SURROGATE.sub(replacement, characters).encode()
-    if joining.decode(b"", final=True):
-        joined += replacement.encode()
+    joined += _LONE_SURROGATE.sub(replacement, joining.decode(b"", final=True)).encode()
     return bytes(joined)
 
 

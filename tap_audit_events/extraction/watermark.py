@@ -213,9 +213,8 @@ class Watermark:
         until_newest = self._position(self._held[-1][0])
         dropped += self._held[end : min(end + surplus - len(dropped), until_newest)]
         own_spare = max(0, len(self._ids) - IDS_HELD_BEFORE_LOOKBACK)
-        if len(dropped) > own_spare:
-            own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
-            dropped = dropped[: own[own_spare]] if len(own) > own_spare else dropped
+        own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
+        dropped = dropped[: own[own_spare]] if len(own) > own_spare else dropped
         if not dropped:
             return
         del self._held[end : end + max(0, len(dropped) - first)]

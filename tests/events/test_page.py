@@ -201,7 +201,7 @@ def test_events_before_one_that_cannot_be_used_are_kept(
 ) -> None:
     """A page ends before the first event without a usable id or time, and shows that event."""
     good = [
-        encode(an_event(id=name, at=at))
+        encode(an_event(id=name, at=at)).replace(b"{", b"{ ", 1)
         for name, at in [("one", "2026-01-01T01:00:00.50+01:00"), ("two", "2026-01-01T00:00:01Z")]
     ]
     body = an_envelope(*good[:count], bad, encode(an_event(id="four")), cursor="next")
@@ -210,6 +210,7 @@ def test_events_before_one_that_cannot_be_used_are_kept(
     assert page.instants == ["2026-01-01T00:00:00.5", "2026-01-01T00:00:01"][:count]
     left = [read_record(text)["occurredAt"] for text in page.texts]
     assert left == ["2026-01-01T00:00:00.50Z", "2026-01-01T00:00:01Z"][:count]
+    assert list(map(bytes, page.texts[1:])) == good[1:count]  # in the bytes that came
     assert (page.next_cursor, page.size) == ("next", len(body))
     assert page.malformed is not None
     assert page.malformed.code == "AE-EVENT"

@@ -10,6 +10,7 @@ from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import Group, Known, digest_of, digests_of
 from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK, Watermark
+from tap_audit_events.extraction.watermark_json import to_json
 from tests.extraction.watermarks import at, deliver, digests_in, next_run
 
 BOOKMARK = 1000
@@ -81,6 +82,14 @@ def test_the_bookmark_moves_unless_it_has_to_stay() -> None:
     assert watermark.bookmark == at(3)
 
 
+def test_a_snapshot_stays_as_it_is() -> None:
+    """It may be written as JSON after more was delivered."""
+    watermark = delivered_at({990: 2})
+    snapshot, expected = watermark.snapshot(), to_json(watermark)
+    deliver(watermark, [("later", at(BOOKMARK + 1)), ("late", at(BOOKMARK - 1))])
+    assert to_json(snapshot) == expected != to_json(watermark)
+
+
 @pytest.mark.parametrize(("ties", "newest"), [(6001, 1), (1, 6001), (6001, 6001)])
 def test_the_newest_events_of_a_window_out_of_order_are_remembered(ties: int, newest: int) -> None:
     """However many ties there are: the bookmark moves there once the window is complete."""
@@ -128,6 +137,7 @@ def plainly_trimmed(held: Sequence[Known], watermark: Watermark) -> list[Known]:
     st.integers(1, 3),
 )
 @example([(0, 2), (8, 1)], [([5, 5, 40], True)], 1)  # two of an earlier run, then one of its own
+@example([], [([5] * 5, True), ([6, 7], False)], 1)  # all up to the newest, but the bookmark's
 def test_the_oldest_ids_are_dropped_one_by_one(
     earlier: list[tuple[int, int]], pages: list[tuple[list[int], bool]], lookback: int
 ) -> None:
