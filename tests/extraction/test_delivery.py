@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
+from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group, digests_of
 from tap_audit_events.extraction.planning.window_reader import ReadPage
@@ -226,6 +227,19 @@ def test_what_all_pages_were_like_is_known() -> None:
     delivery.start(ReadPage(EVERYTHING, Page(), in_order=True, completes_window=False))
     found.append((delivery.was_in_order, delivery.had_empty_cursor))
     assert found == [(True, False), (True, True), (True, True), (False, True), (False, True)]
+
+
+def test_what_was_written_is_counted_as_covered() -> None:
+    """Of a page of which a part was delivered before: only the new events."""
+    events = [("a", at(1)), ("b", at(2)), ("c", at(3))]
+    delivery = Delivery(Watermark())
+    delivered(delivery, a_page(events[:1]))
+    delivery.coverage = Coverage(text_of(at(0)), [])
+    delivered(delivery, a_page(events))
+    expected, page = Coverage(text_of(at(0)), []), a_page(events[1:])
+    expected.add(page.ids, page.instants, page.texts)
+    assert delivery.coverage == expected
+    assert delivery.coverage.events == 2
 
 
 def test_before_the_first_page_there_is_nothing() -> None:

@@ -80,6 +80,21 @@ def test_what_may_have_been_delivered_does_not_come_with_a_later_window(
     assert delivered(delivery, page, Window(at(200), at(500))) == ["x"]
 
 
+def test_an_event_of_the_first_instant_of_its_window_is_delivered() -> None:
+    """Also if ids up to then were dropped: only events of earlier windows may be repeats."""
+    delivery = Delivery(Watermark())
+    delivery.watermark.dropped_until = at(25)
+    page = a_page([("earlier", at(10)), ("first", at(20))])
+    assert delivered(delivery, page, Window(at(20), at(40))) == ["first"]
+
+
+def test_an_event_of_the_first_instant_of_the_range_comes_with_a_later_window() -> None:
+    delivery = Delivery(Watermark())
+    assert delivered(delivery, a_page([]), Window(at(20), at(90), until=at(50))) == []
+    page = a_page([("before", at(19)), ("first", at(20))])
+    assert delivered(delivery, page, Window(at(50), at(90))) == ["first"]
+
+
 @pytest.mark.parametrize(
     ("times", "completes_window"), [([35, 37], True), ([35, 37], False), ([35], True), ([], True)]
 )
@@ -98,6 +113,15 @@ def test_an_event_that_its_window_does_not_show_is_an_error(
     assert raised.value.window == str(window)
     delivery.commit()
     assert delivery.watermark.bookmark == at(33)
+
+
+def test_an_event_of_the_last_instant_of_the_range_must_come_with_its_window() -> None:
+    delivery = Delivery(Watermark())
+    first = a_page([("a", at(33)), ("b", at(40))])
+    delivered(delivery, first, Window(None, at(40), until=at(34)))
+    rest = ReadPage(Window(at(34), at(40)), a_page([]), in_order=True, completes_window=True)
+    with pytest.raises(ContractError, match="AE-WINDOW"):
+        delivery.start(rest)
 
 
 def test_an_event_that_appears_between_two_windows_comes_with_the_next_run() -> None:
@@ -168,9 +192,10 @@ def test_an_event_that_follows_in_its_window_is_no_error() -> None:
 @pytest.mark.parametrize(
     ("restarted_at", "expected"),
     [
-        (None, ["older", "newer"]),
-        (at(10), ["older", "newer"]),
-        (at(20), ["newer"]),
+        (None, ["older", "last dropped", "newer"]),
+        (at(10), ["older", "last dropped", "newer"]),
+        (at(20), ["last dropped", "newer"]),
+        (at(25), ["newer"]),
         (at(40), ["newer"]),
     ],
 )
@@ -180,7 +205,7 @@ def test_a_restarted_window_repeats_nothing_whose_id_was_dropped(
     """What is newer than the dropped ids, or than the restart, is delivered."""
     delivery = Delivery(Watermark())
     delivery.watermark.dropped_until = at(25)
-    page = a_page([("older", at(20)), ("newer", at(30))])
+    page = a_page([("older", at(20)), ("last dropped", at(25)), ("newer", at(30))])
     delivery.start(ReadPage(EVERYTHING, page, True, False, restarted_at))
     assert [record["id"] for record in delivery.records()] == expected
-    assert delivery.repeats == 2 - len(expected)
+    assert delivery.repeats == 3 - len(expected)

@@ -151,6 +151,7 @@ def test_a_service_that_is_down_ends_the_check_soon() -> None:
         done = shared.run("--test", max_retries=0)
     assert done.exit_code == 1
     assert [len(each.requests) for each in services] == [*[1] * MAX_FAILURES, 0, 0]
+    assert f"{len(services)} of {len(services)}" in done.errors[0]
     assert done.errors[-1].startswith("AE-500: 2 more organizations were not started")
 
 
