@@ -117,6 +117,8 @@ def _register_password(url: str) -> None:
     try:
         parts = urlsplit(url)
         _ = parts.port  # ValueError if it is the start of a password that contains a slash
+        if parts.netloc.endswith(":"):
+            raise ValueError("the password begins with the slash")
     except ValueError:
         if "@" in url:
             raise ValueError(

@@ -154,7 +154,9 @@ def test_a_password_in_the_url_is_not_shown(sync: Sync) -> None:
     assert "SeCr3tPw" not in done.log
 
 
-@pytest.mark.parametrize("password", ["SeCr3t/Pw", "SeCr3t#Pw", "SeCr3t?Pw", "SeCr3t[Pw"])
+@pytest.mark.parametrize(
+    "password", ["SeCr3t/Pw", "SeCr3t#Pw", "SeCr3t?Pw", "SeCr3t[Pw", "/SeCr3tPw", "?SeCr3tPw"]
+)
 def test_a_password_whose_end_is_not_certain_is_an_error(password: str, sync: Sync) -> None:
     """Which does not show the URL: not the whole password could be masked."""
     root = f"ftp://user:{password}@127.0.0.1:1/x"
