@@ -31,6 +31,14 @@ def test_every_redirect_is_refused(status: int, has_cursor: bool) -> None:
     assert error.details == rf"status {status} to 'https://a.example/\n'"
 
 
+@pytest.mark.parametrize("status", [400, 429, 503])
+def test_the_url_of_another_status_is_no_redirect(status: int) -> None:
+    """A gateway may send one with any status; those that pass are retried."""
+    response = a_response(status, headers={"Location": "https://a.example/"})
+    expected = {400: "AE-400", 429: "AE-429", 503: "AE-500"}[status]
+    assert status_error(response, BODY, has_cursor=False).code == expected
+
+
 @pytest.mark.parametrize("status", [300, 302, 304])
 def test_without_a_target_it_is_no_redirect(status: int) -> None:
     """There is no URL to which base_url could be set."""
