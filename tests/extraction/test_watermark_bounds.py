@@ -51,6 +51,16 @@ def test_the_memory_holds_exactly_as_many_ids_as_it_says(memory: int, forgot: bo
     assert watermark.reach_seconds == pytest.approx(60 if forgot else LOOKBACK, abs=1e-3)
 
 
+def test_what_lies_before_the_complete_ids_is_not_forgotten() -> None:
+    """An earlier run with a shorter lookback left it out: it takes no place in the memory."""
+    watermark = Watermark(
+        at(950), ids_from=at(900), lookback_seconds=LOOKBACK, max_remembered_ids=2
+    )
+    deliver(watermark, [("late", at(500)), ("later", at(600)), ("newest", at(BOOKMARK))])
+    assert not watermark.forgot
+    assert watermark.ids_from == at(900)
+
+
 @pytest.mark.parametrize("until", [398, 399, 400, 401, 402])
 def test_a_group_of_ids_expires_with_its_own_instant(until: int) -> None:
     """An id leaves STATE when its group's instant leaves the lookback, whatever others do."""

@@ -25,7 +25,11 @@ TESTS_OF: Final = {
     "events.window": _INSTANTS,
     "extraction.delivery": ("extraction/test_delivery", "extraction/test_delivery_of_windows"),
     "extraction.failures": ("extraction/test_failures", "reporting/test_connection_test"),
-    "extraction.id_groups": ("extraction/test_watermark_bounds", "extraction/test_watermark"),
+    "extraction.id_groups": (
+        "extraction/test_id_groups",
+        "extraction/test_watermark_bounds",
+        "extraction/test_watermark",
+    ),
     "extraction.planning.concurrency": ("extraction/planning/test_concurrency",),
     "extraction.planning.forecast": ("extraction/planning/test_forecast",),
     "extraction.planning.pagination": ("extraction/planning/test_pagination",),
