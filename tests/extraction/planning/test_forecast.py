@@ -65,6 +65,15 @@ def worked_days(days: int) -> Forecast:
 # What is usual
 
 
+def test_each_range_that_is_read_changes_what_is_expected() -> None:
+    """Also if something was expected before."""
+    forecast = Forecast()
+    learn(forecast, 0, HOUR, [number * 36 for number in range(100)])
+    before = expected(forecast, 0, HOUR)
+    learn(forecast, DAY, DAY + HOUR, [])
+    assert expected(forecast, 0, HOUR) < before
+
+
 def test_even_events_are_expected_to_continue() -> None:
     """A few hours tell the density for a year, whatever the hour."""
     forecast = Forecast()

@@ -159,10 +159,33 @@ def test_the_oldest_gets_the_rest() -> None:
             counts[request.member.name] += 1
             plan.accept(request, request.member.page())
         younger = group.opened[1].plan
-        assert younger.in_flight + younger.ready_pages <= 1 + 1
+        assert younger.in_flight + younger.ready_pages <= 1
         if plan.next_page() is None:
             break
     assert counts["a0"] > 2 * counts["a1"]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_one_that_is_alone_gets_as_many_requests_as_gain_time(most: int) -> None:
+    """Its own requests in flight count once."""
+    plan = a_plan(Group("a", [50], 4), concurrency=4)
+    news_of(plan)
+    (first,) = requests_of(plan)
+    plan.accept(first, first.member.page())
+    news_of(plan)
+    assert len(list(iter(lambda: plan.next_request(most), None))) == most
+
+
+def test_each_of_several_is_read_in_windows() -> None:
+    """So that the younger one can be read in parallel once it is the oldest."""
+    plan = a_plan(Group("a", [50, 50], 4), concurrency=4)
+    news_of(plan)
+    for request in requests_of(plan):
+        plan.accept(request, request.member.page())
+    news_of(plan)
+    second = requests_of(plan)
+    assert {request.member.name for request in second} == {"a0", "a1"}
+    assert all(request.request.window.until is not None for request in second)
 
 
 @pytest.mark.parametrize(("most", "requested"), [(1, 0), (3, 1), (8, 6), (9, 8), (ALL_PAY, 8)])
