@@ -106,9 +106,8 @@ def test_a_connection_that_is_reset_before_the_request_is_written_is_replaced(
 
 @THROUGH_PROXY
 @pytest.mark.timeout(60)
-@pytest.mark.usefixtures("proxy")
 def test_a_response_without_end_is_a_timeout(
-    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+    through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each wait on bytes is short; only the whole takes too long."""
     monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
@@ -119,6 +118,7 @@ def test_a_response_without_end_is_a_timeout(
     ):
         client_of(service, request_timeout_seconds=0.6).fetch()
     assert raised.value.code == "AE-TIMEOUT"
+    assert len(proxy.asked) == through_proxy
 
 
 def test_a_socks_proxy_keeps_the_connections_of_its_own_kind(
