@@ -124,14 +124,37 @@ def test_a_traceback_is_logged_without_the_token(collected: Collected) -> None:
     assert f"ValueError: inner {MASK}" in collected.sent[0]
 
 
-def test_an_error_that_another_hides_is_not_logged(collected: Collected) -> None:
+def hides_an_error() -> None:
+    try:
+        raise ValueError(f"inner {TOKEN}")
+    except ValueError:
+        raise RuntimeError("outer") from None
+
+
+def raised_from_one_that_hides() -> None:
+    try:
+        hides_an_error()
+    except RuntimeError as error:
+        raise LookupError("last") from error
+
+
+def raised_after_one_that_hides() -> None:
+    try:
+        hides_an_error()
+    except RuntimeError:
+        raise LookupError("last")  # noqa: B904 - as most code does
+
+
+@pytest.mark.parametrize(
+    "fail", [hides_an_error, raised_from_one_that_hides, raised_after_one_that_hides]
+)
+def test_an_error_that_another_hides_is_not_logged(
+    fail: Callable[[], None], collected: Collected
+) -> None:
     """A traceback does not show what ``from None`` hides; the SDK's formatter would."""
     try:
-        try:
-            raise ValueError(f"inner {TOKEN}")
-        except ValueError:
-            raise RuntimeError("outer") from None
-    except RuntimeError:
+        fail()
+    except (RuntimeError, LookupError):
         logging.getLogger("some.library").exception("It failed")
     text = "\n".join(collected.sent)
     assert "RuntimeError: outer" in text
