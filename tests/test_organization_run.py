@@ -21,16 +21,28 @@ def sent(authenticator: AccessTokenAuthenticator) -> PreparedRequest:
     return authenticator(Request("GET", f"{GOOD['base_url']}/v1/x").prepare())
 
 
+def open_none(settings: Settings, group: TokenGroup) -> OrganizationRun:
+    raise NotImplementedError
+
+
+def test_organizations_with_the_only_token_are_never_held() -> None:
+    """There is nothing else to request while the service limits their requests."""
+    limiter = RateLimiter(RunRequests(1))
+    with limiter.permit() as permit:
+        limiter.rate_limited(permit, 60)
+    only, one_of_several = (
+        TokenGroup((), limiter, open_none, has_others=has_others) for has_others in (False, True)
+    )
+    assert (only.is_held, one_of_several.is_held) == (False, True)
+
+
 def test_files_with_the_same_token_may_get_different_ones(tmp_path: Path) -> None:
     """A new token is sent for the organizations whose file has it, and for no others."""
     files = tmp_path / "one", tmp_path / "other"
     for file in files:
         file.write_text("acme_pat_first")
 
-    def open_run(settings: Settings, group: TokenGroup) -> OrganizationRun:
-        raise NotImplementedError
-
-    group = TokenGroup((), RateLimiter(RunRequests(1)), open_run, has_others=False)
+    group = TokenGroup((), RateLimiter(RunRequests(1)), open_none, has_others=False)
     one, other = (group.authenticator(settings_of(file), LoggedLines()) for file in files)
 
     files[1].write_text("acme_pat_second")
