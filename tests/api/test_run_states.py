@@ -48,6 +48,7 @@ def test_an_organization_without_events_has_no_state() -> None:
 def test_a_state_of_one_organization_is_taken_over() -> None:
     """By a run for several, and by a run for one of them."""
     one = a_state(IDS[0], 1)
+    assert RunStates(one, as_list=True).of(IDS[1]) == {}
     several = RunStates(one, as_list=True).with_changed({IDS[1]: a_state(IDS[1], 2)})
     assert RunStates(several, as_list=True).of(IDS[0]) == one
     assert RunStates(several, as_list=False).of(IDS[0]) == one
