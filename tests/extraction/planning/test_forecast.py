@@ -65,6 +65,15 @@ def worked_days(days: int) -> Forecast:
 # What is usual
 
 
+def test_a_range_out_of_order_has_no_duration() -> None:
+    """As if a page of older events than the ones before it had taken no time."""
+    disordered, at_once = Forecast(), Forecast()
+    for forecast, end in ((disordered, HOUR), (at_once, DAY)):
+        learn(forecast, 0, DAY, [number * 864 for number in range(100)])
+        learn(forecast, DAY, end, [HOUR])
+    assert expected(disordered, 0, DAY) == expected(at_once, 0, DAY)
+
+
 def test_each_range_that_is_read_changes_what_is_expected() -> None:
     """Also if something was expected before."""
     forecast = Forecast()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.window import Window
+from tap_audit_events.extraction.planning import window_reader
 from tap_audit_events.extraction.planning.plan import (
     PAGES_HELD,
 )
@@ -301,3 +302,30 @@ def test_a_burst_is_cut() -> None:
 def test_the_bound_of_requests_is_as_documented() -> None:
     """A quarter more than a sequential run needs, and three."""
     assert (SPARE_SHARE, SPARE_REQUESTS) == (0.25, 3)
+
+
+# Windows that are given up
+
+
+@pytest.mark.parametrize(("most", "repeats"), [(49, 0), (50, 50)])
+def test_a_window_is_given_up_only_if_what_was_taken_of_it_is_remembered(
+    most: int, repeats: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it comes again, and the watermark remembers only so many events."""
+    monkeypatch.setattr(window_reader, "MAX_TAKEN_EVENTS", most)
+    play = Play(evenly(4000))
+    play.step()
+    first = play.plan.next_page()
+    assert first is not None
+    play._take(first)
+    played = play.run()
+    all_delivered(played, 4000)
+    assert played.repeats == repeats
+
+
+def test_a_window_that_cannot_be_cut_is_not_given_up() -> None:
+    """All of its pages would be requested again for nothing."""
+    window = Window(instant(0), instant(2))
+    played = Play([instant(number / 500) for number in range(1000)], window=window).run()
+    all_delivered(played, 1000)
+    assert len(played.requests) == pages_needed(1000, 50)
