@@ -1,6 +1,7 @@
 """Rate limiters of several tokens, which share what a run may have in flight."""
 
 from contextlib import ExitStack
+from math import inf
 
 import pytest
 
@@ -104,3 +105,21 @@ def test_a_token_whose_requests_wait_for_each_other_is_held(
     with limiter.permit():
         held.append(limiter.is_held)
     assert held == [True, False]
+
+
+def test_a_request_that_waits_for_the_limit_of_the_run_alone_does_not_count_as_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No other one could be sent meanwhile."""
+    run = RunRequests(1)
+    one, other = RateLimiter(run), RateLimiter(run)
+    held = one._acquire()
+    waits: list[tuple[float, int, int]] = []
+
+    def wait(seconds: float) -> None:
+        waits.append((seconds, run.waiting, other.waiting))
+        one._release(held)
+
+    monkeypatch.setattr(other, "_wait", wait)
+    with other.permit():
+        assert waits == [(inf, 0, 0)]
