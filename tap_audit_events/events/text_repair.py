@@ -11,9 +11,10 @@ _REPLACEMENT: Final = "\ufffd"
 _MARK: Final = "\ufffe"
 _NUL: Final = b"0000"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_CHUNK_BYTES: Final = 1 << 16
-"""Text is decoded in chunks that fit into a processor's cache. The characters of a whole body could
-take four times its size."""
+_CHUNK_BYTES: Final = 1 << 14
+"""Text is decoded in chunks that fit into a processor's cache. Their characters take up to four
+bytes each: with 128 KiB or more, the C library would return that memory to the system and request
+it again for each chunk, which takes longer than decoding."""
 
 _MAY_BE_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # NUL, any surrogate
 _ESCAPE = re.compile(
