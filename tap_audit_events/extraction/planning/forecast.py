@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import Counter, deque
+from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from operator import itemgetter
 from typing import Final, NamedTuple
 
 from tap_audit_events.events.instants import Instant, microseconds
@@ -24,7 +23,8 @@ not make all that follows look like it."""
 
 _NEWEST_RANGES: Final = 5
 
-_hour_of = itemgetter(slice(len("2026-01-31T00")))
+_TO_HOUR: Final = len("2026-01-31T00")
+"""What follows in an instant is a colon, the character before the semicolon."""
 
 
 class _Seen(NamedTuple):
@@ -53,10 +53,13 @@ class Forecast:
         self._typical_week: _Week | None = None
 
     def learn(self, start: Instant, end: Instant, instants: Sequence[Instant]) -> None:
-        """Take in a range that was read, and the instants of its events."""
-        for text, found in Counter(map(_hour_of, instants)).items():
-            hour = microseconds(Instant(f"{text}:00:00")) // _HOUR
-            self._events[hour % _WEEK] += found
+        """Take in a range that was read, and the ascending instants of its events."""
+        position = 0
+        while position < len(instants):
+            first = instants[position]
+            of_hour = bisect_left(instants, f"{first[:_TO_HOUR]};", position) - position
+            self._events[microseconds(first) // _HOUR % _WEEK] += of_hour
+            position += of_hour
         seen = _Seen(microseconds(start), max(map(microseconds, (start, end))), len(instants))
         self._add_time(seen)
         self._newest.append(seen)

@@ -33,7 +33,7 @@ class WindowSizes:
         end = page.newest if page.instants else start
         if page.next_cursor is None:
             end = reader.window.limit
-        self._forecast.learn(start, end, page.instants)
+        self._forecast.learn(start, end, page.sorted_instants)
 
     def pages_left(self, reader: WindowReader) -> float:
         """Pages that are left in a window; something must have been learned."""
