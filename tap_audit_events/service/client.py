@@ -7,7 +7,7 @@ from logging import Logger
 from typing import Final
 from urllib.parse import quote, urlencode
 
-from requests import PreparedRequest, Request, Response
+from requests import PreparedRequest, Response
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import RetryableError
@@ -123,13 +123,15 @@ class Client:
     def _request(self, window: Window, cursor: str | None) -> PreparedRequest:
         settings = self._settings
         path = f"/v1/organizations/{settings.organization_id}/audit_events"
-        request = Request(
-            "GET",
-            f"{settings.base_url}{path}?{self._query(window, cursor)}",
-            headers={"User-Agent": settings.user_agent, "Accept": "application/json"},
+        own_headers = {"User-Agent": settings.user_agent, "Accept": "application/json"}
+        request = PreparedRequest()
+        request.prepare(
+            method="GET",
+            url=f"{settings.base_url}{path}?{self._query(window, cursor)}",
+            headers={**self._transport.session.headers, **own_headers},
             auth=self._authenticator,
         )
-        return self._transport.session.prepare_request(request)
+        return request
 
     def _query(self, window: Window, cursor: str | None) -> str:
         settings = self._settings
