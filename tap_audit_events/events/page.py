@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from typing import Annotated, Final, cast
 
 import msgspec
@@ -34,7 +33,6 @@ class _Keys(msgspec.Struct, gc=False):
 
 
 _decode_keys = msgspec.json.Decoder(_Keys).decode
-_id_of, _time_of = attrgetter("id"), attrgetter("occurredAt")
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,7 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
         texts = [bytes(text).translate(_LINE_BREAKS_TO_SPACES) for text in texts]
     try:
         keys = list(map(_decode_keys, texts))
-        ids, instants = list(map(_id_of, keys)), utc_instants(list(map(_time_of, keys)))
+        ids, instants = [each.id for each in keys], utc_instants([each.occurredAt for each in keys])
         longest = max(map(len, texts), default=0)
         if instants is None or longest > MAX_EVENT_BYTES:
             raise ValueError
