@@ -95,10 +95,11 @@ class Plan:
 
         Args:
             most_in_flight: how many requests in flight gain time. If at most `concurrency`,
-                pages come faster than they are taken, so pages that are ready count as well.
+                pages come faster than they are taken, so pages that are ready count as well, all
+                but the one that is taken next.
         """
         most = 1 if self._is_sequential else self._concurrency
-        ready = self.ready_pages if most_in_flight <= most else 0
+        ready = max(1, self.ready_pages) - 1 if most_in_flight <= most else 0
         if self.in_flight >= most or self.in_flight + ready >= most_in_flight:
             return None
         reader = self._next_reader(is_parallel=min(most, most_in_flight) > 1)
