@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ def _only_one(context: click.Context, option: click.Parameter, values: tuple[str
     if len(values) > 1:
         raise click.BadParameter("give it once; for several files, a folder", context, option)
     return values[0]
+
+
+def _number(context: click.Context, option: click.Parameter, value: float) -> float:
+    """The value of an option with a range: for click, NaN lies inside of any range."""
+    if isnan(value):
+        raise click.BadParameter("nan is not a number", context, option)
+    return value
 
 
 def main() -> int:
@@ -146,6 +154,7 @@ limits requests or refuses cursors, --follow waits and says so on stderr. It can
     show_default=True,
     metavar="SECONDS",
     type=click.FloatRange(0.1, 3600),
+    callback=_number,
     help="With --follow, seconds between two checks for new events.",
 )
 @common_options

@@ -206,6 +206,13 @@ def test_the_token_is_masked_in_a_wrong_command_line(command: Command) -> None:
     assert ACCESS_TOKEN not in done.log
 
 
+def test_an_interval_that_is_not_a_number_is_a_wrong_command_line(command: Command) -> None:
+    done = command("tail", "--follow", "--interval", "nan")
+
+    assert done.exit_code == 2
+    assert "'--interval': nan is not a number" in done.log
+
+
 # The terminal
 
 
