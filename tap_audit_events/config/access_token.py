@@ -16,8 +16,10 @@ from tap_audit_events.errors.redaction import register_possible_secret
 PAT_MARK: Final = "pat_"
 """A personal access token contains it, after a prefix (interface.md 5, rule 2)."""
 
-MAX_TOKEN_FILE_BYTES: Final = 8192
+MAX_TOKEN_BYTES: Final = 8192
 """Far more than any token has: no server accepts so long a header."""
+
+_TOO_LARGE: Final = f"is larger than any token: at most {MAX_TOKEN_BYTES:,} bytes"
 
 _MARKED = re.compile(rf"{PAT_MARK}.", re.IGNORECASE)
 _END_OF_NAME: Final = r"\s\"'`,;:/?#@()\[\]{}<>|\\=&"
@@ -32,6 +34,8 @@ _PIECES: Final = (
 
 def check_token(text: str) -> None:
     """Check that a token can be sent in a header (RFC 6750); `ValueError` says why it cannot."""
+    if len(text) > MAX_TOKEN_BYTES:
+        raise ValueError(_TOO_LARGE)
     if text.lower().startswith("bearer "):
         raise ValueError("begins with 'Bearer': write the token alone")
     if text[0] == text[-1] and text[0] in "\"'":
@@ -92,9 +96,9 @@ def _read_bytes(path: Path) -> bytes:
     if not stat.S_ISREG(path.stat().st_mode):
         raise ValueError("is not a regular file, so it could not be read again")
     with path.open("rb") as file:
-        data = file.read(MAX_TOKEN_FILE_BYTES + 1)
-    if len(data) > MAX_TOKEN_FILE_BYTES:
-        raise ValueError(f"is larger than any token: at most {MAX_TOKEN_FILE_BYTES:,} bytes")
+        data = file.read(MAX_TOKEN_BYTES + 1)
+    if len(data) > MAX_TOKEN_BYTES:
+        raise ValueError(_TOO_LARGE)
     return data
 
 

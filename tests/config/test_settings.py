@@ -72,6 +72,7 @@ BAD = [
     ("access_token", f"{TOKEN}\x00", "one word of printable ASCII"),
     ("access_token", f"{TOKEN}é", "one word of printable ASCII"),
     ("access_token", f"Bearer {TOKEN}", "begins with 'Bearer': write the token alone"),
+    ("access_token", "x" * 8193, "is larger than any token: at most 8,192 bytes"),
     ("access_token", f'"{TOKEN}"', "has quotes around the token: remove them"),
     ("access_token", f"'{TOKEN}'", "has quotes around the token: remove them"),
     ("start_date", "2026-01-31", NO_DATE),

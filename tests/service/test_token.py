@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 import requests
 
-from tap_audit_events.config.access_token import MAX_TOKEN_FILE_BYTES, others_may_read
+from tap_audit_events.config.access_token import MAX_TOKEN_BYTES, others_may_read
 from tap_audit_events.config.settings import read_settings, token_warnings
 from tap_audit_events.errors.redaction import redact
 from tap_audit_events.sandbox import Fault, Service
@@ -104,7 +104,7 @@ def test_exactly_one_of_token_and_file_is_taken(token_file: Path) -> None:
         (TOKEN.encode() + b"\xff", "is not a text file"),
         (f"bearer {TOKEN}\n".encode(), "begins with 'Bearer'"),
         (f'"{TOKEN}"\n'.encode(), "has quotes around the token"),
-        (b"x" * (MAX_TOKEN_FILE_BYTES + 1), "is larger than any token"),
+        (b"x" * (MAX_TOKEN_BYTES + 1), "is larger than any token"),
     ],
 )
 def test_a_file_without_a_token_is_one_line(
