@@ -48,7 +48,7 @@ def with_one_line_errors(command: click.Command, logger: logging.Logger) -> clic
             parameter.help = _HELP[parameter.name]
     return OneLineErrors(
         name=command.name,
-        help=command.help,
+        help="Write the audit events of an organization to stdout, as Singer messages.",
         params=command.params,
         callback=command.callback,
         context_settings=command.context_settings,

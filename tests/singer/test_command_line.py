@@ -283,3 +283,9 @@ def test_a_pipe_that_does_not_block_is_written_to_as_any_other(
         with os.fdopen(reading, "rb") as pipe:
             records = sum(b'"RECORD"' in line for line in pipe)
     assert (process.returncode, records) == (0, 100)
+
+
+def test_help_says_what_the_tap_does() -> None:
+    """The first sentence says what it writes, and where."""
+    shown = run(None, "--help").raise_for_exit_code().stdout.decode()
+    assert "Write the audit events of an organization to stdout, as Singer messages." in shown
