@@ -18,7 +18,7 @@ from tap_audit_events.errors.exceptions import sanitize
 FORMATS: Final = {
     ".parquet": "one Parquet file",
     ".duckdb": "the table audit_events of a DuckDB file",
-    ".jsonl": "JSON Lines: each event's own bytes",
+    ".jsonl": "JSON Lines: one event per line, as the service sent it",
     ".jsonl.gz": "JSON Lines, compressed",
     "/": "a folder of Parquet files, a subfolder for each UTC day",
 }
