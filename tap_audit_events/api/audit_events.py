@@ -40,7 +40,7 @@ class AuditEvents:
     table of settings. None means unset.
 
     Raises:
-        SettingsError: one line for each setting to fix (code ``AE-SETTINGS``).
+        SettingsError: the message names each setting to fix (code ``AE-SETTINGS``).
 
     Example:
         >>> log = AuditEvents(base_url=…, organization_id=…, access_token_file="token")
