@@ -27,7 +27,8 @@ class RequestBudget:
 
     def __init__(self, page_size: int) -> None:
         self._page_size = page_size
-        self._useful = self._most_useful = self._wasted = 0.0
+        self._requests = 0
+        self._useful = 0.0
 
     def count(self, reader: WindowReader, page: Page) -> None:
         """Count the request for a page."""
@@ -35,14 +36,12 @@ class RequestBudget:
         if page.instants:
             size = self._page_size if page.next_cursor is None else len(page.instants)
             useful = len(reader.window.held(page.sorted_instants)) / size
+        self._requests += 1
         self._useful += useful
-        self._wasted += 1 - useful
-        self._most_useful = max(self._most_useful, self._useful)
 
     def count_again(self, pages: int) -> None:
         """Count that some pages of a window will be requested again."""
         self._useful -= pages
-        self._wasted += pages
 
     def can_afford(self, more: int, readers: Sequence[WindowReader]) -> bool:
         """Whether that many more windows keep the run within its bound.
@@ -51,10 +50,9 @@ class RequestBudget:
         needs at most one request beyond the pages that its events fill; one of them needs none if
         it is known that more of its events follow.
         """
-        has_more = any(reader.has_more for reader in readers)
-        requests = self._useful + self._wasted
-        beyond = requests - _pages(self._useful, has_more) + len(readers) + more
-        return beyond <= SPARE_SHARE * _pages(self._most_useful, has_more) + SPARE_REQUESTS
+        pages = _pages(self._useful, any(reader.has_more for reader in readers))
+        beyond = self._requests - pages + len(readers) + more
+        return beyond <= SPARE_SHARE * pages + SPARE_REQUESTS
 
 
 def _pages(filled: float, has_more: bool) -> int:
