@@ -176,16 +176,15 @@ class OrganizationsPlan:
 
     def _open_one(self) -> None:
         group = self._groups.popleft()
-        is_held = group.is_held and bool(self._new or self._open)
-        member = None if is_held else group.open_next()
-        if member is not None:
+        if group.is_held and (self._new or self._open):
+            self._groups.append(group)
+        elif (member := group.open_next()) is not None:
+            self._groups.append(group)
             self._news.append(News(member, Stage.OPENED))
             if member.has_requests:
                 self._new.append(member)
             else:
                 self._news.append(News(member, Stage.ENDED))
-        if member is not None or is_held:
-            self._groups.append(group)
 
 
 def _next_page(member: Member) -> ReadPage | None:
