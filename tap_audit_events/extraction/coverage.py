@@ -37,7 +37,6 @@ class Coverage(msgspec.Struct):
 
     @property
     def start(self) -> Instant:
-        """`covered_from` as an instant."""
         return parse_instant(self.covered_from)
 
     def add(
@@ -71,13 +70,11 @@ class Coverage(msgspec.Struct):
         }
 
     def following(self, covered_until: Instant) -> Coverage:
-        """The coverage that follows a record."""
         return Coverage(text_of(covered_until), self.action_types, self.digest)
 
     # STATE
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` understands."""
         return msgspec.structs.asdict(self)
 
     @classmethod

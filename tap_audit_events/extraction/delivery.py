@@ -59,8 +59,7 @@ class Delivery:
     def start(self, read: ReadPage) -> None:
         """Start a page: its events that belong to its window and were not delivered before.
 
-        Raises:
-            ContractError: an earlier window showed an event of this one, which does not show it.
+        `ContractError` if an earlier window showed an event of this one, which does not show it.
         """
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor

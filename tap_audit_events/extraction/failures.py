@@ -55,11 +55,8 @@ def one_by_one(
 ) -> OrganizationsError | None:
     """Call `action` with the settings of one organization after the other.
 
-    Returns:
-        The errors of those of several organizations for which it failed, None if it did for none.
-
-    Raises:
-        ServiceError: the action failed for the only organization.
+    The result has the errors of those of several organizations for which it failed, None if it did
+    for none. If there is only one organization, its `ServiceError` is raised.
     """
     failures = FailuresInARow({each.access_token for each in settings.each()})
     errors: dict[str, AuditEventsError] = {}

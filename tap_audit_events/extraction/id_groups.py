@@ -31,7 +31,6 @@ class Group:
     digests: bytes
 
     def split(self) -> list[bytes]:
-        """The digests, one by one."""
         starts = range(0, len(self.digests), DIGEST_BYTES)
         return [self.digests[start : start + DIGEST_BYTES] for start in starts]
 

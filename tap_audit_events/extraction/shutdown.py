@@ -20,10 +20,7 @@ group, and a program that passes Ctrl-C on sends what the terminal has sent alre
 
 
 class Stop:
-    """Whether a signal asked the run to stop.
-
-    `handle` is the signal handler. It only notes the first signal; the main thread checks, and ends
-    after a whole line.
+    """Whether a signal asked the run to stop; the main thread checks, and ends after a whole line.
 
     Attributes:
         signal_number: the signal, None as long as there was none.
@@ -38,7 +35,6 @@ class Stop:
         self.wakeups: SimpleQueue[None] = SimpleQueue()
 
     def handle_signals(self) -> None:
-        """Handle signals from now on."""
         for each in SIGNALS:
             signal.signal(each, self.handle)
 

@@ -58,8 +58,7 @@ class Watermark:
             them again in any case.
 
     Attributes:
-        bookmark: as above. It is the instant of the newest event delivered, or an earlier instant
-            while older events may still come.
+        bookmark: that of the newest event delivered, or earlier while older events may still come.
         dropped_until: the newest instant of which this run dropped ids, None if it dropped none.
     """
 

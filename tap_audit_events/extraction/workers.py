@@ -117,7 +117,6 @@ class Workers:
             self._stop.wakeups.put(None)
 
     def _perform(self, request: Any) -> None:
-        """Send a request, and hand in what comes."""
         started_at, processor = self._clock(), time.thread_time()
         outcome: Page | Exception
         try:

@@ -60,7 +60,6 @@ class AdaptiveRate:
         return max(0.0, self.held_until - now, self._started_at + self._spacing - now)
 
     def start(self, now: float) -> None:
-        """Count a request as in flight."""
         if self._period_start is None:
             self._period_start = now
         self._started_at = now
@@ -68,7 +67,6 @@ class AdaptiveRate:
         self.in_flight += 1
 
     def end(self, *, started_at: float, succeeded: bool) -> None:
-        """Count a request as ended."""
         self.in_flight -= 1
         if succeeded:
             self._limit = min(self._limit + 1 / self._limit, self._concurrency)

@@ -19,9 +19,8 @@ _SCHEMES: Final = frozenset({None, "http", "https", "socks4", "socks4a", "socks5
 def check_proxy(url: str, proxies: Mapping[str, str], environment: Mapping[str, str]) -> None:
     """Check the proxy through which an https URL would be requested, if there is one.
 
-    Raises:
-        RefusedError: it cannot be used. The message names the variable and never its value, which
-            may contain a password.
+    `RefusedError` if it cannot be used. The message names the variable and never its value, which
+    may contain a password.
     """
     proxy = select_proxy(url, dict(proxies))
     if not proxy:

@@ -92,10 +92,8 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Wait before one request is retried; other requests are sent meanwhile.
 
-        Call it without a permit, which would stay in use during the wait.
-
-        Raises:
-            ClosedError: the run is over.
+        Call it without a permit, which would stay in use during the wait. `ClosedError` if the run
+        is over.
         """
         with self._changed:
             self.run.retries += 1

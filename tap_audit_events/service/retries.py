@@ -33,10 +33,8 @@ class Retries:
         """Seconds to wait before the next retry, or None if no retry is left.
 
         It is at least what ``Retry-After`` says; without it exponential, with full jitter. If no
-        retry is left, the number of retries is added to the error.
-
-        Raises:
-            RefusedError: the service wants a wait of more than `MAX_RETRY_AFTER_SECONDS`.
+        retry is left, the number of retries is added to the error. `RefusedError` if the service
+        wants a wait of more than `MAX_RETRY_AFTER_SECONDS`.
         """
         requested = error.retry_after_seconds or 0.0
         if requested > MAX_RETRY_AFTER_SECONDS:

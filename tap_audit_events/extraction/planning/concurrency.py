@@ -28,7 +28,6 @@ class ConcurrencyEstimator:
         self._parses.append(processor_seconds)
 
     def delivered(self, seconds: float) -> None:
-        """Take in how long it took to deliver a page."""
         self._deliveries.append(seconds)
 
     @property

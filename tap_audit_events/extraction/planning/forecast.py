@@ -135,7 +135,6 @@ class _Week:
         return max(0.0, events)
 
     def microseconds_until(self, start: int, events: float) -> float:
-        """Microseconds until that many events have come."""
         weeks, left = divmod(self._before(start) + events, self._before_hour[-1])
         hour = bisect_right(self._before_hour, left) - 1
         share = (left - self._before_hour[hour]) / self._of_hour(hour)

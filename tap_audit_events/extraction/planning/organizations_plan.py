@@ -102,11 +102,7 @@ class OrganizationsPlan:
         return not (self._groups or self._new or self._open or self._news)
 
     def next_request(self, most_in_flight: int) -> MemberRequest | None:
-        """The next request to send, None if none should be sent now.
-
-        Args:
-            most_in_flight: as in `Plan.next_request`, for all organizations together.
-        """
+        """As `Plan.next_request`, for all organizations together."""
         in_flight = sum(member.plan.in_flight for member in self._open)
         ready = 0
         if most_in_flight <= self._concurrency:
@@ -140,11 +136,9 @@ class OrganizationsPlan:
         return None
 
     def accept(self, request: MemberRequest, page: Page) -> None:
-        """Take in the page that was requested."""
         request.member.plan.accept(request.request, page)
 
     def fail(self, request: MemberRequest, error: Exception) -> None:
-        """Take in what came instead of a page."""
         request.member.plan.fail(request.request, error)
 
     def next_page(self) -> News | None:

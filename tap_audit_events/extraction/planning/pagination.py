@@ -56,11 +56,8 @@ class Paginator:
     def advance(self, page: Page, requested: Window) -> None:
         """Take the cursor of the next page from the page that has just come.
 
-        Events of it that were not requested are no progress.
-
-        Raises:
-            ContractError: the cursor is too long, the window had it before, or its pages bring
-                nothing new.
+        Events of it that were not requested are no progress. `ContractError` if the cursor is too
+        long, the window had it before, or its pages bring nothing new.
         """
         self._pages += 1
         self.cursor = page.next_cursor

@@ -13,8 +13,7 @@ from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 from tap_audit_events.extraction.planning.window_sizes import WindowSizes
 
 WINDOW_PAGES: Final = 8
-"""Pages that a window is cut to at most, so that the first one is soon read to its end. After empty
-windows it is more."""
+"""Pages that a window is cut to at most, so that the first one is soon read to its end."""
 
 FEW_WORKERS: Final = 6
 FEWER_WORKERS: Final = 4
@@ -110,7 +109,6 @@ class Plan:
         return reader.next_request()
 
     def accept(self, request: Request, page: Page) -> None:
-        """Take in the page that was requested."""
         reader = request.reader
         self.in_flight -= 1
         self._sizes.learn(reader, page)
@@ -226,10 +224,7 @@ class Plan:
             self._insert_after(reader, reader.cut(at))
 
     def _is_too_large(self, reader: WindowReader) -> bool:
-        """Whether a window in progress should be given up, to read it in parts.
-
-        All of it is requested again, as an event out of order may follow anywhere in its pages.
-        """
+        """Whether a window in progress should be given up, to read all of it again in parts."""
         pages_left = self._sizes.pages_left(reader)
         return (
             pages_left > max(FEW_PAGES, TOO_LARGE * _pages_left(reader))

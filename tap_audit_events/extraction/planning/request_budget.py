@@ -31,7 +31,6 @@ class RequestBudget:
         self._useful = 0.0
 
     def count(self, reader: WindowReader, page: Page) -> None:
-        """Count the request for a page."""
         useful = 0.0 if page.next_cursor is None else 1.0
         if page.instants:
             size = self._page_size if page.next_cursor is None else len(page.instants)

@@ -76,7 +76,6 @@ class WindowReader:
 
     @property
     def is_requested(self) -> bool:
-        """Whether a request was sent for it."""
         return self.is_in_flight or self.pages_read > 0
 
     @property
@@ -86,7 +85,6 @@ class WindowReader:
 
     @property
     def ready_bytes(self) -> int:
-        """Bytes of pages that have come and were not taken."""
         return sum(read.page.size for read in self._ready)
 
     @property
@@ -100,21 +98,16 @@ class WindowReader:
         return self._events_taken <= MAX_TAKEN_EVENTS
 
     def take_page(self) -> ReadPage:
-        """Take the oldest page that is ready."""
         taken = self._ready.popleft()
         self._events_taken += len(taken.page.ids)
         return taken
 
     def next_request(self) -> Request:
-        """The next request of the window."""
         self.is_in_flight = True
         return Request(self, self._requested, self._paginator.cursor)
 
     def accept(self, page: Page) -> None:
-        """Take in the page that was requested.
-
-        A page after a gap is not kept: the bookmark would move past what is missing.
-        """
+        """Take in a page. One after a gap is not kept: the bookmark would pass what is missing."""
         self.is_in_flight = False
         self.pages_read += 1
         self.events_read += len(page.ids)
