@@ -102,8 +102,7 @@ class RateLimiter:
             self.run.paused += 1
             self.run.on_wait()
             try:
-                while (left := end - self._clock()) > 0:
-                    self._check_open()
+                while not self.run.is_closed and (left := end - self._clock()) > 0:
                     self._wait(left)
                 self._check_open()
             finally:
@@ -117,10 +116,9 @@ class RateLimiter:
 
     def _acquire(self) -> Permit:
         with self._changed:
-            self._check_open()
-            while (seconds := self._seconds_to_wait()) > 0:
+            while not self.run.is_closed and (seconds := self._seconds_to_wait()) > 0:
                 self._wait_for_permit(seconds)
-                self._check_open()
+            self._check_open()
             permit = Permit(self._clock())
             self.run.in_flight += 1
             self._rate.start(permit.started_at)
