@@ -185,8 +185,7 @@ class Plan:
         """The window as it should be requested: as it is, cut or begun again; None if it waits."""
         if self._is_sequential and not reader.is_alone:
             reader.restart_alone()
-        is_first_request = not self.windows  # it covers the whole range
-        if is_first_request or not is_parallel:
+        if not self.windows or not is_parallel:  # the first request covers the whole range
             return reader
         if reader.is_requested:
             if not self._is_too_large(reader):
