@@ -58,7 +58,7 @@ class Watermark:
             them again in any case.
 
     Attributes:
-        bookmark: that of the newest event delivered, or earlier while older events may still come.
+        bookmark: the time of the newest event delivered; earlier while older ones may still come.
         dropped_until: the newest instant of which this run dropped ids, None if it dropped none.
     """
 

@@ -38,8 +38,10 @@ def from_json(value: Mapping[str, Any], *, lookback_seconds: int) -> Watermark:
     """The watermark that `to_json` returned as an object, in this version or an earlier one.
 
     Unknown keys are ignored. The lookback is that of this run, which may differ from earlier runs.
-    The message of the `ValueError` for anything else is the rest of a sentence that begins "its
-    watermark is not as this tap writes it: ".
+
+    Raises:
+        ValueError: it is not a watermark of a known version. The message is the rest of a sentence
+            that begins "its watermark is not as this tap writes it: ".
     """
     if not value:
         return Watermark(lookback_seconds=lookback_seconds)

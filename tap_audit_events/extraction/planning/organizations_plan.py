@@ -106,7 +106,7 @@ class OrganizationsPlan:
         in_flight = sum(member.plan.in_flight for member in self._open)
         ready = 0
         if most_in_flight <= self._concurrency:
-            ready = max(1, sum(member.plan.ready_pages for member in self._open)) - 1
+            ready = max(0, sum(member.plan.ready_pages for member in self._open) - 1)
         most = min(self._concurrency, most_in_flight - ready)
         if max(0, in_flight - self._waiting()) >= most:
             return None

@@ -98,7 +98,7 @@ class Plan:
                 but the one that is taken next.
         """
         most = 1 if self._is_sequential else self._concurrency
-        ready = max(1, self.ready_pages) - 1 if most_in_flight <= most else 0
+        ready = max(0, self.ready_pages - 1) if most_in_flight <= most else 0
         if self.in_flight >= most or self.in_flight + ready >= most_in_flight:
             return None
         reader = self._next_reader(is_parallel=min(most, most_in_flight) > 1)
