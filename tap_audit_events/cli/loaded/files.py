@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gzip
 import os
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -147,7 +148,7 @@ def _line_rows(file: Path, known: Collection[str]) -> Iterator[Sequence[Row]]:
 
 def _row(file: Path, number: int, line: bytes, known: Collection[str]) -> Row:
     try:
-        event = _decode_line(line)
+        event = _decode_line(line.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, RecursionError) as error:
         reason = f"line {number} is not an event: {sanitize(error)}"
         raise unreadable(sanitize(file), reason) from None

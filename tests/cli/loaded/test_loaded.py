@@ -1,5 +1,6 @@
 """What `audit-events verify` reads as loaded: files and tables of any loader."""
 
+import json
 import tracemalloc
 from datetime import datetime
 from pathlib import Path
@@ -66,6 +67,15 @@ def test_a_row_next_to_the_range_is_not_too_many(service: Service, command: Comm
         connection.executemany("INSERT INTO audit_events VALUES (?, ?)", rows)
 
     assert counts(verify(command, "a.duckdb", *OF_THE_DAY))["2024-05-06"]["loaded"] == 2
+
+
+def test_byte_order_marks_are_no_part_of_an_event(service: Service, command: Command) -> None:
+    """Editors write one, and files that are joined may have several."""
+    service.add(AT_BOUNDS)
+    marked = [f"\ufeff{json.dumps(event)}\n" for event in AT_BOUNDS]
+    (command.folder / "a.jsonl").write_text("".join(marked), encoding="utf-8")
+
+    assert counts(verify(command, "a.jsonl", *OF_THE_DAY))["2024-05-06"]["loaded"] == 2
 
 
 def test_a_row_without_a_time_is_found(service: Service, command: Command) -> None:
