@@ -144,6 +144,19 @@ def test_the_whole_error_of_a_service_is_read() -> None:
     assert raised.value.details == "status 403, errCode 'E7', msg 'no', vars 'null'"
 
 
+def test_an_error_whose_body_is_cut_counts_by_its_status() -> None:
+    """It is not taken for a broken connection, which would be retried."""
+
+    def cut(peer: Peer) -> None:
+        while peer.hear():
+            peer.send(b"HTTP/1.1 403 No\r\nContent-Length: 9\r\n\r\nno")
+            peer.reset()
+
+    with scripted_service(cut) as service, pytest.raises(RefusedError) as raised:
+        client_of(service).fetch()
+    assert raised.value.details == "status 403, body ''"
+
+
 @pytest.mark.parametrize("megabytes", [1, 3])
 def test_the_largest_response_is_a_setting(megabytes: int) -> None:
     """In megabytes of a million bytes."""

@@ -258,9 +258,12 @@ def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime
         limiter.rate_limited(refused, 10.0)
     with limiter.permit():
         limiter.count_resend()
+        limiter.count_resend()
         simulated_time.now += 0.5
     limiter.pause(4.0)
+    limiter.pause(3.0)
     assert limiter.run.request_seconds == 2.0 + 3.0 + 0.5
-    assert limiter.run.retry_wait_seconds == 4.0
-    assert (limiter.run.sent, limiter.run.retries) == (4, 2)
-    assert simulated_time.now == 17.5
+    assert limiter.run.retry_wait_seconds == 4.0 + 3.0
+    assert (limiter.run.sent, limiter.run.retries) == (5, 4)
+    assert limiter.run.in_flight == 0
+    assert simulated_time.now == 20.5

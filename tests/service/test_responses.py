@@ -12,8 +12,11 @@ from requests import exceptions
 from urllib3.exceptions import DecodeError, InvalidHeader, MaxRetryError, ProtocolError, SSLError
 from urllib3.exceptions import ReadTimeoutError as ReadTimeout
 
+from tap_audit_events.config.access_token import MAX_TOKEN_BYTES
+from tap_audit_events.errors import redaction
 from tap_audit_events.errors.exceptions import CursorRefusedError, RefusedError, RetryableError
-from tap_audit_events.service.responses import network_error, status_error
+from tap_audit_events.errors.redaction import register_secret
+from tap_audit_events.service.responses import MAX_ERROR_BYTES, network_error, status_error
 from tests.builders import a_response
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
@@ -67,7 +70,19 @@ def test_a_url_that_is_too_long_is_called_that() -> None:
     """Of the settings, only `action_types` can make it so long; `base_url` is right."""
     error = status_error(a_response(414), BODY, has_cursor=False)
     assert error.code == "AE-STATUS"
+    assert error.details.startswith("status 414, errCode 'no'")
     assert error.details.endswith("; the URL is too long, perhaps because of action_types")
+
+
+def test_a_secret_at_the_end_of_what_was_read_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be recognized there."""
+    monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
+    token = "pat_".ljust(MAX_TOKEN_BYTES - 2, "x")
+    register_secret(token)
+    body = (9 * f"{token} ").encode()[:MAX_ERROR_BYTES]
+    assert body.endswith(b" pat_xxxx")
+    error = status_error(a_response(500), body, has_cursor=False)
+    assert "pat_" not in error.details
 
 
 def test_only_a_request_with_a_cursor_can_have_its_cursor_refused() -> None:

@@ -1,5 +1,6 @@
 """Rate limiters of several tokens, which share what a run may have in flight."""
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from math import inf
 
@@ -83,6 +84,41 @@ def test_waits_are_counted_and_told(
         pass
     assert told == [(1, 0), (0, 1)]
     assert seen == [(1, 0, False), (0, 1, True)]
+    assert (of_run.paused, of_run.waiting, limiter.waiting) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 4.0])
+def test_each_request_that_waits_counts(
+    seconds: float, monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime
+) -> None:
+    """However short its wait is; others begin to wait meanwhile."""
+    of_run = RunRequests(8)
+    limiter = RateLimiter(of_run, simulated_time)
+    seen: list[tuple[int, int, int]] = []
+
+    def wait_with_another(begin: Callable[[], object]) -> Callable[[float], bool]:
+        def wait(seconds: float) -> bool:
+            seen.append((of_run.paused, of_run.waiting, limiter.waiting))
+            if len(seen) == 1:
+                begin()
+            return simulated_time.wait(seconds)
+
+        return wait
+
+    def acquire() -> None:
+        with limiter.permit():
+            pass
+
+    monkeypatch.setattr(of_run.changed, "wait", wait_with_another(lambda: limiter.pause(seconds)))
+    limiter.pause(seconds)
+    assert seen == [(1, 0, 0), (2, 0, 0)]
+
+    seen.clear()
+    monkeypatch.setattr(of_run.changed, "wait", wait_with_another(acquire))
+    with limiter.permit() as permit:
+        limiter.rate_limited(permit, seconds)
+    acquire()
+    assert seen == [(0, 1, 1), (0, 2, 2)]
     assert (of_run.paused, of_run.waiting, limiter.waiting) == (0, 0, 0)
 
 
