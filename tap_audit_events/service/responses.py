@@ -47,6 +47,9 @@ NETWORK_ERRORS: Final = (
 """What `requests` and what it stands on raise if a response does not arrive, or not completely."""
 
 _PROXY_REFUSES: Final = "Tunnel connection failed: 407"
+_CURSOR_REFUSED: Final = (400, 414, 431)
+"""A gateway sends 414 or 431 if the cursor makes the request too long for it."""
+
 _STATUSES: Final = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
 
 
@@ -86,7 +89,7 @@ def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) 
     location = response.headers.get("Location")
     if 300 <= status < 400 and location:
         return service_error("AE-REDIRECT", details=f"status {status} to {sanitize(location)}")
-    if status == HTTPStatus.BAD_REQUEST and has_cursor:
+    if status in _CURSOR_REFUSED and has_cursor:
         return service_error("AE-CURSOR-REFUSED", details=message)
     error = service_error(_code_of_status(status), details=message)
     if isinstance(error, RetryableError):

@@ -85,11 +85,17 @@ def test_a_secret_at_the_end_of_what_was_read_is_not_shown(monkeypatch: pytest.M
     assert "pat_" not in error.details
 
 
-def test_only_a_request_with_a_cursor_can_have_its_cursor_refused() -> None:
-    """The window is then restarted; any other 400 is an error of the request."""
-    with_cursor = status_error(a_response(400), BODY, has_cursor=True)
+@pytest.mark.parametrize("status", [400, 414, 431])
+def test_only_a_request_with_a_cursor_can_have_its_cursor_refused(status: int) -> None:
+    """The window is then restarted: by the service, or by a gateway to which it is too long."""
+    with_cursor = status_error(a_response(status), BODY, has_cursor=True)
     assert (type(with_cursor), with_cursor.code) == (CursorRefusedError, "AE-CURSOR-REFUSED")
-    assert with_cursor.details.startswith("status 400, errCode 'no'")
+    assert with_cursor.details.startswith(f"status {status}, errCode 'no'")
+    without = status_error(a_response(status), BODY, has_cursor=False)
+    assert not isinstance(without, CursorRefusedError)
+
+
+def test_any_other_status_says_nothing_about_the_cursor() -> None:
     for status in (401, 403, 404, 422):
         error = status_error(a_response(status), BODY, has_cursor=True)
         assert not isinstance(error, CursorRefusedError)
