@@ -6,8 +6,10 @@ import errno
 import json
 import sys
 from copy import deepcopy
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
@@ -15,6 +17,8 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 MAX_FILE_BYTES: Final = 256_000_000
 """The states of more than 200 organizations, each with as many ids as it may have; a device such as
 /dev/zero has no end."""
+
+_PIECE_BYTES: Final = 1_000_000
 
 _FIRST_RUN: Final = "leave out --state for a first run, or give the last state of an earlier run"
 _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
@@ -81,10 +85,16 @@ def _read_bytes(path: str) -> bytes:
         raise OSError(errno.ENOENT, "the path is empty")
     if path != "-":
         with Path(path).open("rb") as file:
-            return file.read(MAX_FILE_BYTES + 1)
+            return _read_start(file)
     if sys.stdin is None:
         raise OSError(errno.EBADF, "stdin is closed")
-    return sys.stdin.buffer.read(MAX_FILE_BYTES + 1)
+    return _read_start(sys.stdin.buffer)
+
+
+def _read_start(file: BinaryIO) -> bytes:
+    """A little more than `MAX_FILE_BYTES` at most, in pieces: `read` reserves all it may need."""
+    pieces = iter(partial(file.read, _PIECE_BYTES), b"")
+    return b"".join(islice(pieces, MAX_FILE_BYTES // _PIECE_BYTES + 1))
 
 
 def _unusable(kind: str, path: str, problem: str) -> SettingsError:

@@ -1,6 +1,7 @@
 """Files on the command line: what is wrong with one is said in one line, with its path."""
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,18 @@ def test_a_file_without_end_is_refused(option: str) -> None:
     """A file is read up to a bound, so a device cannot fill the memory."""
     done = run(GOOD, option, "/dev/zero", most_kilobytes=1_000_000)
     assert only_error(done) == (f"AE-FILE: The {option[2:]} file '/dev/zero' is larger than 256 MB")
+
+
+def test_a_small_file_needs_little_memory(tmp_path: Path) -> None:
+    """The bound is not reserved: `ulimit -v` may allow the tap less than that."""
+    path = tmp_path / "config.json"
+    path.write_text("{}")
+    tracemalloc.start()
+    try:
+        assert read_json_file("config", str(path)) == {}
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_state_of_many_busy_organizations_is_read(tmp_path: Path) -> None:
