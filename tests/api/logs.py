@@ -10,6 +10,7 @@ from tap_audit_events import AuditEvents, EventPage
 from tests.builders import an_event
 
 WAIT_SECONDS = 15
+COUNT = 150
 
 
 def events(first: int, end: int) -> list[dict[str, Any]]:
@@ -22,6 +23,11 @@ def events(first: int, end: int) -> list[dict[str, Any]]:
 
 def ids(pages: Iterable[EventPage]) -> list[str]:
     return [event["id"] for page in pages for event in page.events]
+
+
+def expected(count: int = COUNT) -> list[str]:
+    """The ids of the first `events`."""
+    return [f"{n:05}" for n in range(count)]
 
 
 def stored(state: dict[str, Any] | None) -> dict[str, Any] | None:

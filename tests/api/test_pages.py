@@ -1,34 +1,24 @@
 """`AuditEvents.pages`: each event once and in order, over runs that follow each other's state."""
 
 import json
-import pydoc
 import random
 from datetime import UTC, datetime, timedelta, timezone
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-import tap_audit_events
 from tap_audit_events import (
     AuditEvents,
-    AuditEventsError,
-    ContractError,
     EventPage,
-    OrganizationsError,
-    RefusedError,
-    RetryableError,
-    ServiceError,
     SettingsError,
 )
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.sandbox import Fault, Service
-from tests.api.logs import events, first_pages, ids, stored
+from tests.api.logs import COUNT, events, expected, first_pages, ids, stored
 from tests.builders import an_event
 from tests.loaders import hostile
-from tests.shared_server import SHARED, SharedServer, a_service, an_id
+from tests.shared_server import an_id
 
-COUNT = 150
 SECOND = datetime(2024, 5, 6, 7, 0, 30, tzinfo=UTC)
 
 FAULTS = {
@@ -51,10 +41,6 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def log(service: Service, settings: dict[str, Any]) -> AuditEvents:
     return AuditEvents(**settings, page_size=20)
-
-
-def expected(count: int = COUNT) -> list[str]:
-    return [f"{n:05}" for n in range(count)]
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -244,148 +230,8 @@ def test_a_singer_state_is_told_from_that_of_a_page(log: AuditEvents) -> None:
         log.pages(state=state)
 
 
-@pytest.mark.parametrize(
-    ("fault", "kind", "code"),
-    [
-        ("status:code=403@3", RefusedError, "AE-403"),
-        ("status:code=503@3-", RetryableError, "AE-500"),
-        ("body:text=%5B%5D@3", ContractError, "AE-ENVELOPE"),
-    ],
-)
-def test_an_error_comes_after_the_events_before_it(
-    fault: str, kind: type[ServiceError], code: str, service: Service, settings: dict[str, Any]
-) -> None:
-    """With its code, as an exception to catch; the states before it remain good."""
-    service.add(events(0, 100))
-    service.add_faults([fault])
-    log = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0)
-    pages: list[EventPage] = []
-    with pytest.raises(kind) as raised:
-        pages.extend(log.pages())
-    assert len(pages) == 2
-    assert isinstance(raised.value, AuditEventsError)
-    assert raised.value.code == code
-    assert str(raised.value).startswith(f"{code}: ")
-    assert settings["access_token"] not in str(raised.value)
-
-
-def test_an_error_says_how_long_the_service_wants_to_be_left_alone(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    """Also if no retries are left, so that a scheduler can wait."""
-    service.add_faults(["status:code=429,retry-after=600@1-"])
-    with pytest.raises(RetryableError) as raised:
-        list(AuditEvents(**settings, max_retries=0).pages())
-    assert raised.value.retry_after_seconds == 600
-
-
 def test_a_page_without_events_is_true() -> None:
     """It has a newer state: a loop that ends at a false page would end too early."""
     page = EventPage([], [], organization_id=an_id(0), shape=RecordShape(), state=dict)
     assert page
     assert len(page) == 0
-
-
-def test_an_error_comes_again_if_the_iterator_is_used_again(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    """A loop that tries again with the same iterator must not take the range for complete."""
-    service.add(events(0, 100))
-    service.add_faults(["status:code=503@3"])
-    pages = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0).pages()
-    for _ in range(3):
-        with pytest.raises(RetryableError):
-            list(pages)
-    pages.close()
-    assert list(pages) == []
-
-
-def test_an_error_leaves_the_states_before_it_good(
-    service: Service, settings: dict[str, Any]
-) -> None:
-    """The next run continues after the last page that came."""
-    log = AuditEvents(**settings, page_size=20, concurrency=1)
-    service.add(events(0, 100))
-    service.add_faults([Fault(kind="status", when="4", code=403)])
-    pages: list[EventPage] = []
-    with pytest.raises(RefusedError):
-        pages.extend(log.pages())
-    assert ids(pages) == expected(60)
-    assert ids(pages) + ids(log.pages(state=pages[-1].state)) == expected(100)
-
-
-def test_an_error_of_one_of_several_organizations_comes_last() -> None:
-    """With the error of each organization that failed, by its id; the others are read."""
-    services = [a_service(number, 20) for number in range(3)]
-    services[1].add_faults([Fault(kind="status", when="1-", code=403)])
-    pages: list[EventPage] = []
-    with SharedServer(services).served() as shared:
-        items = [MappingProxyType({"organization_id": each.organization_id}) for each in services]
-        log = AuditEvents(base_url=shared.base_url, access_token=SHARED, organizations=items)
-        with pytest.raises(OrganizationsError) as raised:
-            pages.extend(log.pages())
-    assert {page.organization_id for page in pages} == {an_id(0), an_id(2)}
-    assert {name: each.code for name, each in raised.value.errors.items()} == {an_id(1): "AE-403"}
-    assert not raised.value.not_started
-
-
-def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
-    """Its traceback would: of thousands that fail, each with a large response."""
-    services = [a_service(number, 20) for number in range(2)]
-    services[1].add_faults([Fault(kind="body", text=b'{"auditEvents": 7}', when="*")])
-    with SharedServer(services).served() as shared:
-        log = AuditEvents(**shared.settings)
-        with pytest.raises(OrganizationsError) as raised:
-            list(log.pages())
-    (error,) = raised.value.errors.values()
-    assert error.code == "AE-ENVELOPE"
-    assert (error.__traceback__, error.__context__) == (None, None)
-
-
-def test_an_organization_that_has_nothing_to_read_keeps_its_state() -> None:
-    """Also with other settings, while another organization has events."""
-    quiet, active = a_service(0, 20), a_service(1, 0)
-    active.add([an_event(at="2024-01-01T00:00:00Z")])
-    with SharedServer([quiet, active]).served() as shared:
-        alone = shared.settings | {"organizations": shared.settings["organizations"][:1]}
-        *_, before = AuditEvents(**alone).pages()
-        both = AuditEvents(**shared.settings, end_date="2024-02-01T00:00:00Z", lookback_seconds=0)
-        *_, after = both.pages(state=stored(before.state))
-    (kept,) = before.state["organizations"]
-    assert kept in after.state["organizations"]
-    assert [page.organization_id for page in (before, after)] == [an_id(0), an_id(1)]
-
-
-@pytest.mark.parametrize("name", tap_audit_events.__all__)
-def test_each_public_name_can_be_imported(name: str) -> None:
-    """Each is imported when it is first used."""
-    assert getattr(tap_audit_events, name).__name__ == name
-
-
-def test_help_describes_the_public_names() -> None:
-    """So does the completion of a notebook."""
-    text = pydoc.render_doc(tap_audit_events)
-    assert "Read the events of a range, a page at a time." in text
-    assert dir(tap_audit_events) == sorted(tap_audit_events.__all__)
-
-
-def test_any_other_name_is_an_error() -> None:
-    """For a type checker too: it finds the ignored error, and would call it unused otherwise."""
-    with pytest.raises(AttributeError, match="no attribute 'AuditEvent'"):
-        tap_audit_events.AuditEvent  # type: ignore[attr-defined]  # noqa: B018
-
-
-def test_an_organization_that_fails_before_its_first_page_keeps_its_state() -> None:
-    """Also with other settings, while another organization has events."""
-    failing, active = a_service(0, 20), a_service(1, 0)
-    with SharedServer([failing, active]).served() as shared:
-        *_, before = AuditEvents(**shared.settings).pages()
-        active.add([an_event()])
-        failing.add_faults([Fault(kind="status", when="2", code=403)])
-        others: dict[str, Any] = {"lookback_seconds": 0, "action_types": ["workspace_create"]}
-        log = AuditEvents(**shared.settings, concurrency=1, **others)
-        after: list[EventPage] = []
-        with pytest.raises(OrganizationsError):
-            after.extend(log.pages(state=stored(before.state)))
-    (kept,) = before.state["organizations"]
-    assert kept in after[-1].state["organizations"]

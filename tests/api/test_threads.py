@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import islice
@@ -14,11 +13,8 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events import AuditEvents, EventPage
-from tap_audit_events.api.page_iterator import PageIterator
+from tap_audit_events import AuditEvents
 from tap_audit_events.errors.exceptions import StoppedError
-from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.api.logs import WAIT_SECONDS, ends_its_threads, events, ids
@@ -202,65 +198,6 @@ def test_another_thread_ends_a_run_that_waits(service: Service, settings: dict[s
     assert next(pages, None) is None
 
 
-def test_a_run_that_is_closed_while_a_page_comes_ends_after_it() -> None:
-    """Nobody advances it any more: it must not keep its connections."""
-    has_ended = threading.Event()
-
-    def pages() -> Generator[EventPage, None, None]:
-        try:
-            closing_thread = threading.Thread(target=iterator.close)
-            closing_thread.start()
-            closing_thread.join(WAIT_SECONDS)
-            yield EventPage([], [], organization_id="o", shape=RecordShape(), state=dict)
-        finally:
-            has_ended.set()
-
-    iterator = PageIterator(pages(), Stop())
-    assert next(iterator, None) is not None
-    assert has_ended.is_set()
-
-
-def test_a_run_that_another_thread_is_closing_is_at_its_end() -> None:
-    """Also before its connections have ended; the thread that reads gets no error of Python."""
-    closes, goes_on = threading.Event(), threading.Event()
-
-    def pages() -> Generator[EventPage, None, None]:
-        try:
-            yield EventPage([], [], organization_id="o", shape=RecordShape(), state=dict)
-        finally:
-            closes.set()
-            goes_on.wait(WAIT_SECONDS)
-
-    iterator = PageIterator(pages(), Stop())
-    next(iterator)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(iterator.close)
-        assert closes.wait(WAIT_SECONDS)
-        try:
-            assert next(iterator, None) is None
-        finally:
-            goes_on.set()
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
-def test_an_interruption_comes_again_if_the_iterator_is_used_again(
-    error: type[BaseException],
-) -> None:
-    """Of Ctrl-C, or of a time limit: the range must not be taken for complete, as in a notebook."""
-
-    def pages() -> Generator[EventPage, None, None]:
-        yield EventPage([], [], organization_id="o", shape=RecordShape(), state=dict)
-        raise error
-
-    iterator = PageIterator(pages(), Stop())
-    next(iterator)
-    for _ in range(3):
-        with pytest.raises(error):
-            next(iterator)
-    iterator.close()
-    assert next(iterator, None) is None
-
-
 def test_a_second_thread_that_advances_a_run_leaves_it_alone(
     service: Service, settings: dict[str, Any]
 ) -> None:
@@ -340,22 +277,3 @@ def test_ctrl_c_ends_a_run_that_waits(
     assert printed.endswith("interrupted\n"), log_text  # perhaps within the line of a page
     assert process.returncode == 0
     assert log_text == ""
-
-
-@pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("from tap_audit_events import AuditEvents", ("singer_sdk", "pyarrow", "click")),
-        ("import tap_audit_events", ("singer_sdk", "pyarrow", "click", "requests", "msgspec")),
-    ],
-)
-def test_importing_it_imports_nothing_heavy(code: str, absent: tuple[str, ...]) -> None:
-    """Neither Singer's SDK nor Arrow; starts no thread, and configures no log."""
-    checks = (
-        "import logging, sys, threading; assert not logging.root.handlers;"
-        " assert threading.active_count() == 1; print(*sys.modules)"
-    )
-    command = [sys.executable, "-c", f"{code}; {checks}"]
-    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert "tap_audit_events" in loaded
-    assert [name for name in loaded if name.split(".")[0] in absent] == []

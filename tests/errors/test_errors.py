@@ -5,39 +5,17 @@ import re
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tap_audit_events.errors import catalogue
-from tap_audit_events.errors.catalogue import CATALOGUE, Category
-from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
-    OrganizationsError,
-    SettingsError,
-    sanitize,
-    service_error,
-)
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import TOO_DEEP, an_event
 from tests.conftest import Sync
-from tests.running import CODED, Run, run
+from tests.running import Run, run
 
 SCOPE = "organization:audit_events_read"
-CODE = re.compile(r"\bAE-[0-9A-Z]+(?:-[A-Z]+)*")
 THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
-
-
-RELEASED = """
-    AE-400 AE-401 AE-403 AE-404 AE-429 AE-500 AE-ADDRESS AE-BATCH-FILE AE-BUSY AE-CATALOG
-    AE-CERTIFICATE AE-CONNECTION AE-CURSOR-LENGTH AE-CURSOR-REFUSED AE-CURSOR-REPEATED AE-CUT
-    AE-DEFECT AE-DIFFERENT AE-EMPTY-PAGES AE-ENVELOPE AE-EVENT AE-EVENT-SIZE AE-EXPORT AE-EXTRA
-    AE-FILE AE-LOADED AE-NESTING AE-NO-JSON AE-NO-PROGRESS AE-ORGANIZATIONS AE-OUTPUT
-    AE-REDIRECT AE-RETRY-AFTER AE-SETTINGS AE-STATE AE-STATUS AE-STOPPED
-    AE-STREAM-MAPS AE-TARGET AE-TIMEOUT AE-TOO-LARGE AE-TOO-MANY-EVENTS AE-WINDOW
-"""
-"""Codes that alerts may look for: codes are added, never removed."""
 
 
 def only_error(done: Run) -> str:
@@ -45,68 +23,6 @@ def only_error(done: Run) -> str:
     assert "Traceback" not in done.log
     (line,) = done.errors
     return line
-
-
-def test_the_catalogue_covers_the_interface() -> None:
-    """Every status of interface.md, section 7, has an entry, and 429 and 500 are retried."""
-    assert {"AE-400", "AE-401", "AE-403", "AE-429", "AE-500"} <= CATALOGUE.keys()
-    retried = {code for code, entry in CATALOGUE.items() if entry.category is Category.RETRY}
-    assert retried == {
-        *("AE-429", "AE-500", "AE-TIMEOUT", "AE-CONNECTION", "AE-CUT", "AE-NO-JSON"),
-    }
-
-
-def test_codes_stay() -> None:
-    """A code that an alert looks for today is in every later version."""
-    assert set(RELEASED.split()) == CATALOGUE.keys()
-
-
-def test_codes_are_well_formed_and_unique() -> None:
-    """Short words in capitals, each once in the catalogue."""
-    source = Path(catalogue.__file__).read_text()
-    assert re.findall(r'^    "(.+)": ErrorEntry\($', source, re.MULTILINE) == list(CATALOGUE)
-    assert all(CODE.fullmatch(code) and len(code) <= 20 for code in CATALOGUE)
-
-
-def test_each_code_of_the_catalogue_is_used_and_no_other() -> None:
-    """An entry that nothing raises would mislead; a code without an entry has no explanation."""
-    source = Path(catalogue.__file__)
-    others = [path.read_text() for path in source.parent.parent.rglob("*.py") if path != source]
-    assert set(CODE.findall("\n".join(others))) == CATALOGUE.keys()
-
-
-@pytest.mark.parametrize("code", CATALOGUE)
-def test_each_entry_makes_one_line(code: str) -> None:
-    """The code, what happened, the context, and what to do."""
-    line = str(AuditEventsError(code, " (errCode 'x')"))
-    assert line == f"{code}: {CATALOGUE[code].summary} (errCode 'x'). {CATALOGUE[code].next_step}"
-    assert CODED.match(line)
-    assert "\n" not in line
-
-
-def test_no_error_promises_that_a_run_without_state_resumes() -> None:
-    """`count`, `verify` and `--test` show the same errors, and keep no state."""
-    resumes = [entry for entry in CATALOGUE.values() if "where it stopped" in entry.next_step]
-    assert len(resumes) >= 8
-    assert all("A run with a state resumes where" in entry.next_step for entry in resumes)
-    assert "STATE" not in CATALOGUE["AE-STOPPED"].next_step
-
-
-def test_several_lines_become_one_text() -> None:
-    """As sentences, if they end like one."""
-    errors = {name: AuditEventsError("AE-CUT") for name in "ab"}
-    assert str(SettingsError(["a is wrong", "b is wrong"])) == (
-        "AE-SETTINGS: a is wrong; AE-SETTINGS: b is wrong"
-    )
-    assert ".;" not in str(OrganizationsError(errors, 2))
-    assert str(OrganizationsError(errors, 2)) == " ".join(OrganizationsError(errors, 2).lines)
-
-
-def test_an_error_of_the_service_names_the_window() -> None:
-    """The window follows what the service said."""
-    error = service_error("AE-500", details="errCode 'x'")
-    error.window = "up to now"
-    assert error.summary == "AE-500: The service failed (errCode 'x'), in the window up to now"
 
 
 @pytest.mark.parametrize(
@@ -373,16 +289,3 @@ def test_an_echoed_token_is_not_shown(service: Service, sync: Sync) -> None:
     done = sync()
     assert "token <access_token> no" in only_error(done)
     assert service.access_token not in done.log
-
-
-def test_sanitized_text_is_bounded_and_quoted() -> None:
-    """A text from outside is one line, quoted, cut with an ellipsis."""
-    assert sanitize("a\n\x00b") == r"'a\n\x00b'"
-    assert sanitize("x" * 400, 3) == "'xxx…'"
-
-
-def test_organizations_that_were_not_started_have_the_code_of_those_that_failed() -> None:
-    """Whatever else ends an organization that was read after them."""
-    errors = {"one": service_error("AE-500"), "other": service_error("AE-EVENT")}
-    *_, last = OrganizationsError(errors, 5, not_started=["x", "y", "z"]).lines
-    assert last.startswith("AE-500: 3 more organizations were not started")

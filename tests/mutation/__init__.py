@@ -31,7 +31,10 @@ TESTS_OF: Final = {
         "extraction/test_watermark",
     ),
     "extraction.planning.concurrency": ("extraction/planning/test_concurrency",),
-    "extraction.planning.forecast": ("extraction/planning/test_forecast",),
+    "extraction.planning.forecast": (
+        "extraction/planning/test_forecast",
+        "extraction/planning/test_forecast_of_growth",
+    ),
     "extraction.planning.pagination": ("extraction/planning/test_pagination",),
     "extraction.planning.plan": (
         "extraction/planning/test_plan_room",

@@ -1,0 +1,80 @@
+"""Errors while `AuditEvents.pages` is read: they follow the pages before them, and come again."""
+
+from typing import Any
+
+import pytest
+
+from tap_audit_events import (
+    AuditEvents,
+    AuditEventsError,
+    ContractError,
+    EventPage,
+    RefusedError,
+    RetryableError,
+    ServiceError,
+)
+from tap_audit_events.sandbox import Fault, Service
+from tests.api.logs import events, expected, ids
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "code"),
+    [
+        ("status:code=403@3", RefusedError, "AE-403"),
+        ("status:code=503@3-", RetryableError, "AE-500"),
+        ("body:text=%5B%5D@3", ContractError, "AE-ENVELOPE"),
+    ],
+)
+def test_an_error_comes_after_the_events_before_it(
+    fault: str, kind: type[ServiceError], code: str, service: Service, settings: dict[str, Any]
+) -> None:
+    """With its code, as an exception to catch; the states before it remain good."""
+    service.add(events(0, 100))
+    service.add_faults([fault])
+    log = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0)
+    pages: list[EventPage] = []
+    with pytest.raises(kind) as raised:
+        pages.extend(log.pages())
+    assert len(pages) == 2
+    assert isinstance(raised.value, AuditEventsError)
+    assert raised.value.code == code
+    assert str(raised.value).startswith(f"{code}: ")
+    assert settings["access_token"] not in str(raised.value)
+
+
+def test_an_error_says_how_long_the_service_wants_to_be_left_alone(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """Also if no retries are left, so that a scheduler can wait."""
+    service.add_faults(["status:code=429,retry-after=600@1-"])
+    with pytest.raises(RetryableError) as raised:
+        list(AuditEvents(**settings, max_retries=0).pages())
+    assert raised.value.retry_after_seconds == 600
+
+
+def test_an_error_comes_again_if_the_iterator_is_used_again(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """A loop that tries again with the same iterator must not take the range for complete."""
+    service.add(events(0, 100))
+    service.add_faults(["status:code=503@3"])
+    pages = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0).pages()
+    for _ in range(3):
+        with pytest.raises(RetryableError):
+            list(pages)
+    pages.close()
+    assert list(pages) == []
+
+
+def test_an_error_leaves_the_states_before_it_good(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """The next run continues after the last page that came."""
+    log = AuditEvents(**settings, page_size=20, concurrency=1)
+    service.add(events(0, 100))
+    service.add_faults([Fault(kind="status", when="4", code=403)])
+    pages: list[EventPage] = []
+    with pytest.raises(RefusedError):
+        pages.extend(log.pages())
+    assert ids(pages) == expected(60)
+    assert ids(pages) + ids(log.pages(state=pages[-1].state)) == expected(100)

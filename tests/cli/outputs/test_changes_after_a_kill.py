@@ -1,0 +1,124 @@
+"""An output that somebody moves, changes or removes after an export was killed."""
+
+import shutil
+
+import duckdb
+import pytest
+
+from tap_audit_events.sandbox import Service
+from tests.cli.command import Command
+from tests.cli.outputs.killing import NEW, OLD, deaths, found, ids, old_is_exported
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("to", ["out/events.jsonl", "out/events.duckdb", "out/events/"])
+def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
+    to: str, service: Service, command: Command
+) -> None:
+    """The next run begins a new output with what is new, or refuses until the old one is back."""
+    arguments = ("export", "--to", to, "--state", "s.json")
+    out, archive = command.folder / "out", command.folder / "archive"
+    out.mkdir()
+    old_is_exported(service, command, *arguments)
+    refused = 0
+
+    for step in deaths(command, *arguments):
+        out.rename(archive)
+        out.mkdir()
+        done = command(*arguments)
+        if done.exit_code != 0:
+            refused += 1
+            assert done.error.startswith("AE-EXPORT: An export with "), step
+            assert list(out.iterdir()) == [], step
+            out.rmdir()
+            archive.rename(out)
+            command(*arguments).raise_for_exit_code()
+        assert sorted(found(command, to) + found(command, f"archive/{to[4:]}")) == ids(OLD + NEW)
+    assert refused > 0
+
+
+@pytest.mark.long
+def test_a_table_that_somebody_adds_after_a_kill_stays(service: Service, command: Command) -> None:
+    """The copy that waits, hidden, does not have it: so it does not take the place of the file."""
+    arguments = ("export", "--to", "events.duckdb", "--state", "s.json")
+    old_is_exported(service, command, *arguments)
+
+    for step in deaths(command, *arguments):
+        with duckdb.connect(command.folder / "events.duckdb") as connection:
+            connection.execute("CREATE TABLE added AS SELECT 42 AS number")
+        command(*arguments).raise_for_exit_code()
+        assert found(command, "events.duckdb") == ids(OLD + NEW), step
+        with duckdb.connect(command.folder / "events.duckdb") as connection:
+            assert connection.table("added").fetchall() == [(42,)], step
+
+
+@pytest.mark.parametrize("is_moved", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
+    is_moved: bool, service: Service, command: Command
+) -> None:
+    """The file alone: the complete new one waits next to it, hidden."""
+    arguments = ("export", "--to", "events.jsonl", "--state", "s.json")
+    old_is_exported(service, command, *arguments)
+    added = b'{"id":"added","occurredAt":"2024-05-06T07:00:00Z"}\n'
+    refused = 0
+
+    for step in deaths(command, *arguments):
+        events, archived = command.folder / "events.jsonl", command.folder / "archived.jsonl"
+        before = events.read_bytes()
+        if is_moved:
+            events.rename(archived)
+        else:
+            events.write_bytes(before + added)
+        done = command(*arguments)
+        if done.exit_code != 0:
+            refused += 1
+            assert done.error.startswith("AE-EXPORT: "), step
+        if not is_moved:
+            assert done.exit_code != 0
+            assert events.read_bytes() == before + added, step
+            events.write_bytes(before)
+        elif done.exit_code != 0:
+            archived.rename(events)
+        command(*arguments).raise_for_exit_code()
+        archive = found(command, "archived.jsonl") if archived.exists() else []
+        assert sorted(found(command, "events.jsonl") + archive) == ids(OLD + NEW), step
+    assert refused > 0
+
+
+@pytest.mark.long
+def test_a_kill_after_the_old_file_was_moved_away_loses_and_repeats_nothing(
+    service: Service, command: Command
+) -> None:
+    """The new file begins with what is new: it does not take the place of an old one."""
+    arguments = ("export", "--to", "events.jsonl", "--state", "s.json")
+    old_is_exported(service, command, *arguments)
+    (command.folder / "events.jsonl").rename(command.folder / "archived.jsonl")
+
+    for step in deaths(command, *arguments):
+        command(*arguments).raise_for_exit_code()
+        assert found(command, "events.jsonl") == ids(NEW), step
+
+
+@pytest.mark.parametrize("to", ["events.jsonl", pytest.param("events/", marks=pytest.mark.long)])
+def test_a_completed_file_that_somebody_removed_after_a_kill_is_not_lost_silently(
+    to: str, service: Service, command: Command
+) -> None:
+    """Hidden files look as if nobody needed them."""
+    arguments = ("export", "--to", to, "--state", "s.json")
+    old_is_exported(service, command, *arguments)
+    refused = 0
+
+    for step in deaths(command, *arguments):
+        for hidden in list(command.folder.glob("**/.*new*")):
+            shutil.rmtree(hidden) if hidden.is_dir() else hidden.unlink()
+        before = found(command, to)
+        done = command(*arguments)
+        if done.exit_code != 0:
+            refused += 1
+            assert done.error.startswith("AE-EXPORT: An export with "), step
+            assert found(command, to) == before, step
+            shutil.rmtree(command.folder)
+            command.folder.mkdir()
+            command(*arguments).raise_for_exit_code()
+        assert found(command, to) == ids(OLD + NEW), step
+    assert refused > 0

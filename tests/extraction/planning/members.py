@@ -1,0 +1,83 @@
+"""Organizations with pages of one event each, and a plan for them."""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from tap_audit_events.events.page import Page, parse_page
+from tap_audit_events.extraction.planning.organizations_plan import (
+    MemberRequest,
+    OrganizationsPlan,
+)
+from tap_audit_events.extraction.planning.plan import Plan
+from tests.extraction.planning.scheduling import ALL_PAY, EVER
+
+EVENT = b'{"id":"%d","occurredAt":"2026-01-01T00:%02d:%02dZ"}'
+
+
+class Member:
+    """An organization with so many pages of one event each."""
+
+    def __init__(self, name: str, pages: int, group: "Group", concurrency: int) -> None:
+        self.name = name
+        self.pages = pages
+        self.plan = Plan(EVER, page_size=1, concurrency=concurrency)
+        self.error: Exception | None = None
+        self.has_requests = True
+        self.sent = 0
+        self.group = group
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def page(self) -> Page:
+        """Its next page. It has a cursor unless it is the last one."""
+        self.sent += 1
+        event = EVENT % (self.sent, self.sent // 60, self.sent % 60)
+        cursor = b',"nextCursor":"%d"' % self.sent if self.sent < self.pages else b""
+        return parse_page(b'{"auditEvents":[%b]%b}' % (event, cursor))
+
+
+class Group:
+    """Organizations with one token."""
+
+    def __init__(self, name: str, pages: Iterable[int], concurrency: int) -> None:
+        self.is_held = False
+        self.opened: list[Member] = []
+        self._members = deque(
+            Member(f"{name}{n}", count, self, concurrency) for n, count in enumerate(pages)
+        )
+
+    def open_next(self) -> Member | None:
+        if not self._members:
+            return None
+        self.opened.append(self._members.popleft())
+        return self.opened[-1]
+
+
+def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> OrganizationsPlan:
+    return OrganizationsPlan(groups, concurrency=concurrency, waiting=lambda: waiting)
+
+
+def requests_of(plan: OrganizationsPlan) -> list[MemberRequest]:
+    """All requests that can be sent now."""
+    found = []
+    while (request := plan.next_request(ALL_PAY)) is not None:
+        found.append(request)
+    return found
+
+
+def news_of(plan: OrganizationsPlan) -> list[Any]:
+    """All news that there is now."""
+    found = []
+    while (news := plan.next_page()) is not None:
+        found.append(news)
+    return found
+
+
+def read_to_end(plan: OrganizationsPlan) -> None:
+    """Send every request that is due, until nothing is left; each brings a page."""
+    while not plan.is_done:
+        for request in requests_of(plan):
+            plan.accept(request, request.member.page())
+        news_of(plan)

@@ -1,0 +1,104 @@
+"""Organizations whose requests have to wait do not keep others waiting."""
+
+import pytest
+
+from tap_audit_events.extraction.planning.organizations_plan import (
+    MemberRequest,
+)
+from tests.extraction.planning.members import EVENT, Group, Member, a_plan, news_of, requests_of
+
+
+def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tokens are limited one after the other; afterwards all are read to their end."""
+    most_bytes = 12 * len(EVENT)
+    for module in ("plan", "organizations_plan"):
+        monkeypatch.setattr(f"tap_audit_events.extraction.planning.{module}.BYTES_HELD", most_bytes)
+    groups = [Group(name, [40], 8) for name in "abcdefghij"]
+    plan = a_plan(*groups, concurrency=8, waiting=8)
+    news_of(plan)
+    first: dict[Member, MemberRequest] = {}
+    for group in groups:
+        for _ in range(20):
+            for request in requests_of(plan):
+                if request.member.sent and request.member not in first:
+                    first[request.member] = request  # it waits, and all that follows
+                else:
+                    plan.accept(request, request.member.page())
+            news_of(plan)
+        group.is_held = True
+    members = [member for group in groups for member in group.opened]
+    assert sum(member.plan.bytes_held for member in members) <= 4 * most_bytes
+    for group in groups:
+        group.is_held = False
+    due = list(first.values())
+    while not plan.is_done:
+        for request in [*due, *requests_of(plan)]:
+            plan.accept(request, request.member.page())
+        due = []
+        news_of(plan)
+
+
+def test_a_group_that_is_held_is_opened_later() -> None:
+    """While others are open, it waits; none of its organizations is left out."""
+    others, held = Group("a", [1], 2), Group("b", [1, 1], 2)
+    held.is_held = True
+    plan = a_plan(others, held)
+    news_of(plan)
+    assert held.opened == []
+    held.is_held = False
+    while not plan.is_done:
+        for request in requests_of(plan):
+            plan.accept(request, request.member.page())
+        news_of(plan)
+    assert [(member.name, member.sent) for member in held.opened] == [("b0", 1), ("b1", 1)]
+
+
+def test_a_held_group_does_not_keep_others_waiting() -> None:
+    """Nothing is requested of it, and none of it is opened, as long as there are others."""
+    limited, other = Group("a", [1] * 9, 2), Group("b", [1] * 9, 2)
+    plan = a_plan(limited, other)
+    news_of(plan)
+    limited.is_held = True
+    opened = len(limited.opened)
+    names: list[str] = []
+    while len(names) < 9:
+        batch = requests_of(plan)
+        assert batch, names
+        for request in batch:
+            names.append(request.member.name)
+            plan.accept(request, request.member.page())
+        news_of(plan)
+    assert set(names) == {f"b{n}" for n in range(9)}
+    assert len(limited.opened) == opened
+
+
+def test_organizations_that_are_held_do_not_keep_others_from_being_opened() -> None:
+    """However many of them are open already."""
+    limited, other = [Group(name, [1], 2) for name in "ab"], Group("c", [1], 2)
+    plan = a_plan(*limited, other)
+    news_of(plan)
+    for group in limited:
+        group.is_held = True
+    news_of(plan)
+    assert [request.member.name for request in requests_of(plan)] == ["c0"]
+
+
+def test_if_all_are_held_one_request_waits() -> None:
+    """Otherwise nobody would notice that the wait is over."""
+    group = Group("a", [1] * 5, 4)
+    group.is_held = True
+    plan = a_plan(group, concurrency=4)
+    news_of(plan)
+    assert len(requests_of(plan)) == 1
+
+
+def test_requests_that_wait_leave_their_place_to_others() -> None:
+    """For their retry, or for the service's rate limit."""
+    plan = a_plan(Group("a", [1] * 9, 2), waiting=0)
+    news_of(plan)
+    assert len(requests_of(plan)) == 2
+    plan = a_plan(Group("a", [1] * 9, 2), waiting=2)
+    news_of(plan)
+    first = requests_of(plan)
+    news_of(plan)
+    assert len(first + requests_of(plan)) == 4
