@@ -40,6 +40,13 @@ def _only_one(context: click.Context, option: click.Parameter, values: tuple[str
     return values[0]
 
 
+def _path_of(text: str) -> Path:
+    """The path of an option: an empty one, of a variable that is not set, would be the folder."""
+    if not text:
+        raise click.BadParameter("the path is empty")
+    return Path(text)
+
+
 def _number(context: click.Context, option: click.Parameter, value: float) -> float:
     """The value of an option with a range: for click, NaN lies inside of any range."""
     if isnan(value):
@@ -93,7 +100,7 @@ An export that is killed leaves each file whole: the old one or the new one."""
 @click.option(
     "--state",
     metavar="FILE",
-    type=Path,
+    type=_path_of,
     help="Add only events that are new since the last export with this file. The first export"
     " creates it.",
 )
@@ -201,7 +208,7 @@ With several organizations, events are compared by organization and id. With --f
     metavar="NAME",
     help="The table of a database, such as raw.audit_events.  [default: audit_events]",
 )
-@click.option("--repair", metavar="FILE", type=Path, help="Write the missing events to a file.")
+@click.option("--repair", metavar="FILE", type=_path_of, help="Write the missing events to a file.")
 @click.option(
     "--repair-format",
     default="singer",
@@ -213,7 +220,7 @@ With several organizations, events are compared by organization and id. With --f
     "--list",
     "list_file",
     metavar="FILE",
-    type=Path,
+    type=_path_of,
     help="Write all ids that differ to a CSV file.",
 )
 @format_option

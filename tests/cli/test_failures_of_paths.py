@@ -67,6 +67,22 @@ def test_a_path_without_a_place_is_one_line(
         refused(command(*arguments), code)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "--to", "a.jsonl", "--state", ""),
+        ("verify", "--against", "a.jsonl", "--list", ""),
+        ("verify", "--against", "a.jsonl", "--repair", ""),
+    ],
+)
+def test_an_empty_path_names_its_option(arguments: tuple[str, ...], command: Command) -> None:
+    """It is the value of a variable that is not set."""
+    done = command(*arguments)
+
+    assert f"Error: Invalid value for '{arguments[-2]}': the path is empty" in done.log
+    assert done.exit_code == 2
+
+
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
 def test_a_password_in_a_url_is_not_shown_as_a_path(scheme: str, command: Command) -> None:
     """Also if no path can be resolved, since the working directory is gone."""
