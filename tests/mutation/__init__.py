@@ -35,6 +35,10 @@ TESTS_OF: Final = {
         "extraction/planning/test_forecast",
         "extraction/planning/test_forecast_of_growth",
     ),
+    "extraction.planning.organizations_plan": (
+        "extraction/planning/test_organizations_plan",
+        "extraction/planning/test_organizations_held",
+    ),
     "extraction.planning.pagination": ("extraction/planning/test_pagination",),
     "extraction.planning.plan": (
         "extraction/planning/test_plan_room",
@@ -68,7 +72,11 @@ TESTS_OF: Final = {
     ),
     "service.proxies": ("service/test_proxy_urls",),
     "service.rate_limiter": ("service/test_rate_limiter", "service/test_several_tokens"),
-    "service.responses": ("service/test_responses", "service/test_body"),
+    "service.responses": (
+        "service/test_responses",
+        "service/test_client_responses",
+        "service/test_body",
+    ),
     "service.retries": ("service/test_retries", "service/test_retry_after"),
 }
 """The modules that are mutated, with the files of their unit tests: none that starts processes."""
