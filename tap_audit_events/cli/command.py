@@ -44,6 +44,8 @@ def _path_of(text: str) -> Path:
     """The path of an option: an empty one, of a variable that is not set, would be the folder."""
     if not text:
         raise click.BadParameter("the path is empty")
+    if "://" in text:  # not shown: a password may be in it
+        raise click.BadParameter("it must be a path, not a URL")
     return Path(text)
 
 

@@ -41,6 +41,8 @@ def read_any_json_file(kind: str, path: str) -> Any:
         SettingsError: the file cannot be read, is larger than `MAX_FILE_BYTES`, or is not JSON. The
             message does not contain its text, which may contain the token.
     """
+    if "://" in path:  # not shown: a password may be in it
+        raise SettingsError([f"The {kind} must be the path of a file, not a URL"], "AE-FILE")
     try:
         data = _read_bytes(path)
         if len(data) > MAX_FILE_BYTES:

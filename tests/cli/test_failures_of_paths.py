@@ -68,18 +68,25 @@ def test_a_path_without_a_place_is_one_line(
 
 
 @pytest.mark.parametrize(
+    ("path", "problem"),
+    [("", "the path is empty"), ("s3://key:secret@bucket/a", "it must be a path, not a URL")],
+)
+@pytest.mark.parametrize(
     "arguments",
     [
-        ("export", "--to", "a.jsonl", "--state", ""),
-        ("verify", "--against", "a.jsonl", "--list", ""),
-        ("verify", "--against", "a.jsonl", "--repair", ""),
+        ("export", "--to", "a.jsonl", "--state"),
+        ("verify", "--against", "a.jsonl", "--list"),
+        ("verify", "--against", "a.jsonl", "--repair"),
     ],
 )
-def test_an_empty_path_names_its_option(arguments: tuple[str, ...], command: Command) -> None:
-    """It is the value of a variable that is not set."""
-    done = command(*arguments)
+def test_an_option_that_is_no_path_is_named(
+    arguments: tuple[str, ...], path: str, problem: str, command: Command
+) -> None:
+    """A variable is not set, or a store was meant; a password in its URL is not shown."""
+    done = command(*arguments, path)
 
-    assert f"Error: Invalid value for '{arguments[-2]}': the path is empty" in done.log
+    assert f"Error: Invalid value for '{arguments[-1]}': {problem}" in done.log
+    assert "secret" not in done.log
     assert done.exit_code == 2
 
 

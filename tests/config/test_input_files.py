@@ -71,6 +71,13 @@ def test_an_empty_path_is_not_the_working_directory(option: str) -> None:
 
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
+def test_a_url_is_not_a_path(option: str) -> None:
+    """A store may have been meant; a password in its URL is not shown."""
+    line = only_error(run(GOOD, option, "s3://key:secret@bucket/a.json"))
+    assert line == f"AE-FILE: The {option[2:]} must be the path of a file, not a URL"
+
+
+@pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
 def test_a_file_without_end_is_refused(option: str) -> None:
     """A file is read up to a bound, so a device cannot fill the memory."""
     done = run(GOOD, option, "/dev/zero", most_kilobytes=1_000_000)
