@@ -95,9 +95,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-CURSOR-REFUSED": ErrorEntry(
         Category.CURSOR,
         "The service refuses its own cursor, and the window cannot be continued without it",
-        "Cursors expire, or a service forgets them. The tap then requests the rest of the window"
-        " without a cursor. This error follows if that brings nothing new or other events than"
-        " before, or if the window's events came out of order.",
+        "Cursors expire, a service forgets them, or a gateway finds them too long. The tap then"
+        " requests the rest of the window without a cursor. This error follows if that brings"
+        " nothing new or other events than before, or if the window's events came out of order.",
         f"Run it again. {_RESUMES_WITH_STATE} If the error returns, try another page_size.",
     ),
     "AE-REDIRECT": ErrorEntry(
