@@ -6,12 +6,12 @@
     export TAP_AUDIT_EVENTS_BASE_URL=https://api.example.com
     export TAP_AUDIT_EVENTS_ORGANIZATION_ID=6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47
     export TAP_AUDIT_EVENTS_ACCESS_TOKEN=$(cat /run/secrets/audit-events-token)
-    export DESTINATION__DUCKDB__CREDENTIALS=events.duckdb
+    export DESTINATION__DUCKDB__CREDENTIALS=$PWD/events.duckdb
     python dlt_pipeline.py --destination duckdb --write-disposition merge
 
 Instead of the first three variables, `.dlt/config.toml` and `.dlt/secrets.toml` can have the
 settings, in the section `sources.audit_events`. Run the script again to load new events, also after
-a run that failed.
+a run that failed. dlt keeps the folder of the first run for a relative path.
 
 Each event arrives once with either disposition, with one exception: if the process is killed after
 the database has committed and before dlt has noted it, dlt loads the package again. `merge` then
