@@ -36,7 +36,7 @@ format_option = click.option(
 def _only_one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str:
     """The value of an option that may come once: click would take the last one without a word."""
     if len(values) > 1:
-        raise click.BadParameter("give it once; for several files, a folder", context, option)
+        raise click.BadParameter("give it once", context, option)
     return values[0]
 
 
@@ -98,7 +98,14 @@ Without --state, the new file or table replaces the old one when it is complete;
 empty or missing. With --state, new events are added when the export ends, also if an error ends it.
 An export that is killed leaves each file whole: the old one or the new one."""
 )
-@click.option("--to", required=True, metavar="PATH", help="What to write; see below.")
+@click.option(
+    "--to",
+    required=True,
+    multiple=True,
+    callback=_only_one,
+    metavar="PATH",
+    help="What to write; see below.",
+)
 @click.option(
     "--state",
     metavar="FILE",

@@ -90,6 +90,14 @@ def test_an_option_that_is_no_path_is_named(
     assert done.exit_code == 2
 
 
+def test_one_export_has_one_output(command: Command) -> None:
+    """With two, only the last would be written, with exit code 0."""
+    done = command("export", "--to", "a.jsonl", "--to", "a.parquet")
+
+    assert "Error: Invalid value for '--to': give it once" in done.log
+    assert done.exit_code == 2
+
+
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
 def test_a_password_in_a_url_is_not_shown_as_a_path(scheme: str, command: Command) -> None:
     """Also if no path can be resolved, since the working directory is gone."""
