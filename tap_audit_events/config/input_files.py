@@ -56,7 +56,8 @@ def read_any_json_file(kind: str, path: str) -> Any:
         hint = f": {_FIRST_RUN}" if is_missing_state else ""
         raise _unusable(kind, path, f"cannot be read: {error.strerror}{hint}") from None
     except json.JSONDecodeError as error:
-        position = f"line {error.lineno}, column {error.colno}"
+        hint = f": {_FIRST_RUN}" if kind == "state" else ""
+        position = f"line {error.lineno}, column {error.colno}{hint}"
         raise _unusable(kind, path, f"is not JSON: {error.msg} at {position}") from None
     except UnicodeDecodeError:
         raise _unusable(kind, path, "is not UTF-8: save it as UTF-8") from None

@@ -38,10 +38,12 @@ def test_a_file_without_a_json_object_is_refused(kind: str, document: str, probl
     assert TOKEN not in done.log
 
 
-def test_an_empty_or_missing_state_file_says_what_a_first_run_needs() -> None:
-    """A target that has stored nothing prints no state."""
+def test_an_unusable_state_file_says_which_state_is_needed() -> None:
+    """A target that has stored nothing prints no state; otherwise it may print several."""
     hint = "leave out --state for a first run, or give the last state of an earlier run"
     assert only_error(run(GOOD, state="")).endswith(f" is empty: {hint}")
+    several = only_error(run(GOOD, state="{}\n{}\n"))
+    assert several.endswith(f" is not JSON: Extra data at line 2, column 1: {hint}")
     missing = only_error(run(GOOD, "--state", "state.json"))
     assert missing.endswith(f" cannot be read: No such file or directory: {hint}")
 
