@@ -329,9 +329,9 @@ def a_refused_cursor_starts_after_the_newest(patch: Patch) -> None:
 
     def restart(self: WindowReader, *, at_page: bool) -> None:
         real(self, at_page=at_page)
-        requested = self._requested
+        requested = self._requested_window
         if requested.start is not None:
-            self._requested = replace(requested, start=later(requested.start, seconds=1))
+            self._requested_window = replace(requested, start=later(requested.start, seconds=1))
 
     real = WindowReader._restart
     patch.setattr(WindowReader, "_restart", restart)

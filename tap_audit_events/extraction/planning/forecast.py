@@ -24,7 +24,7 @@ not make all that follows look like it."""
 _NEWEST_RANGES: Final = 5
 
 _TO_HOUR: Final = len("2026-01-31T00")
-"""What follows in an instant is a colon, the character before the semicolon."""
+"""An hour's instants continue with a colon, so they sort before its text and a semicolon."""
 
 
 class _Seen(NamedTuple):
@@ -42,8 +42,8 @@ class Forecast:
     that to be like any other hour. If the newest pages hold more events than usual, more are
     expected from then on, as most organizations grow.
 
-    Hours that were hardly seen may as well be like the busiest one: a run that begins at night has
-    not seen the day yet.
+    For `seconds_until_if_busy`, hours that were hardly seen are like the busiest one: a run that
+    begins at night has not seen the day yet.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Forecast:
             of_hour = bisect_left(instants, f"{first[:_TO_HOUR]};", position) - position
             self._events[microseconds(first) // _HOUR % _WEEK] += of_hour
             position += of_hour
-        seen = _Seen(microseconds(start), max(map(microseconds, (start, end))), len(instants))
+        seen = _Seen(microseconds(start), microseconds(max(start, end)), len(instants))
         self._add_time(seen)
         self._newest.append(seen)
         self._typical_week = None
@@ -119,7 +119,7 @@ class Forecast:
 
 
 class _Week:
-    """Events of each hour of a week, every week.
+    """How many events each hour of a week holds, the same every week.
 
     Args:
         rates: events a microsecond in each hour, above 0.

@@ -83,23 +83,19 @@ class OrganizationsPlan:
     """
 
     def __init__(
-        self,
-        groups: Iterable[Group],
-        *,
-        concurrency: int,
-        waiting: Callable[[], int] = lambda: 0,
+        self, groups: Iterable[Group], *, concurrency: int, waiting: Callable[[], int]
     ) -> None:
         self._groups = deque(groups)
         self._waiting = waiting
         self._concurrency = concurrency
-        self._new: list[Member] = []
+        self._unrequested: list[Member] = []
         self._open: list[Member] = []
         self._news: deque[News] = deque()
 
     @property
     def is_done(self) -> bool:
         """Whether every page of every organization was taken."""
-        return not (self._groups or self._new or self._open or self._news)
+        return not (self._groups or self._unrequested or self._open or self._news)
 
     def next_request(self, most_in_flight: int) -> MemberRequest | None:
         """As `Plan.next_request`, for all organizations together."""
@@ -118,17 +114,18 @@ class OrganizationsPlan:
     def _next_request(
         self, most_in_flight: int, may_send: Callable[[Member], bool]
     ) -> MemberRequest | None:
-        for member in filter(may_send, self._new):
-            self._new.remove(member)
+        member = next(filter(may_send, self._unrequested), None)
+        if member is not None:
+            self._unrequested.remove(member)
             self._open.append(member)
             request = member.plan.next_request(1)
             return request and MemberRequest(member, request)
-        of_all = sum(map(_load, self._open))
+        total_load = sum(map(_load, self._open))
         gets_rest = sum(member.plan.bytes_held for member in self._open) < 2 * BYTES_HELD
         for member in filter(may_send, self._open):
             load = _load(member)
             # Not 1, for which a plan cuts no window: the rest could not be read in parallel.
-            most = most_in_flight - (of_all - load) if gets_rest else min(2, most_in_flight)
+            most = most_in_flight - (total_load - load) if gets_rest else min(2, most_in_flight)
             request = member.plan.next_request(most) if gets_rest or not load else None
             if request is not None:
                 return MemberRequest(member, request)
@@ -162,21 +159,22 @@ class OrganizationsPlan:
     def _open_more(self) -> None:
         """Open organizations ahead of the requests for them, one of each group in turn."""
         for _ in range(len(self._groups)):
-            waiting = sum(not member.group.is_held for member in self._new)
+            can_send = sum(not member.group.is_held for member in self._unrequested)
+            open_count = len(self._unrequested) + len(self._open)
             most_open = MAX_OPEN * self._concurrency + self._waiting()
-            if waiting >= self._concurrency or len(self._new) + len(self._open) >= most_open:
+            if can_send >= self._concurrency or open_count >= most_open:
                 return
             self._open_one()
 
     def _open_one(self) -> None:
         group = self._groups.popleft()
-        if group.is_held and (self._new or self._open):
+        if group.is_held and (self._unrequested or self._open):
             self._groups.append(group)
         elif (member := group.open_next()) is not None:
             self._groups.append(group)
             self._news.append(News(member, Stage.OPENED))
             if member.has_requests:
-                self._new.append(member)
+                self._unrequested.append(member)
             else:
                 self._news.append(News(member, Stage.ENDED))
 

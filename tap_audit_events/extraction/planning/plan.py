@@ -160,7 +160,7 @@ class Plan:
                 found = self._prepared(reader, is_parallel=is_parallel)
                 if found is not None:
                     return found
-            pages_before += _pages_left(reader)
+            pages_before += _planned_pages_left(reader)
         return None
 
     def _unread(self) -> list[WindowReader]:
@@ -207,7 +207,7 @@ class Plan:
         """
         unread = self._unread()
         expected = self._sizes.pages_left(reader)
-        open_pages = sum(_pages_left(each) for each in unread if each.is_requested)
+        open_pages = sum(_planned_pages_left(each) for each in unread if each.is_requested)
         pages_ahead = expected + open_pages
         workers, least = self._concurrency, 1.0
         if not self._budget.can_afford(workers, unread):
@@ -218,7 +218,7 @@ class Plan:
         is_small = expected <= 1.5 * pages + 0.5
         at = None if is_small else self._sizes.cut(reader, pages)
         if not self._empty_windows:
-            reader.expected_pages = pages
+            reader.planned_pages = pages
         if at is not None:
             self._insert_after(reader, reader.cut(at))
 
@@ -226,7 +226,7 @@ class Plan:
         """Whether a window in progress should be given up, to read all of it again in parts."""
         pages_left = self._sizes.pages_left(reader)
         return (
-            pages_left > max(FEW_PAGES, TOO_LARGE * _pages_left(reader))
+            pages_left > max(FEW_PAGES, TOO_LARGE * _planned_pages_left(reader))
             and reader.can_begin_again
             and self._sizes.can_cut(reader)
             and self._budget.can_afford(reader.pages_read + COST_OF_CUT, self._unread())
@@ -236,6 +236,6 @@ class Plan:
         self._readers.insert(self._readers.index(reader) + 1, rest)
 
 
-def _pages_left(reader: WindowReader) -> float:
-    """How many pages a window should still have, at least one."""
-    return max(1.0, reader.expected_pages - reader.pages_read)
+def _planned_pages_left(reader: WindowReader) -> float:
+    """How many of its planned pages a window has left, at least one."""
+    return max(1.0, reader.planned_pages - reader.pages_read)

@@ -49,11 +49,11 @@ class RequestBudget:
         needs at most one request beyond the pages that its events fill; one of them needs none if
         it is known that more of its events follow.
         """
-        pages = _pages(self._useful, any(reader.has_more for reader in readers))
+        pages = _sequential_pages(self._useful, any(reader.has_more for reader in readers))
         beyond = self._requests - pages + len(readers) + more
         return beyond <= SPARE_SHARE * pages + SPARE_REQUESTS
 
 
-def _pages(filled: float, has_more: bool) -> int:
+def _sequential_pages(filled: float, has_more: bool) -> int:
     """Pages that a sequential run needs for that many full ones, and one more if events follow."""
     return floor(filled + _ROUNDING) + 1 if has_more else ceil(filled - _ROUNDING)

@@ -48,7 +48,7 @@ class WindowReader:
     """Reads one window by cursor to its end; no thread, no clock, no network.
 
     Attributes:
-        expected_pages: how many pages it should have, 1 as long as nothing is known.
+        planned_pages: how many pages it should have, 1 as long as nothing is known.
         is_read: whether nothing is left to request.
         has_more: whether it is known that more of its events follow.
         is_alone: whether it was restarted to be read without others next to it.
@@ -57,13 +57,13 @@ class WindowReader:
 
     def __init__(self, window: Window) -> None:
         self.window = window
-        self.expected_pages = 1.0
+        self.planned_pages = 1.0
         self.is_in_flight = False
         self.is_read = False
         self.has_more = self.is_alone = False
         self.pages_read = self.events_read = 0
         self.error: Exception | None = None
-        self._requested = window
+        self._requested_window = window
         self._paginator = Paginator()
         self._progress = _Progress()
         self._reached = _Progress()  # when a cursor was last refused
@@ -104,10 +104,10 @@ class WindowReader:
 
     def next_request(self) -> Request:
         self.is_in_flight = True
-        return Request(self, self._requested, self._paginator.cursor)
+        return Request(self, self._requested_window, self._paginator.cursor)
 
     def accept(self, page: Page) -> None:
-        """Take in a page. One after a gap is not kept: the bookmark would pass what is missing."""
+        """Take in a page; not if a restart left a gap: the bookmark would pass what is missing."""
         self.is_in_flight = False
         self.pages_read += 1
         self.events_read += len(page.ids)
@@ -117,17 +117,17 @@ class WindowReader:
         if held:
             self._newest_page_start = held[0]
         try:
-            self._paginator.advance(page, self._requested.rounded)
+            self._paginator.advance(page, self._requested_window.rounded)
         except Exception as error:  # noqa: BLE001 - raised after the page was delivered
-            self._fail(error)
+            self._end(error)
         if page.malformed is not None:
-            self._fail(page.malformed)
+            self._end(page.malformed)
         self.is_read = self.is_read or self._paginator.is_finished
         self.has_more = not self.is_read
         if self._refusal is not None and (held or self.is_read):
             refusal, self._refusal = self._refusal, None
             if not self._continues(held):
-                self._fail(refusal)
+                self._end(refusal)
                 return
         completes = self.is_read and self.error is None
         in_order = self._progress.in_order
@@ -144,14 +144,14 @@ class WindowReader:
         self._refusal = error
         progress = self._progress
         if not isinstance(error, CursorRefusedError) or not progress.in_order:
-            self._fail(error)
+            self._end(error)
         elif progress.is_beyond(self._reached):
             self._reached = progress
             self._restart(at_page=progress.pages > 1)
         elif self._restarted_at_page:
             self._restart(at_page=False)
         else:
-            self._fail(error)
+            self._end(error)
 
     def restart_alone(self) -> None:
         """Restart the window, as cursors may be refused because of other windows' requests."""
@@ -171,12 +171,13 @@ class WindowReader:
     def cut(self, at: Instant) -> WindowReader:
         """Shorten a window that was not requested yet; the rest becomes a window of its own."""
         rest = WindowReader(Window(at, self.window.end, self.window.until))
-        self.window = self._requested = Window(self.window.start, self.window.end, at)
+        self.window = self._requested_window = Window(self.window.start, self.window.end, at)
         return rest
 
-    def _fail(self, error: Exception) -> None:
+    def _end(self, error: Exception) -> None:
+        """End the window with an error, which is raised after the pages before it."""
         if isinstance(error, ServiceError):
-            error.window = str(self._requested)
+            error.window = str(self._requested_window)
         self.error = error
         self.is_read = True
 
@@ -191,9 +192,9 @@ class WindowReader:
         """Request the rest of the window without a cursor, from its newest page or instant."""
         self._restarted_at_page = at_page
         known = self._newest_page_start if at_page else self._reached.newest
-        start = max(filter(None, [known, self._requested.start]), default=None)
+        start = max(filter(None, [known, self._requested_window.start]), default=None)
         self._progress = _Progress()
-        self._requested = Window(start, self.window.end, self.window.until)
+        self._requested_window = Window(start, self.window.end, self.window.until)
         self._restarted_at = start if known else None
         # A new one: pages and cursors may come again.
         self._paginator = Paginator()

@@ -11,7 +11,6 @@ from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.extraction.planning.organizations_plan import (
     MAX_OPEN,
     MemberRequest,
-    OrganizationsPlan,
     Stage,
 )
 from tests.extraction.planning.members import (
@@ -147,7 +146,7 @@ def test_everyone_is_read_within_the_bounds(seed: int) -> None:
         Group(name, [rng.choice([1, 1, 2, 6]) for _ in range(rng.randint(0, 12))], concurrency)
         for name in "abc"[: rng.randint(0, 3)]
     ]
-    plan = OrganizationsPlan(groups, concurrency=concurrency)
+    plan = a_plan(*groups, concurrency=concurrency)
     in_flight: list[MemberRequest] = []
     stages: dict[str, list[Stage]] = {}
     for _ in range(500):

@@ -143,7 +143,7 @@ def test_a_reader_tells_how_far_it_has_come() -> None:
     """From nothing requested to every page taken."""
     reader = WindowReader(Window(instant(3), instant(END)))
     assert (reader.is_requested, reader.position) == (False, instant(3))
-    assert reader.expected_pages == 1
+    assert reader.planned_pages == 1
     reader.next_request()
     assert (reader.is_requested, reader.is_in_flight) == (True, True)
     reader.accept(a_page(at_times([4, 5]), size=70))
