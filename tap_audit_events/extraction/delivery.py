@@ -180,10 +180,10 @@ class Delivery:
         The ids of the restart's own instant are dropped only if later events were delivered, so all
         events of that instant were delivered too.
         """
-        until, instants = self.watermark.dropped_until, page.instants
-        if until is None:
+        if self.watermark.dropped_until is None:
             return positions
-        return [each for each in positions if instants[each] > until or instants[each] > up_to]
+        last = min(self.watermark.dropped_until, up_to)
+        return [each for each in positions if page.instants[each] > last]
 
     def _count_late(self, instants: Sequence[Instant]) -> None:
         before = self._bookmark_before
