@@ -28,8 +28,8 @@ def check_proxy(url: str, proxies: Mapping[str, str], environment: Mapping[str, 
     if _is_usable(proxy):
         _register_password(proxy)
         return
-    names = [name for name, value in environment.items() if value == proxy and _is_for_https(name)]
-    source = names[0] if names else "the system"
+    names = (name for name, value in environment.items() if value == proxy and _is_for_https(name))
+    source = next(names, "the system")
     raise service_error(
         "AE-ADDRESS",
         details=f"the proxy that {source} names must be a URL like http://host:port or"
