@@ -11,10 +11,7 @@ from logging import Logger
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
-    OrganizationsError,
-)
+from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.failures import FailuresInARow
 from tap_audit_events.extraction.planning.organizations_plan import (
@@ -48,13 +45,12 @@ class Reader:
         runtime: Runtime,
         logger: Logger,
     ) -> None:
+        self._settings = settings
         self._watermark_of = watermark_of
         self._runtime = runtime
         self._logger = logger
-        self._has_several = bool(settings.organizations)
-        self._concurrency = settings.concurrency
         wakeups = runtime.stop.wakeups
-        self.requests = RunRequests(self._concurrency, lambda: wakeups.put(None))
+        self.requests = RunRequests(settings.concurrency, lambda: wakeups.put(None))
         self._transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
         self.organization_count = len(each)
@@ -89,23 +85,18 @@ class Reader:
             AuditEventsError: `watermark_of` raised it for the only organization.
             StoppedError: a signal asked the run to stop.
         """
-        runtime, concurrency = self._runtime, self._concurrency
+        runtime, concurrency = self._runtime, self._settings.concurrency
         plan = OrganizationsPlan(self._groups, concurrency=concurrency, waiting=self._waiting)
-        threads = MAX_THREADS if self._has_several else concurrency
+        threads = MAX_THREADS if self._settings.organizations else concurrency
         workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:
                 for run, stage, page in pages:
                     run.stage = stage
                     self._log_restarts(run)
-                    if run.error is not None:
-                        run.fail(run.error)  # raised if there is no other organization
                     self._not_started.pop(run.settings.organization_id, None)
-                    if stage is Stage.ENDED and (error := run.error) is not None:
-                        kept = (
-                            error.without_frames() if isinstance(error, AuditEventsError) else error
-                        )
-                        self._errors[run.settings.organization_id] = kept
+                    if run.error is not None:
+                        self._keep_error(run, run.error)
                     if groups := self._failing(run):
                         plan.give_up(groups)
                     if page is None or run.start_page(page):
@@ -147,6 +138,13 @@ class Reader:
         run.error = error
         return run
 
+    def _keep_error(self, run: OrganizationRun, error: Exception) -> None:
+        """Keep the error of an organization for the end; raise it if there is no other one."""
+        run.fail(error)
+        if isinstance(error, AuditEventsError):
+            error.without_frames()
+        self._errors[run.settings.organization_id] = error
+
     def _failing(self, run: OrganizationRun) -> Collection[TokenGroup]:
         """The groups of which no other organization is opened."""
         if run.error is not None:
@@ -157,8 +155,8 @@ class Reader:
 
     def _waiting(self) -> int:
         """Requests that wait, while others can be sent in their place."""
-        run = self.requests
-        return run.paused + (run.waiting if len(self._groups) > 1 else 0)
+        requests = self.requests
+        return requests.paused + (requests.waiting if len(self._groups) > 1 else 0)
 
     def _log_restarts(self, run: OrganizationRun) -> None:
         while run.plan.restarted:
