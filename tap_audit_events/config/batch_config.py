@@ -29,14 +29,14 @@ class BatchConfig:
         compression: ``gzip`` or ``none``.
         root: URL of the folder for the files, without a slash at its end.
         prefix: beginning of the files' names.
-        parameters: options of a file system that is not local, for `fsspec`.
+        params: options of a file system that is not local, for `fsspec`.
         batch_size: most events in a file.
     """
 
     compression: str
     root: str
     prefix: str
-    parameters: Mapping[str, Any]
+    params: Mapping[str, Any]
     batch_size: int
 
 
@@ -50,45 +50,26 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
     if not isinstance(value, Mapping):
         raise SettingsError(["batch_config must be an object with encoding, storage, batch_size"])
     problems: list[str] = []
-    given = _object(value, "batch_config", ("encoding", "storage", "batch_size"), problems)
-    encoding = _object(
-        given.get("encoding"), "batch_config.encoding", ("format", "compression"), problems
-    )
-    storage = _object(
-        given.get("storage"), "batch_config.storage", ("root", "prefix", "params"), problems
-    )
-
-    def read(
-        parent: Mapping[str, Any], path: str, validate: Callable[[Any], Any], default: Any = None
-    ) -> Any:
-        found = parent.get(path.rpartition(".")[2])
+    given = _known(value, "batch_config", ("encoding", "storage", "batch_size"), problems)
+    for part, inner in _PARTS.items():
+        given |= _known(given.get(part), f"batch_config.{part}", inner, problems)
+    values: dict[str, Any] = {}
+    for path, (validate, default) in _SETTINGS.items():
+        name = path.rpartition(".")[2]
         try:
-            return validate(default if found is None else found)
+            values[name] = validate(default if given.get(name) is None else given[name])
         except ValueError as error:
             problems.append(f"batch_config.{path} {error}")
-            return None
-
-    read(encoding, "encoding.format", validators.one_of("jsonl"))
-    config = BatchConfig(
-        compression=read(
-            encoding, "encoding.compression", validators.one_of("gzip", "none"), "none"
-        ),
-        root=read(storage, "storage.root", _root),
-        prefix=read(storage, "storage.prefix", _prefix, ""),
-        parameters=read(storage, "storage.params", _parameters, {}),
-        batch_size=read(given, "batch_size", validators.integer(1, _MAX_EVENTS), DEFAULT_EVENTS),
-    )
-    names = f"{config.root} {config.prefix}".lower()
+    names = f"{values.get('root')} {values.get('prefix')}".lower()
     if any(token.lower() in names for token in tokens):
         problems.append("batch_config.storage contains the access token: remove it from there")
     if problems:
         raise SettingsError(problems)
-    return config
+    del values["format"]  # there is only one
+    return BatchConfig(**values)
 
 
-def _object(
-    value: Any, path: str, names: tuple[str, ...], problems: list[str]
-) -> Mapping[str, Any]:
+def _known(value: Any, path: str, names: tuple[str, ...], problems: list[str]) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         problems.append(f"{path} must be an object with {', '.join(names)}")
         return {}
@@ -97,7 +78,7 @@ def _object(
         for name in value
         if name not in names
     )
-    return value
+    return {name: value[name] for name in names if name in value}
 
 
 def _root(value: Any) -> str:
@@ -148,3 +129,15 @@ def _parameters(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError('must be an object, for example {"endpoint_url": "…"}')
     return value
+
+
+_PARTS: Final = {"encoding": ("format", "compression"), "storage": ("root", "prefix", "params")}
+_SETTINGS: Final[dict[str, tuple[Callable[[Any], Any], Any]]] = {
+    "encoding.format": (validators.one_of("jsonl"), None),
+    "encoding.compression": (validators.one_of("gzip", "none"), "none"),
+    "storage.root": (_root, None),
+    "storage.prefix": (_prefix, ""),
+    "storage.params": (_parameters, {}),
+    "batch_size": (validators.integer(1, _MAX_EVENTS), DEFAULT_EVENTS),
+}
+"""The validator and the default of each setting."""

@@ -50,7 +50,7 @@ class BatchFiles:
         self._open: dict[str, _BatchFile] = {}
         self._started = self._written = 0
         with _storage_errors(config.root):
-            self._root = UPath(config.root, **config.parameters)
+            self._root = UPath(config.root, **config.params)
             if config.root.startswith(LOCAL):
                 folder = Path(config.root.removeprefix(LOCAL))
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
