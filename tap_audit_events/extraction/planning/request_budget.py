@@ -31,12 +31,12 @@ class RequestBudget:
         self._useful = 0.0
 
     def count(self, reader: WindowReader, page: Page) -> None:
-        useful = 0.0 if page.next_cursor is None else 1.0
-        if page.instants:
-            size = self._page_size if page.next_cursor is None else len(page.instants)
-            useful = len(reader.window.held(page.sorted_instants)) / size
+        held = len(reader.window.held(page.sorted_instants))
         self._requests += 1
-        self._useful += useful
+        if page.next_cursor is None:
+            self._useful += held / self._page_size
+        else:
+            self._useful += held / len(page.instants) if page.instants else 1.0
 
     def count_again(self, pages: int) -> None:
         """Count that some pages of a window will be requested again."""
