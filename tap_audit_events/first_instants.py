@@ -46,7 +46,7 @@ def first_instants(
 
     def find(_: Request) -> Page:
         """Find them all in a thread of the workers, whose wait ends at a signal."""
-        _find(count, client, window, order, found)
+        found.extend(_find(count, client, window, order))
         return Page()  # the only one of the plan
 
     workers = runtime.new_workers(Plan(window, page_size=1), find, runtime.stop, 1)
@@ -59,11 +59,12 @@ def first_instants(
     return found, client.date
 
 
-def _find(count: int, client: Client, window: Window, order: str, found: list[Instant]) -> None:
-    """Request pages until enough instants are found; they are added to `found`.
+def _find(count: int, client: Client, window: Window, order: str) -> list[Instant]:
+    """Request pages until enough instants are found.
 
     After a refused cursor, ``desc`` continues from the oldest instant so far, if that is progress.
     """
+    found: list[Instant] = []
     paginator = Paginator()
     while len(found) < count and not paginator.is_finished:
         try:
@@ -73,9 +74,10 @@ def _find(count: int, client: Client, window: Window, order: str, found: list[In
             if order == "asc" or oldest >= window.end:  # later: bounds are rounded to seconds
                 raise
             window, paginator = replace(window, end=oldest), Paginator()
-            found[:] = [instant for instant in found if instant > oldest]  # the others come again
+            found = [instant for instant in found if instant > oldest]  # the others come again
             continue
         if page.malformed is not None:
             raise page.malformed
         found += filter(window.holds, page.instants)
         paginator.advance(page, window)
+    return found
