@@ -12,7 +12,7 @@ from tap_audit_events.extraction.planning.plan import BYTES_HELD, Plan
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 
 MAX_OPEN: Final = 4
-"""Organizations that are open at a time, at most, for each request in flight; those whose requests
+"""Most organizations open at a time, for each request that may be in flight; those whose requests
 wait are not counted."""
 
 

@@ -215,9 +215,9 @@ class Plan:
             least = max(least, min(SMALL_WINDOW_PAGES, pages_ahead / FEWER_WORKERS))
         share = LAST_SHARE * pages_ahead / workers
         pages = min(WINDOW_PAGES, max(least, share)) * 2 ** min(self._empty_windows, MAX_DOUBLINGS)
-        is_small = expected <= 1.5 * pages + 0.5
+        is_small = expected <= 1.5 * pages + 0.5  # little would be left
         at = None if is_small else self._sizes.cut(reader, pages)
-        if not self._empty_windows:
+        if not self._empty_windows:  # else its size is a guess, and it may soon be given up
             reader.planned_pages = pages
         if at is not None:
             self._insert_after(reader, reader.cut(at))
