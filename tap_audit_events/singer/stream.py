@@ -60,7 +60,7 @@ class AuditEventsStream(ExactStream):
         self._runtime = runtime
         self._writer = writer
         self._coverage = coverage
-        self._read_settings = settings
+        self._get_settings = settings
         self._output: MessageWriter | BatchFiles = writer
         self._changed: dict[str, OrganizationRun] = {}
         self._report: Report | None = None
@@ -104,12 +104,12 @@ class AuditEventsStream(ExactStream):
             return self._writer
         from tap_audit_events.singer.batch_files import BatchFiles  # noqa: PLC0415 - few runs need it
 
-        page_size = self._read_settings().page_size
+        page_size = self._get_settings().page_size
         return BatchFiles(config, self._writer, logger=self.logger, page_size=page_size)
 
     def _read(self) -> None:
         """Read all organizations to their end, and write what is new."""
-        settings = self._read_settings()
+        settings = self._get_settings()
         self._warn_of_removals()
         self._bookmarks = Bookmarks(
             self.stream_state,
@@ -198,7 +198,7 @@ class AuditEventsStream(ExactStream):
     def _keep_bookmarks(self) -> None:
         """Put what changed into the STATE that is written next."""
         if self.replication_method == REPLICATION_INCREMENTAL:
-            types = self._read_settings().action_types
+            types = self._get_settings().action_types
             for organization_id, run in self._changed.items():
                 bookmark = to_bookmark(
                     run.delivery.watermark, organization_id=organization_id, action_types=types
