@@ -90,7 +90,7 @@ def access_token_file(value: Any) -> str:
 def instant(value: Any) -> Instant:
     """An RFC 3339 date-time, or an aware ``datetime``, as an instant."""
     if isinstance(value, date):
-        return _instant_of(value)
+        return _instant_of_datetime(value)
     text = _trimmed(value, "an RFC 3339 date-time such as 2026-01-31T00:00:00Z")
     try:
         return parse_instant(text)
@@ -99,7 +99,7 @@ def instant(value: Any) -> Instant:
         raise ValueError(f"{error}{hint}") from None
 
 
-def _instant_of(value: date) -> Instant:
+def _instant_of_datetime(value: date) -> Instant:
     if not isinstance(value, datetime):
         raise ValueError("must be an aware datetime or an RFC 3339 text")
     if value.utcoffset() is None:

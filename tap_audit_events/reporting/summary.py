@@ -50,7 +50,7 @@ class Report:
         self._warned: set[tuple[str, str]] = set()
         self._new_fields = NewFields()
         self._total = _Total()
-        self._run: OrganizationRun | None = None
+        self._only_run: OrganizationRun | None = None
         self._progress = progress.Progress(_NO_WINDOW)
         if settings.organizations:
             logger.info(
@@ -73,7 +73,7 @@ class Report:
                 run.window, _bookmark_shown(run),
                 self._settings.lookback_seconds, self._settings.concurrency,
             )  # fmt: skip
-            self._run = run
+            self._only_run = run
             self._progress = progress.Progress(run.window)
 
     def tick(self) -> None:
@@ -81,7 +81,7 @@ class Report:
         if not self._progress.is_due(BAR_SECONDS if self._bar else progress.PROGRESS_SECONDS):
             return
         delivered = self._total.delivered
-        reached = None if self._run is None else _newest(self._run)
+        reached = None if self._only_run is None else _newest(self._only_run)
         if self._bar is not None:
             text = self._progress.bar_text(delivered=delivered, reached=reached)
             share = self._progress.share(reached) or 0.0
@@ -120,12 +120,12 @@ class Report:
             run.logger.warning("%s. The run continues with the other organizations", summary)
         elif delivered := run.delivery.delivered:
             late = f", {run.delivery.late} of them late" if run.delivery.late else ""
-            run.logger.info("%d events%s; %s", delivered, late, self._bookmark(run))
+            run.logger.info("%d events%s; %s", delivered, late, self._bookmark_and_lag(run))
 
     def done(self, *, records: int, left_out: int) -> None:
         """Report that everything was read; stream maps wrote no record of `left_out` events."""
         total, requests = self._total, self.reader.requests
-        run = self._run
+        run = self._only_run
         if run is None and not self._settings.organizations:
             return
         late = f", the latest by {total.latest_seconds:.0f} s" if total.late else ""
@@ -135,7 +135,7 @@ class Report:
             _delivered(total.delivered, records, left_out), total.late, late,
             total.repeats, requests.sent, total.windows, requests.retries,
             requests.retry_wait_seconds,
-            self._organizations() if run is None else self._bookmark(run),
+            self._organizations() if run is None else self._bookmark_and_lag(run),
         )  # fmt: skip
 
     def close(self) -> None:
@@ -146,7 +146,7 @@ class Report:
 
     def lag_seconds(self) -> float | None:
         """How far the newest event of the only organization lies behind now, if it has any."""
-        return None if self._run is None else self._lag_seconds(self._run)
+        return None if self._only_run is None else self._seconds_behind(self._only_run)
 
     def _warn_of_short_reach(self, run: OrganizationRun) -> None:
         watermark = run.delivery.watermark
@@ -162,19 +162,19 @@ class Report:
         failed = f", {total.failed} failed" if total.failed else ""
         return f"{total.active} of {total.ended} organizations had new events{failed}"
 
-    def _lag_seconds(self, run: OrganizationRun) -> float | None:
+    def _seconds_behind(self, run: OrganizationRun) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""
         newest = _newest(run)
         if newest is None:
             return None
         return max(0.0, seconds_between(newest, instant_of(self._now())))
 
-    def _bookmark(self, run: OrganizationRun) -> str:
+    def _bookmark_and_lag(self, run: OrganizationRun) -> str:
         """The bookmark, and how far it lies behind now."""
         shown = (
             _bookmark_shown(run) if self._keeps_bookmark else "none, as the whole table was read"
         )
-        seconds = self._lag_seconds(run)
+        seconds = self._seconds_behind(run)
         behind = "" if seconds is None else f", {timedelta(seconds=round(seconds))} behind now"
         return f"bookmark {shown}{behind}"
 

@@ -38,7 +38,7 @@ class CoverageStream(ExactStream):
     def check(self, bookmark: Mapping[str, Any], organization_id: str) -> None:
         """Raise `SettingsError` if `begin` cannot continue from an organization's bookmark."""
         if self.selected:
-            _read(bookmark, organization_id)
+            _chain_of(bookmark, organization_id)
 
     def begin(self, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
         """Begin, before its first page, to count what an organization's run delivers, if selected.
@@ -47,7 +47,7 @@ class CoverageStream(ExactStream):
         """
         if run.window is None or not self.selected:
             return
-        coverage = _read(bookmark, run.settings.organization_id)
+        coverage = _chain_of(bookmark, run.settings.organization_id)
         start, types = run.window.start, list(run.settings.action_types)
         watermark = run.delivery.watermark
         read_until = _read_until(bookmark)
@@ -105,7 +105,7 @@ def _read_until(bookmark: Mapping[str, Any]) -> Instant:
     return EARLIEST if text is None else parse_instant(text)
 
 
-def _read(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:
+def _chain_of(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:
     """An organization's chain in a bookmark, if any; `SettingsError` if it cannot be read."""
     match bookmark.get(_COVERAGE):
         case [{"organization_id": str(theirs)} as value] if (

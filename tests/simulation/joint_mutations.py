@@ -190,7 +190,7 @@ def a_chain_without_events_is_not_taken_over(patch: Patch) -> None:
 
 def the_chain_starts_again(patch: Patch) -> None:
     """Each record begins at the bookmark instead of where the last one ends."""
-    patch.setattr("tap_audit_events.singer.coverage_stream._read", lambda *_: None)
+    patch.setattr("tap_audit_events.singer.coverage_stream._chain_of", lambda *_: None)
 
 
 def the_chain_has_no_links(patch: Patch) -> None:
