@@ -80,3 +80,8 @@ TESTS_OF: Final = {
     "service.retries": ("service/test_retries", "service/test_retry_after"),
 }
 """The modules that are mutated, with the files of their unit tests: none that starts processes."""
+
+
+def module_of(mutant: str) -> str:
+    """The key of `TESTS_OF` for a mutant, as mutmut names it; empty if it is none."""
+    return mutant.partition("tap_audit_events.")[2].rpartition(".")[0]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.mutation import MODULES, TESTS_OF
+from tests.mutation import MODULES, TESTS_OF, module_of
 
 SECONDS_OF_A_MUTANT: Final = 30
 SECONDS: Final = 300
@@ -29,9 +29,9 @@ settings.load_profile("mutation")
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Replace what mutmut would run by the test files of the modules in question."""
-    _, _, mutant = os.environ.get("MUTANT_UNDER_TEST", "").partition("tap_audit_events.")
-    config.option.timeout = SECONDS_OF_A_MUTANT if mutant else SECONDS
-    modules = [".".join(mutant.split(".")[:2])] if mutant else os.environ[MODULES].split()
+    module = module_of(os.environ.get("MUTANT_UNDER_TEST", ""))
+    config.option.timeout = SECONDS_OF_A_MUTANT if module else SECONDS
+    modules = [module] if module else os.environ[MODULES].split()
     files = [file for module in modules for file in TESTS_OF[module]]
     config.args[:] = [f"tests/{file}.py" for file in dict.fromkeys(files)]
 

@@ -2,7 +2,10 @@
 
 import tomllib
 
+import pytest
+
 from tests.integrations.pipeline import PROJECT
+from tests.mutation import TESTS_OF, module_of
 
 ENTRIES = tomllib.loads((PROJECT / "tests/mutation/equivalent.toml").read_text())["mutants"]
 
@@ -15,6 +18,12 @@ def test_every_change_that_no_test_has_to_notice_is_of_a_line_that_exists() -> N
         if " ".join(entry["before"].split()) not in source_of(entry["function"])
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("module", TESTS_OF)
+def test_the_module_of_a_mutant_is_found(module: str) -> None:
+    """Also in a folder of a folder: without its tests, a mutant would count as noticed."""
+    assert module_of(f"tap_audit_events.{module}.xǁPlanǁaccept__mutmut_1") == module
 
 
 def source_of(function: str) -> str:
