@@ -41,10 +41,13 @@ def read_pages(count: int, start: Instant | None = None) -> WindowReader:
 def test_a_refused_cursor_restarts_at_the_newest_page(count: int, start: float) -> None:
     """At its start, as an event out of order may follow; of a single page, at its newest."""
     reader = read_pages(count)
+    before = [reader.take_page().restarted_at for _ in range(count)]
     reader.fail(REFUSED)
     assert (reader.is_in_flight, reader.is_read, reader.error) == (False, False, None)
     assert not reader.is_alone
     assert reader.next_request() == Request(reader, Window(instant(start), END, UNTIL), None)
+    reader.accept(a_page(at_times([start, 9.5]), None))
+    assert [*before, reader.take_page().restarted_at] == [*count * [None], instant(start)]
 
 
 def test_the_second_restart_is_at_the_newest_instant_and_the_third_ends_it() -> None:
@@ -131,19 +134,25 @@ def test_an_event_outside_of_the_window_is_no_place_to_restart(
     assert instant(0) <= start <= instant(20)
 
 
-def test_a_window_that_showed_none_of_its_events_begins_again_alone() -> None:
+@pytest.mark.parametrize(
+    ("start", "moments"), [(instant(1.5), [1, 1.25]), (instant(1.5), []), (None, [])]
+)
+def test_a_window_that_showed_none_of_its_events_begins_again_alone(
+    start: Instant | None, moments: list[float]
+) -> None:
     """Its first page may hold only events of the window before, of the second in which both meet.
 
     No event of it is known, so none has to come again.
     """
-    reader = WindowReader(Window(instant(1.5), END, UNTIL))
-    before = a_page(at_times([1, 1.25]), "cursor")
+    window = Window(start, END, UNTIL)
+    reader = WindowReader(window)
+    before = a_page(at_times(moments), "cursor")
     reader.next_request()
     reader.accept(before)
     reader.next_request()
     reader.fail(REFUSED)
     reader.restart_alone()
-    assert reader.next_request() == Request(reader, Window(instant(1.5), END, UNTIL), None)
+    assert reader.next_request() == Request(reader, window, None)
     reader.accept(before)
     reader.next_request()
     reader.accept(a_page(at_times([3]), None))
