@@ -44,14 +44,14 @@ class Group:
     def __init__(self, name: str, pages: Iterable[int], concurrency: int) -> None:
         self.is_held = False
         self.opened: list[Member] = []
-        self._members = deque(
+        self.members = deque(
             Member(f"{name}{n}", count, self, concurrency) for n, count in enumerate(pages)
         )
 
     def open_next(self) -> Member | None:
-        if not self._members:
+        if not self.members:
             return None
-        self.opened.append(self._members.popleft())
+        self.opened.append(self.members.popleft())
         return self.opened[-1]
 
 

@@ -92,13 +92,25 @@ def test_if_all_are_held_one_request_waits() -> None:
     assert len(requests_of(plan)) == 1
 
 
-def test_requests_that_wait_leave_their_place_to_others() -> None:
-    """For their retry, or for the service's rate limit."""
-    plan = a_plan(Group("a", [1] * 9, 2), waiting=0)
+@pytest.mark.parametrize("waiting", [0, 2, 8])
+def test_requests_that_wait_leave_their_place_to_others(waiting: int) -> None:
+    """For their retry, or for the service's rate limit; as many more organizations are opened."""
+    plan = a_plan(Group("a", [1] * 20, 2), waiting=waiting)
     news_of(plan)
-    assert len(requests_of(plan)) == 2
-    plan = a_plan(Group("a", [1] * 9, 2), waiting=2)
+    sent: list[MemberRequest] = []
+    while batch := requests_of(plan):
+        sent += batch
+        news_of(plan)
+    assert len(sent) == 2 + waiting
+
+
+def test_an_organization_that_is_held_gets_no_further_page() -> None:
+    """Its other windows wait, while those of another token are requested."""
+    limited, other = Group("a", [50], 4), Group("b", [50], 4)
+    plan = a_plan(limited, other, concurrency=4)
     news_of(plan)
-    first = requests_of(plan)
+    for request in requests_of(plan):
+        plan.accept(request, request.member.page())
     news_of(plan)
-    assert len(first + requests_of(plan)) == 4
+    limited.is_held = True
+    assert {request.member.name for request in requests_of(plan)} == {"b0"}

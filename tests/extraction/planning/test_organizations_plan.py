@@ -40,6 +40,40 @@ def test_new_organizations_come_first() -> None:
     assert {request.member.name for request in requests_of(plan)} == {"a0"}
 
 
+def test_the_news_tell_an_organization_its_stage_and_its_page() -> None:
+    """Each page that has come, in order, between its start and its end."""
+    plan = a_plan(Group("a", [2], 1), concurrency=1)
+    news = news_of(plan)
+    while not plan.is_done:
+        for request in requests_of(plan):
+            plan.accept(request, request.member.page())
+        news += news_of(plan)
+    found = [(each.member.name, each.stage, each.page and each.page.page.ids) for each in news]
+    assert found == [
+        ("a0", Stage.OPENED, None),
+        ("a0", Stage.PAGE, ["1"]),
+        ("a0", Stage.PAGE, ["2"]),
+        ("a0", Stage.ENDED, None),
+    ]
+
+
+def test_an_organization_with_nothing_to_read_ends_without_a_request() -> None:
+    """Its range may be empty, or its state unusable."""
+    group = Group("a", [1, 1], 2)
+    group.members[0].has_requests = False
+    plan = a_plan(group)
+    found = [(news.member.name, news.stage) for news in news_of(plan)]
+    assert found == [("a0", Stage.OPENED), ("a0", Stage.ENDED), ("a1", Stage.OPENED)]
+    assert [request.member.name for request in requests_of(plan)] == ["a1"]
+
+
+def test_as_many_are_opened_ahead_as_requests_may_be_sent() -> None:
+    """A run of many organizations does not hold the states of all of them."""
+    group = Group("a", [1] * 9, 3)
+    news_of(a_plan(group, concurrency=3))
+    assert len(group.opened) == 3
+
+
 def test_the_oldest_gets_the_rest() -> None:
     """Of two that have more pages, the younger one holds at most a page."""
     group = Group("a", [50, 50], 8)
