@@ -83,5 +83,5 @@ TESTS_OF: Final = {
 
 
 def module_of(mutant: str) -> str:
-    """The key of `TESTS_OF` for a mutant, as mutmut names it; empty if it is none."""
+    """The key of `TESTS_OF` for a mutant, as mutmut names it; empty if that is empty."""
     return mutant.partition("tap_audit_events.")[2].rpartition(".")[0]
