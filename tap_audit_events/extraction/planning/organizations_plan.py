@@ -120,13 +120,10 @@ class OrganizationsPlan:
             self._open.append(member)
             request = member.plan.next_request(1)
             return request and MemberRequest(member, request)
-        total_load = sum(map(_load, self._open))
         gets_rest = sum(member.plan.bytes_held for member in self._open) < 2 * BYTES_HELD
         for member in filter(may_send, self._open):
-            load = _load(member)
-            # Not 1, for which a plan cuts no window: the rest could not be read in parallel.
-            most = most_in_flight - (total_load - load) if gets_rest else min(2, most_in_flight)
-            request = member.plan.next_request(most) if gets_rest or not load else None
+            has_none = not (member.plan.in_flight or member.plan.ready_pages)
+            request = member.plan.next_request(most_in_flight) if gets_rest or has_none else None
             if request is not None:
                 return MemberRequest(member, request)
             gets_rest = False
@@ -187,8 +184,3 @@ def _next_page(member: Member) -> ReadPage | None:
         except Exception as error:  # noqa: BLE001 - of any kind
             member.error = error
     return None
-
-
-def _load(member: Member) -> int:
-    """Its pages that are in flight or ready."""
-    return member.plan.in_flight + member.plan.ready_pages
