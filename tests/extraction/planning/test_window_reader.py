@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError, service_error
@@ -156,6 +156,7 @@ def test_a_reader_tells_how_far_it_has_come() -> None:
     assert reader.ready_pages == 0
 
 
+@example([[5], [3], [6]])
 @given(st.lists(st.lists(st.integers(0, 30), max_size=5), max_size=5))
 def test_order_is_judged_over_all_pages_of_a_window(pages: list[list[int]]) -> None:
     """From the first event that is older than one before it, pages are out of order."""
