@@ -16,6 +16,8 @@ their texts, and equal moments are equal texts.
 
 EARLIEST = Instant("0001-01-01T00:00:00")
 LATEST = Instant("9999-12-31T23:59:59")
+NEVER = Instant("")
+"""Stands for an instant that has not come yet. It sorts before every instant."""
 
 _DATE_TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]((?:[01][0-9]|2[0-3]):[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"

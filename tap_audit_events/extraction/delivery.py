@@ -141,9 +141,7 @@ class Delivery:
         """
         if window.start is None or instant >= window.start:
             return window.holds(instant) or instant == window.until
-        dropped_until = self.watermark.dropped_until
-        is_new = dropped_until is None or instant > dropped_until
-        return is_new and instant >= self._range_start
+        return instant > self.watermark.dropped_until and instant >= self._range_start
 
     def _note_expected(self, positions: Sequence[int], read: ReadPage) -> None:
         """Note the events that belong to later windows: those must show them again."""
@@ -180,8 +178,6 @@ class Delivery:
         The ids of the restart's own instant are dropped only if later events were delivered, so all
         events of that instant were delivered too.
         """
-        if self.watermark.dropped_until is None:
-            return positions
         last = min(self.watermark.dropped_until, up_to)
         return [each for each in positions if page.instants[each] > last]
 

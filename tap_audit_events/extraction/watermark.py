@@ -20,6 +20,7 @@ from typing import Final
 from tap_audit_events.events.instants import (
     EARLIEST,
     LATEST,
+    NEVER,
     Instant,
     later,
     seconds_between,
@@ -59,7 +60,7 @@ class Watermark:
 
     Attributes:
         bookmark: the time of the newest event delivered; earlier while older ones may still come.
-        dropped_until: the newest instant of which this run dropped ids, None if it dropped none.
+        dropped_until: the newest instant of which this run dropped ids, `NEVER` if it dropped none.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Watermark:
         self._start_after_gap: Instant | None = None
         self._lookback_seconds = max(lookback_seconds, MIN_LOOKBACK_SECONDS)
         self._max_remembered_ids = max_remembered_ids or MAX_REMEMBERED_IDS
-        self.dropped_until: Instant | None = None
+        self.dropped_until = NEVER
         self._held: list[Known] = [
             (group.until, digest) for group in groups for digest in group.split()
         ]
@@ -119,8 +120,7 @@ class Watermark:
     @property
     def forgot(self) -> bool:
         """Whether this run had to forget ids within the lookback before the bookmark."""
-        lost_until = self._lost_until()
-        return lost_until is not None and lost_until >= self.lookback_start
+        return self._lost_until() >= self.lookback_start
 
     @property
     def reach_seconds(self) -> float:
@@ -219,23 +219,17 @@ class Watermark:
         del self._held[end : end + max(0, len(dropped) - first)]
         del self._held[: min(first, len(dropped))]
         self._ids.difference_update([event_id for _, event_id in dropped])
-        newest = dropped[-1][0]
-        self.dropped_until = max(self.dropped_until or newest, newest)
+        self.dropped_until = max(self.dropped_until, dropped[-1][0])
 
     def _complete_from(self) -> Instant:
         """The instant from which on the next run will know all ids, perhaps after the bookmark."""
-        known_from = max(self.lookback_start, self._ids_from)
-        lost_until = self._lost_until()
-        return known_from if lost_until is None else max(known_from, _just_after(lost_until))
+        return max(self.lookback_start, self._ids_from, _just_after(self._lost_until()))
 
-    def _lost_until(self) -> Instant | None:
+    def _lost_until(self) -> Instant:
         """The newest instant of which ids were dropped, or will not fit into STATE."""
         held = self._held_from(max(self.lookback_start, self._ids_from))
         surplus = len(held) - self._max_remembered_ids
-        if surplus <= 0:
-            return self.dropped_until
-        newest = held[surplus - 1][0]
-        return max(self.dropped_until or newest, newest)
+        return max(self.dropped_until, held[surplus - 1][0]) if surplus > 0 else self.dropped_until
 
     def _held_from(self, start: Instant) -> list[Known]:
         """The ids from an instant on, and those of the bookmark's instant in any case."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError
-from tap_audit_events.events.instants import Instant
+from tap_audit_events.events.instants import NEVER, Instant
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.pagination import Paginator
@@ -206,13 +206,13 @@ class _Progress:
 
     Attributes:
         pages: pages with events of the window.
-        newest: the newest instant so far.
+        newest: the newest instant so far, `NEVER` if there was none.
         ties: events of that instant.
         in_order: whether all events came in ascending order.
     """
 
     pages: int = 0
-    newest: Instant | None = None
+    newest: Instant = NEVER
     ties: int = 0
     in_order: bool = True
 
@@ -221,11 +221,11 @@ class _Progress:
         if not instants:
             return
         self.pages += 1
-        is_next = self.newest is None or self.newest <= instants[0]
+        is_next = self.newest <= instants[0]
         self.in_order = self.in_order and is_ascending and is_next
-        if self.newest is None or instants[-1] > self.newest:
+        if instants[-1] > self.newest:
             self.newest, self.ties = instants[-1], 0
         self.ties += len(instants) - bisect_left(instants, self.newest)
 
     def is_beyond(self, other: _Progress) -> bool:
-        return (self.newest or "", self.ties) > (other.newest or "", other.ties)
+        return (self.newest, self.ties) > (other.newest, other.ties)
