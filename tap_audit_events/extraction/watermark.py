@@ -29,7 +29,8 @@ from tap_audit_events.events.instants import (
 from tap_audit_events.extraction.id_groups import Group, Known, digest_of, grouped
 
 MAX_REMEMBERED_IDS: Final = 100_000
-"""Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten."""
+"""Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten, but
+none of the bookmark's own instant: the next run reads them again in any case."""
 
 IDS_HELD_BEFORE_LOOKBACK: Final = 5_000
 """At least this many ids of a run's own are held during it, even of events before the lookback:
@@ -54,9 +55,6 @@ class Watermark:
         covered_from: the instant from which on everything up to the bookmark was read, None if that
             is not known.
         lookback_seconds: how far before the bookmark the next run starts.
-        max_remembered_ids: ids kept for the next run at most, by default `MAX_REMEMBERED_IDS`.
-            Those of the bookmark's own instant are kept even if there are more: the next run reads
-            them again in any case.
 
     Attributes:
         bookmark: the time of the newest event delivered; earlier while older ones may still come.
@@ -71,14 +69,13 @@ class Watermark:
         ids_from: Instant = EARLIEST,
         covered_from: Instant | None = None,
         lookback_seconds: int = 0,
-        max_remembered_ids: int | None = None,
     ) -> None:
         self.bookmark = bookmark
         self._ids_from = ids_from
         self._covered_from = covered_from
         self._start_after_gap: Instant | None = None
         self._lookback_seconds = max(lookback_seconds, MIN_LOOKBACK_SECONDS)
-        self._max_remembered_ids = max_remembered_ids or MAX_REMEMBERED_IDS
+        self._max_remembered_ids = MAX_REMEMBERED_IDS
         self.dropped_until = NEVER
         self._held: list[Known] = [
             (group.until, digest) for group in groups for digest in group.split()

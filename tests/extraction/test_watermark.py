@@ -15,13 +15,14 @@ from tests.extraction.watermarks import (
     digests_in,
     next_run,
     pages_of_events,
+    with_memory,
 )
 
 
 def test_a_late_event_comes_once_even_if_the_state_is_full() -> None:
     """Its window may be requested again, although newer ids leave no room for it in STATE."""
     memory = IDS_HELD_BEFORE_LOOKBACK + 1000
-    earlier = Watermark(lookback_seconds=10**4, max_remembered_ids=memory)
+    earlier = with_memory(memory, lookback_seconds=10**4)
     deliver(earlier, [(f"{n}", at(500 + n)) for n in range(memory)])
     watermark = next_run(earlier, lookback=10**4, memory=memory)
     late = ("late", at(500))
@@ -49,7 +50,7 @@ def test_the_watermark_follows_a_plain_model(
     pages: list[list[Event]], lookback: int, memory: int
 ) -> None:
     """STATE holds every id since `ids_from`, and at most the memory besides the bookmark's ties."""
-    watermark = Watermark(lookback_seconds=lookback, max_remembered_ids=memory)
+    watermark = with_memory(memory, lookback_seconds=lookback)
     unlimited = Watermark(lookback_seconds=lookback)
     history: dict[str, Instant] = {}
     for page in pages:
@@ -118,7 +119,7 @@ def test_the_last_pages_are_known_again_though_the_lookback_is_over() -> None:
 
 def test_memory_in_a_run_is_bounded() -> None:
     """However many pages lie within the lookback, the ids of old ones are dropped."""
-    watermark = Watermark(lookback_seconds=10**6, max_remembered_ids=7_000)
+    watermark = with_memory(7_000, lookback_seconds=10**6)
     for page in range(30):
         deliver(watermark, [(f"{page}-{i}", at(10 * page + i // 100)) for i in range(1000)])
         assert len(watermark._held) == len(watermark._ids) <= 8_000
@@ -128,7 +129,7 @@ def test_memory_in_a_run_is_bounded() -> None:
 
 def test_a_page_that_is_dropped_at_the_start_of_the_lookback_counts_as_forgotten() -> None:
     """Its instant is the first of the lookback, so the next run must start after it."""
-    watermark = Watermark(lookback_seconds=60, max_remembered_ids=5_000)
+    watermark = with_memory(5_000, lookback_seconds=60)
     for page in range(6):
         deliver(watermark, [(f"{page}-{n}", at(120 * page)) for n in range(1000)])
     assert watermark.lookback_start == at(0)
@@ -139,7 +140,7 @@ def test_a_page_that_is_dropped_at_the_start_of_the_lookback_counts_as_forgotten
 
 def test_of_pages_out_of_order_the_oldest_are_dropped() -> None:
     """What is older goes first, not what came first."""
-    watermark = Watermark(lookback_seconds=10**6, max_remembered_ids=5_000)
+    watermark = with_memory(5_000, lookback_seconds=10**6)
     for page in reversed(range(12)):
         events = [(f"{page}-{n}", at(10 * page)) for n in range(1000)]
         deliver(watermark, events, moves_bookmark=False)
@@ -154,7 +155,7 @@ def test_of_pages_out_of_order_the_oldest_are_dropped() -> None:
 
 def test_beyond_the_memory_the_oldest_are_forgotten_and_not_read_again() -> None:
     """`ids_from` rises just above the newest instant that was forgotten, and the reach is told."""
-    watermark = Watermark(lookback_seconds=60, max_remembered_ids=3)
+    watermark = with_memory(3, lookback_seconds=60)
     deliver(watermark, [("a", at(0)), ("b", at(1)), ("c", at(2))])
     assert (watermark.forgot, watermark.reach_seconds) == (False, 60.2)
     deliver(watermark, [("d", at(3)), ("e", at(4))])
@@ -166,7 +167,7 @@ def test_beyond_the_memory_the_oldest_are_forgotten_and_not_read_again() -> None
 
 def test_an_instant_is_forgotten_as_a_whole() -> None:
     """If one id of an instant is forgotten, the next run must not read that instant."""
-    watermark = Watermark(lookback_seconds=60, max_remembered_ids=3)
+    watermark = with_memory(3, lookback_seconds=60)
     deliver(watermark, [("a", at(0)), ("b", at(1)), ("c", at(1)), ("d", at(2)), ("e", at(3))])
     assert digests_in(watermark) == [digest_of(each) for each in "de"]
     assert at(1) < watermark.ids_from <= at(2)
@@ -174,7 +175,7 @@ def test_an_instant_is_forgotten_as_a_whole() -> None:
 
 def test_ids_of_the_bookmarks_instant_are_always_kept() -> None:
     """The next run has to read that instant again, for ties that appear later."""
-    watermark = Watermark(lookback_seconds=60, max_remembered_ids=3)
+    watermark = with_memory(3, lookback_seconds=60)
     deliver(watermark, [("old", at(0)), *((f"tie-{n}", at(5)) for n in range(50))])
     assert len(digests_in(watermark)) == 50
     assert watermark.ids_from <= at(5)
@@ -184,7 +185,7 @@ def test_ids_of_the_bookmarks_instant_are_always_kept() -> None:
 
 def test_ids_of_the_bookmarks_instant_are_kept_over_many_pages() -> None:
     """They are kept during the run as well, and do not keep ids that lie after them."""
-    watermark = Watermark(lookback_seconds=60, max_remembered_ids=3)
+    watermark = with_memory(3, lookback_seconds=60)
     for page in range(9):
         deliver(watermark, [(f"{page}-{n}", at(5)) for n in range(1000)])
     assert [len(group.split()) for group in watermark.groups] == [9000]
@@ -199,7 +200,7 @@ def test_ids_of_the_bookmarks_instant_are_kept_over_many_pages() -> None:
 
 def test_ids_from_does_not_rise_above_a_bookmark_that_had_to_stay() -> None:
     """Ids after it are kept as far as the memory goes; beyond it repeats are possible."""
-    watermark = Watermark(at(10), lookback_seconds=60, max_remembered_ids=3)
+    watermark = with_memory(3, at(10), lookback_seconds=60)
     page = [(f"id-{n}", at(20 + n)) for n in reversed(range(6))]
     deliver(watermark, page, moves_bookmark=False)
     assert (watermark.bookmark, watermark.ids_from) == (at(10), at(10))

@@ -11,15 +11,15 @@ from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import Group, Known, digest_of, digests_of
 from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK, Watermark
 from tap_audit_events.extraction.watermark_json import to_json
-from tests.extraction.watermarks import at, deliver, digests_in, next_run
+from tests.extraction.watermarks import at, deliver, digests_in, next_run, with_memory
 
 BOOKMARK = 1000
 LOOKBACK = 60
 
 
-def delivered_at(times: dict[int, int], max_remembered_ids: int = 10**6) -> Watermark:
+def delivered_at(times: dict[int, int], memory: int = 10**6) -> Watermark:
     """A watermark after so many events at each time, then one at the bookmark."""
-    watermark = Watermark(lookback_seconds=LOOKBACK, max_remembered_ids=max_remembered_ids)
+    watermark = with_memory(memory, lookback_seconds=LOOKBACK)
     for time, count in times.items():
         deliver(watermark, [(f"{time}-{n}", at(time)) for n in range(count)])
     deliver(watermark, [("newest", at(BOOKMARK))])
@@ -53,9 +53,7 @@ def test_the_memory_holds_exactly_as_many_ids_as_it_says(memory: int, forgot: bo
 
 def test_what_lies_before_the_complete_ids_is_not_forgotten() -> None:
     """An earlier run with a shorter lookback left it out: it takes no place in the memory."""
-    watermark = Watermark(
-        at(950), ids_from=at(900), lookback_seconds=LOOKBACK, max_remembered_ids=2
-    )
+    watermark = with_memory(2, at(950), ids_from=at(900), lookback_seconds=LOOKBACK)
     deliver(watermark, [("late", at(500)), ("later", at(600)), ("newest", at(BOOKMARK))])
     assert not watermark.forgot
     assert watermark.ids_from == at(900)
@@ -103,7 +101,7 @@ def test_a_snapshot_stays_as_it_is() -> None:
 @pytest.mark.parametrize(("ties", "newest"), [(6001, 1), (1, 6001), (6001, 6001)])
 def test_the_newest_events_of_a_window_out_of_order_are_remembered(ties: int, newest: int) -> None:
     """However many ties there are: the bookmark moves there once the window is complete."""
-    watermark = Watermark(lookback_seconds=LOOKBACK, max_remembered_ids=6000)
+    watermark = with_memory(6000, lookback_seconds=LOOKBACK)
     deliver(watermark, [(f"tie-{n}", at(BOOKMARK)) for n in range(ties)])
     page = [(f"newest-{n}", at(BOOKMARK + 1)) for n in range(newest)]
     deliver(watermark, page, moves_bookmark=False)
@@ -156,13 +154,8 @@ def test_the_oldest_ids_are_dropped_one_by_one(
         Group(at(time), digests_of(f"{time}-{n}" for n in range(count)))
         for time, count in sorted(earlier)
     ]
-    watermark = Watermark(
-        groups[-1].until if groups else None,
-        groups,
-        ids_from=at(0),
-        lookback_seconds=lookback,
-        max_remembered_ids=MEMORY,
-    )
+    bookmark = groups[-1].until if groups else None
+    watermark = with_memory(MEMORY, bookmark, groups, ids_from=at(0), lookback_seconds=lookback)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "IDS_HELD_BEFORE_LOOKBACK", MEMORY_BEFORE)
         for number, (times, moves_bookmark) in enumerate(pages):

@@ -1,6 +1,7 @@
 """What the tests of the watermark build, and what must hold of what it holds."""
 
 from collections.abc import Sequence
+from typing import Any
 from unittest.mock import patch
 
 from hypothesis import strategies as st
@@ -48,6 +49,12 @@ def deliver(
 def digests_in(watermark: Watermark) -> list[bytes]:
     """The digests that go into STATE."""
     return [each for group in watermark.groups for each in group.split()]
+
+
+def with_memory(memory: int, *arguments: Any, **more: Any) -> Watermark:
+    """A watermark that keeps at most that many ids for the next run."""
+    with patch.object(module, "MAX_REMEMBERED_IDS", memory):
+        return Watermark(*arguments, **more)
 
 
 def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:
