@@ -43,7 +43,7 @@ class AdaptiveRate:
         self._limit = float((concurrency + 1) // 2)
         self.in_flight = 0
         self.held_until = self._started_at = -inf
-        self._period_start: float | None = None
+        self._period_start = inf
         self._succeeded = 0  # of the requests started in this period
         self._kept_spacing = 0.0  # that recovery starts from
         self._spacing = self._last_spacing = 0.0  # after the newest request; after the one before
@@ -60,8 +60,7 @@ class AdaptiveRate:
         return max(0.0, self.held_until - now, self._started_at + self._spacing - now)
 
     def start(self, now: float) -> None:
-        if self._period_start is None:
-            self._period_start = now
+        self._period_start = min(self._period_start, now)
         self._started_at = now
         self._last_spacing, self._spacing = self._spacing, self._shrunk(now)
         self.in_flight += 1
@@ -98,7 +97,7 @@ class AdaptiveRate:
 
     def _measured(self, period_end: float) -> float:
         """The spacing at which this period's successes would just fill it; 0 if unknown."""
-        if not self._succeeded or self._period_start is None:
+        if not self._succeeded:
             return 0.0
         spacing = (period_end - self._period_start) / self._succeeded * MARGIN
         is_first = self.held_until == -inf
