@@ -69,8 +69,7 @@ class RateLimiter:
     @property
     def is_held(self) -> bool:
         """Whether a request with this token waits, or the service wants none for now."""
-        with self._changed:
-            return self.waiting > 0 or self._rate.held_until > self._clock()
+        return self.waiting > 0 or self._rate.held_until > self._clock()
 
     @contextmanager
     def permit(self) -> Iterator[Permit]:
