@@ -32,9 +32,6 @@ TOO_LARGE: Final = 2
 """A window in progress is given up only if more than `FEW_PAGES` pages are left, and more than
 `TOO_LARGE` times as many as expected."""
 
-MAX_DOUBLINGS: Final = 10
-"""Most times that the size of windows is doubled after empty ones."""
-
 PAGES_HELD: Final = 800
 """Most pages requested and not yet taken."""
 
@@ -214,7 +211,7 @@ class Plan:
             workers = min(workers, FEW_WORKERS)
             least = max(least, min(SMALL_WINDOW_PAGES, pages_ahead / FEWER_WORKERS))
         share = LAST_SHARE * pages_ahead / workers
-        pages = min(WINDOW_PAGES, max(least, share)) * 2 ** min(self._empty_windows, MAX_DOUBLINGS)
+        pages = min(WINDOW_PAGES, max(least, share)) * 2**self._empty_windows
         is_small = expected <= 1.5 * pages + 0.5  # little would be left
         at = None if is_small else self._sizes.cut(reader, pages)
         if not self._empty_windows:  # else its size is a guess, and it may soon be given up
