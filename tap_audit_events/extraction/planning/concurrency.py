@@ -34,8 +34,7 @@ class ConcurrencyEstimator:
     def most_in_flight(self) -> int:
         """Requests in flight that gain time, at least 1."""
         page_seconds = max(_typical(self._parses), 1e-6) + _typical(self._deliveries)
-        waiting = min(_typical(self._waits) / page_seconds, 1e6)
-        return 1 + round(waiting)
+        return 1 + round(_typical(self._waits) / page_seconds)
 
 
 def _typical(seconds: deque[float]) -> float:
