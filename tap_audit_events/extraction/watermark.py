@@ -127,11 +127,9 @@ class Watermark:
     @property
     def groups(self) -> list[Group]:
         """The ids that the next run may read again, in ascending order of the groups' instants."""
-        if self.bookmark is None:
-            return []
         known = self._held_from(self._complete_from())
         size = -(-min(len(self._held), self._max_remembered_ids) // _GROUPS)
-        return grouped(known, bookmark=self.bookmark, size=size)
+        return grouped(known, bookmark=self.bookmark or EARLIEST, size=size)
 
     def snapshot(self) -> Watermark:
         """What is delivered now, to be written as JSON later; it cannot deliver anything itself."""
@@ -213,7 +211,7 @@ class Watermark:
         dropped = dropped[: own[own_spare]] if len(own) > own_spare else dropped
         if not dropped:
             return
-        del self._held[end : end + max(0, len(dropped) - first)]
+        del self._held[end : end + len(dropped) - first]  # none if all of them come before
         del self._held[: min(first, len(dropped))]
         self._ids.difference_update([event_id for _, event_id in dropped])
         self.dropped_until = max(self.dropped_until, dropped[-1][0])
