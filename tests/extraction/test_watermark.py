@@ -218,6 +218,15 @@ def test_an_event_is_recognized_if_it_comes_again_with_more_digits() -> None:
     assert deliver(again, [("a", Instant(f"{at(50)}.123456")), ("b", at(52))]) == ["b"]
 
 
+@pytest.mark.parametrize("others", [["b"], ["b", "b"]])
+def test_events_after_those_of_earlier_runs_are_not_compared_by_digest(others: list[str]) -> None:
+    """A digest may equal that of another id, even if another event of the page repeats one."""
+    watermark = Watermark(lookback_seconds=60)
+    deliver(watermark, [("a", at(50))])
+    again = next_run(watermark, lookback=60)
+    assert deliver(again, [(each, at(61)) for each in [*others, "a"]]) == ["b", "a"]
+
+
 # A bookmark that had to stay
 
 
