@@ -117,7 +117,7 @@ class Watermark:
     @property
     def forgot(self) -> bool:
         """Whether this run had to forget ids within the lookback before the bookmark."""
-        return self._lost_until() >= self.lookback_start
+        return self._lost_until() >= max(self.lookback_start, self._ids_from)
 
     @property
     def reach_seconds(self) -> float:
@@ -222,9 +222,9 @@ class Watermark:
 
     def _lost_until(self) -> Instant:
         """The newest instant of which ids were dropped, or will not fit into STATE."""
-        held = self._held_from(max(self.lookback_start, self._ids_from))
-        surplus = len(held) - self._max_remembered_ids
-        return max(self.dropped_until, held[surplus - 1][0]) if surplus > 0 else self.dropped_until
+        surplus = len(self._held) - self._max_remembered_ids
+        newest = self._held[surplus - 1][0] if surplus > 0 else NEVER
+        return max(self.dropped_until, newest)
 
     def _held_from(self, start: Instant) -> list[Known]:
         """The ids from an instant on, and those of the bookmark's instant in any case."""
