@@ -82,7 +82,7 @@ class Client:
         self, error: RetryableError, permit: Permit, retries: Retries
     ) -> float | None:
         """How long to wait after an error; None if no retry is left."""
-        if self._transport.is_closed:
+        if self._limiter.run.is_closed:
             raise ClosedError from None
         seconds = retries.seconds_before_next(error)
         if error.code == "AE-429":  # all requests wait, also if this one is not retried

@@ -48,11 +48,6 @@ class Transport:
         self._open_sockets.abort()
 
     @property
-    def is_closed(self) -> bool:
-        """Whether no response is waited for any more."""
-        return self._open_sockets.is_aborted
-
-    @property
     def session(self) -> Session:
         """This thread's session."""
         connection = self._connection
@@ -80,7 +75,7 @@ class Transport:
 
     def _send_once(self, request: PreparedRequest, timeout_seconds: float) -> Response:
         """Send it past `Session.send`, which follows redirects, keeps cookies and costs time."""
-        if self.is_closed:
+        if self._open_sockets.is_aborted:
             raise exceptions.ConnectionError("the run is over")
         adapter = self.session.get_adapter(self._url)
         return adapter.send(request, timeout=(timeout_seconds, timeout_seconds), **self._options)

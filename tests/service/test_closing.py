@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 import trustme
+from requests import PreparedRequest, exceptions
+from requests.adapters import HTTPAdapter
 
-from tap_audit_events.service.connection import OpenSockets, _Response
+from tap_audit_events.errors.exceptions import RetryableError
+from tap_audit_events.service.connection import OpenSockets, _Response, new_session
 from tap_audit_events.service.rate_limiter import ClosedError
+from tap_audit_events.service.transport import Transport
 from tests.service.scripted import (
     ClientOfService,
     Peer,
@@ -139,12 +143,12 @@ def test_no_request_begins_after_the_close() -> None:
         client = client_of(service)
         client.fetch()
         client.client._transport.close()
-        with pytest.raises(ClosedError):
+        with pytest.raises(RetryableError, match="the run is over"):
             client.fetch()
         ends: list[BaseException] = []
 
         def fetch() -> None:
-            with pytest.raises(ClosedError) as raised:
+            with pytest.raises(RetryableError, match="the run is over") as raised:
                 client.fetch()
             ends.append(raised.value)
 
@@ -153,6 +157,17 @@ def test_no_request_begins_after_the_close() -> None:
         thread.join(WAIT_SECONDS)
         assert len(ends) == 1
         assert len(service.heard) == 1
+
+
+def test_nothing_is_sent_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a request nor, once more, one that broke because of the close."""
+    sent: list[object] = []
+    monkeypatch.setattr(HTTPAdapter, "send", lambda _, request, **__: sent.append(request))
+    transport = Transport("http://127.0.0.1:9", new_session)
+    transport.close()
+    with pytest.raises(exceptions.ConnectionError, match="the run is over"):
+        transport.send(PreparedRequest(), timeout_seconds=1)
+    assert sent == []
 
 
 def test_a_read_over_tls_ends_as_if_the_service_had_closed() -> None:
