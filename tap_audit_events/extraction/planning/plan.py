@@ -110,7 +110,7 @@ class Plan:
         self.in_flight -= 1
         self._sizes.learn(reader, page)
         self._budget.count(reader, page)
-        self._newest_bytes = max(1, page.size)
+        self._newest_bytes = page.size
         reader.accept(page)
         if reader.is_read:
             self._empty_windows = 0 if reader.events_read else self._empty_windows + 1
@@ -174,7 +174,7 @@ class Plan:
         if reader is self._readers[0] and not reader.ready_pages:
             return True
         held = self.in_flight + sum(each.ready_pages for each in self._readers)
-        mean_bytes = self.bytes_held / held if held else self._newest_bytes
+        mean_bytes = self.bytes_held / max(1, held)
         room = min(PAGES_HELD, BYTES_HELD / mean_bytes)
         return held + min(pages_before, room / 2) < room
 
