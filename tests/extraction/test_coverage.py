@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -81,6 +82,12 @@ def test_late_is_what_lies_before_the_record() -> None:
     """The instant at which it begins is its own."""
     events = [("a", parse_instant("2024-05-06T07:59:59.999Z"), b"{}"), ("b", START, b"{}")]
     assert counted(events).late_events == 1
+
+
+def test_the_number_of_an_event_stays_the_same() -> None:
+    """Digests are compared with those of other runs, of other versions, and of queries."""
+    number = int(sha256(b'e1\0{"id":"e1"}').hexdigest(), 16)
+    assert digest_number("e1", b'{"id":"e1"}') == number
 
 
 def test_a_digest_begins_with_zeros_if_its_number_is_small() -> None:
