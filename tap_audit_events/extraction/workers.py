@@ -73,19 +73,19 @@ class Workers:
                 self._stop.check()
                 with self._lock:
                     page = self._plan.next_page()
-                    is_done = page is None and self._plan.is_done
+                    is_done = self._plan.is_done
                     self._assign()
                 if self._defect is not None:
                     raise self._defect
-                if is_done:
-                    return
-                if page is None:
-                    self._wait(idle)
-                else:
+                if page is not None:
                     started_at = self._clock()
                     yield page
                     del page  # so that the next page can take its place in memory
                     self._estimator.delivered(self._clock() - started_at)
+                elif is_done:
+                    return
+                else:
+                    self._wait(idle)
         finally:
             self._end()
 
