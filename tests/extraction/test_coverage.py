@@ -178,3 +178,11 @@ def test_a_digest_of_another_form_is_refused(name: str, value: str) -> None:
     """It could not be counted on, or would not be the digest of the record before."""
     with pytest.raises(ValueError, match="its coverage is not as this tap writes it"):
         Coverage.from_json({**GOOD, name: value})
+
+
+@pytest.mark.parametrize("name", ["covered_from", "first_event_at", "last_event_at"])
+@pytest.mark.parametrize("value", ["2024-05-06T08:00:00+00:00", "2024-05-06T08:00:00.0Z"])
+def test_a_time_in_another_form_is_refused(name: str, value: str) -> None:
+    """The record would not begin with the text with which the one before ends."""
+    with pytest.raises(ValueError, match="its coverage is not as this tap writes it"):
+        Coverage.from_json({**GOOD, name: value})
