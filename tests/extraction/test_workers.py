@@ -156,16 +156,6 @@ def test_one_request_that_pays_needs_one_thread() -> None:
     assert len(service.threads) == 1
 
 
-@pytest.mark.parametrize("most", [1, 3, 4])
-def test_no_more_pages_are_ready_than_pay(most: int) -> None:
-    """If delivery is slow, one more is ready. Others are not requested, although there is room."""
-    service, plan = FakeService(pages=200), a_plan()
-    while (request := plan.next_request(most)) is not None:
-        plan.accept(request, service.fetch(request.window, request.cursor))
-    assert plan.ready_pages == most + 1
-    assert service.requests <= most + 2  # the page that a split gave up
-
-
 def test_a_page_is_gone_before_the_next_is_taken() -> None:
     """So that the next page can take its place in memory."""
     service = FakeService(pages=30)

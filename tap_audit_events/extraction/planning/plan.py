@@ -90,13 +90,12 @@ class Plan:
         The caller then calls `accept` or `fail` with it.
 
         Args:
-            most_in_flight: how many requests in flight gain time. If at most `concurrency`,
-                pages come faster than they are taken, so pages that are ready count as well, all
-                but the one that is taken next.
+            most_in_flight: how many requests in flight gain time; if only one, no window is cut.
+                The caller sends no more. If at most `concurrency`, pages come faster than they are
+                taken, so it counts pages that are ready as well, all but the one taken next.
         """
         most = 1 if self._is_sequential else self._concurrency
-        ready = max(0, self.ready_pages - 1) if most_in_flight <= most else 0
-        if self.in_flight >= most or self.in_flight + ready >= most_in_flight:
+        if self.in_flight >= most:
             return None
         reader = self._next_reader(is_parallel=min(most, most_in_flight) > 1)
         if reader is None:
