@@ -27,7 +27,8 @@ from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
 
 MAX_THREADS: Final = 64
-"""Most threads of a run for several organizations: more than `concurrency`, as some wait."""
+"""Maximum number of threads of a run for several organizations: more than `concurrency`, because
+some of them wait."""
 
 
 class Reader:

@@ -56,8 +56,8 @@ class Counts:
 
     Args:
         by: key of `COLUMNS`.
-        most_groups: groups at most.
-        most_bytes: of the names of all groups, at most.
+        most_groups: maximum number of groups.
+        most_bytes: maximum number of bytes of the names of all groups.
     """
 
     def __init__(

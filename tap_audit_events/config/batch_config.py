@@ -30,7 +30,7 @@ class BatchConfig:
         root: URL of the folder for the files, without a slash at its end.
         prefix: beginning of the files' names.
         params: options of a file system that is not local, for `fsspec`.
-        batch_size: most events in a file.
+        batch_size: maximum number of events in a file.
     """
 
     compression: str

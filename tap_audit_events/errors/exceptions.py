@@ -24,10 +24,10 @@ from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.redaction import longest_form, redact
 
 MAX_TEXT_LENGTH: Final = 300
-"""Most characters of a text from outside that one message contains."""
+"""Maximum number of characters that a message shows of a text from outside."""
 
 _START_BYTES: Final = 4000
-"""Of a long text from outside, enough for a message."""
+"""This many bytes of a long text from outside are enough for a message."""
 
 
 class AuditEventsError(Exception):
@@ -253,7 +253,7 @@ def sanitize_start(
 
     Args:
         text: in UTF-8, or not.
-        max_length: most characters that are shown, before they are escaped.
+        max_length: maximum number of characters that are shown, before they are escaped.
         is_cut: whether the text itself is only a start.
     """
     margin = longest_form()

@@ -14,7 +14,7 @@ from typing import Final, TextIO
 from tap_audit_events.errors.redaction import redact
 
 MAX_RECORD_LENGTH: Final = 20_000
-"""Most characters of a log record; enough for a traceback. Libraries log headers of any size."""
+"""Maximum length of a log record, enough for a traceback. Libraries log headers of any size."""
 
 
 def redact_logs() -> None:

@@ -10,7 +10,7 @@ import msgspec
 from tap_audit_events.errors.exceptions import service_error
 
 MAX_EVENTS: Final = 1000
-"""Events of a page: more cannot be requested (interface.md, section 8)."""
+"""Maximum number of events in a page: more cannot be requested (interface.md, section 8)."""
 
 _EVENTS, _CURSOR = "auditEvents", "nextCursor"
 _ENVELOPE_BYTES: Final = len('{"auditEvents":[],"nextCursor":""}')

@@ -17,7 +17,7 @@ JsonText: TypeAlias = msgspec.Raw | bytes
 _Decoded = TypeVar("_Decoded")
 
 _MAX_INTEGER_DIGITS: Final = 4000
-"""Most digits given to `int`; Python's own limit is 4,300."""
+"""Maximum number of digits given to `int`; Python's own limit is 4,300."""
 
 
 class HugeNumber(str):

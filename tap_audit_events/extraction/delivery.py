@@ -16,7 +16,8 @@ from tap_audit_events.extraction.planning.window_reader import ReadPage
 from tap_audit_events.extraction.watermark import Watermark
 
 MAX_EXPECTED: Final = 10_000
-"""Most events noted until their own window shows them; usually there are only a few."""
+"""Maximum number of events that are noted until their own window shows them; usually only a few
+are."""
 
 _Item = TypeVar("_Item")
 _NO_PAGE = ReadPage(Window(None, LATEST), Page(), in_order=True, completes_window=False)

@@ -29,8 +29,8 @@ from tap_audit_events.events.instants import (
 from tap_audit_events.extraction.id_groups import Group, Known, digest_of, grouped
 
 MAX_REMEMBERED_IDS: Final = 100_000
-"""Ids kept for the next run at most, about 1 MB. If there are more, the oldest are forgotten, but
-none of the bookmark's own instant: the next run reads them again in any case."""
+"""Maximum number of ids kept for the next run, about 1 MB. Beyond it, the oldest are forgotten, but
+none of the bookmark's own instant: the next run reads those events again in any case."""
 
 IDS_HELD_BEFORE_LOOKBACK: Final = 5_000
 """At least this many ids of a run's own are held during it, even of events before the lookback:

@@ -11,10 +11,11 @@ from tap_audit_events.events.exact_json import JsonText, read_record
 from tap_audit_events.events.schema import SCHEMA
 
 MAX_NAMES: Final = 20
-"""Most names that one log line lists."""
+"""Maximum number of names in one log line."""
 
 SAMPLES_PER_PAGE: Final = 2
-"""Events of each page after the first one that are inspected, at least: all would cost too much."""
+"""Minimum number of events that are inspected of each page after the first: all would cost too
+much."""
 
 MAX_EVENT_BYTES: Final = 1_000_000
 """A larger event is not inspected: as a dictionary it may take thirty times as much memory."""

@@ -50,7 +50,7 @@ class AdaptiveRate:
 
     @property
     def limit(self) -> int:
-        """Requests in flight at most, for now."""
+        """Maximum number of requests in flight, for now."""
         return int(self._limit)
 
     def seconds_to_wait(self, now: float) -> float:

@@ -26,7 +26,8 @@ from tap_audit_events.service.retries import Retries
 from tap_audit_events.service.transport import Transport
 
 MAX_NEW_TOKENS: Final = 3
-"""How often a request is sent with a newer token: its file may be read while it is written."""
+"""Maximum number of times that a request is sent again with a newer token. More than one, because
+the token's file may be read while it is written."""
 
 MEGABYTE: Final = 1_000_000
 

@@ -31,7 +31,7 @@ from tap_audit_events.errors.exceptions import (
 from tap_audit_events.service.retries import http_date, retry_after_seconds
 
 MAX_ERROR_BYTES: Final = 64 * 1024
-"""Most bytes read of an error response."""
+"""Maximum number of bytes that are read of an error response."""
 
 _CHUNK_BYTES: Final = 64 * 1024
 """Read at a time. For each member of a gzip stream, urllib3 copies the rest of what it has read,

@@ -95,7 +95,7 @@ def test_bounds_hold_also_where_requests_are_wider(
 
 
 def test_many_empty_pages_do_not_end_the_search(service: Service, command: Command) -> None:
-    """A service that filters behind its index may send many before the first event."""
+    """A service that divides events into pages before it filters them may send many of them."""
     service.add([an_event(id="old", at="2024-05-06T07:08:09Z")])
     service.add_faults([Fault.parse("empty@1-40")])
     assert ids(command("tail", "-n", "1").raise_for_exit_code().lines) == ["old"]

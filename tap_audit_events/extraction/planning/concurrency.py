@@ -6,7 +6,7 @@ from collections import deque
 from typing import Final
 
 _PAGES: Final = 16
-"""How many of the newest pages tell how long one takes."""
+"""The times of this many of the newest pages are used."""
 
 
 class ConcurrencyEstimator:

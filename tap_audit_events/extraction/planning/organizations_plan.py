@@ -12,8 +12,8 @@ from tap_audit_events.extraction.planning.plan import BYTES_HELD, Plan
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 
 MAX_OPEN: Final = 4
-"""Most organizations open at a time, for each request that may be in flight; those whose requests
-wait are not counted."""
+"""Maximum number of open organizations for each request that may be in flight. Organizations whose
+requests wait do not count."""
 
 
 class Member(Protocol):

@@ -16,17 +16,17 @@ MAX_CURSOR_LENGTH: Final = 16_384
 """In characters. It is part of a URL, and usual servers accept no URL of 16 KiB."""
 
 MAX_EMPTY_PAGES: Final = 1000
-"""Pages in a row without an event that was requested: a service that filters behind its index may
-send many empty ones."""
+"""Maximum number of pages in a row without a requested event: a service that divides events into
+pages before it filters them may send many empty pages."""
 
 MAX_REPEATED_PAGES: Final = 30
-"""Pages in a row that bring no event that is new to the window."""
+"""Maximum number of pages in a row without an event that is new to the window."""
 
 MAX_RECENT_IDS: Final = 100_000
-"""Ids that are remembered to recognize such pages."""
+"""Maximum number of ids that are remembered to recognize such pages."""
 
 MAX_CYCLES: Final = 3
-"""Most times that a much earlier page may come again."""
+"""Maximum number of times that a much earlier page may come again."""
 
 
 class Paginator:

@@ -13,7 +13,7 @@ from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 from tap_audit_events.extraction.planning.window_sizes import WindowSizes
 
 WINDOW_PAGES: Final = 8
-"""Pages that a window is cut to at most, so that the first one is soon read to its end."""
+"""Maximum number of pages of a cut window, so that the first window is soon read to its end."""
 
 FEW_WORKERS: Final = 6
 FEWER_WORKERS: Final = 4
@@ -33,10 +33,10 @@ TOO_LARGE: Final = 2
 `TOO_LARGE` times as many as expected."""
 
 PAGES_HELD: Final = 800
-"""Most pages requested and not yet taken."""
+"""Maximum number of pages that are requested and not yet taken."""
 
 BYTES_HELD: Final = 44 * 1024 * 1024
-"""Most bytes of them."""
+"""Maximum number of bytes of these pages."""
 
 
 class Plan:

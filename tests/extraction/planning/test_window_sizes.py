@@ -117,7 +117,7 @@ def test_the_last_page_of_a_range_tells_of_the_time_up_to_its_end() -> None:
 
 
 def test_an_empty_page_that_others_follow_tells_nothing() -> None:
-    """A service that filters behind its index may send many."""
+    """A service that divides events into pages before it filters them may send many."""
     sizes = after_a_page()
     for _ in range(3):
         sizes.read([])
