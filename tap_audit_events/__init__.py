@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _MODULES: Final = {"AuditEvents": "api.audit_events", "EventPage": "api.event_page"}
-"""Where the public names are; those without an entry are in ``errors.exceptions``."""
+"""The modules of the public names; names without an entry are in ``errors.exceptions``."""
 
 
 if not TYPE_CHECKING:  # to a type checker, every other name would exist

@@ -11,7 +11,7 @@ from tap_audit_events.errors.exceptions import SettingsError
 
 
 def main() -> None:
-    """Run the tap; an error before it starts is one line too."""
+    """Run the tap; an error before it starts is one line, like any other error."""
     try:
         guard_output(sys.argv[1:])
         collect_garbage_rarely()  # the import of the SDK creates many objects that stay

@@ -45,9 +45,9 @@ def first_instants(
     found: list[Instant] = []
 
     def find(_: Request) -> Page:
-        """Find them all in a thread of the workers, whose wait ends at a signal."""
+        """Find all of them in a worker's thread, because the wait for a worker ends at a signal."""
         found.extend(_find(count, client, window, order))
-        return Page()  # the only one of the plan
+        return Page()  # the only page of the plan: nothing else is requested
 
     workers = runtime.new_workers(Plan(window, page_size=1), find, runtime.stop, 1)
     try:

@@ -1,4 +1,4 @@
-"""One organization of a run: its range, its plan, and what of it is delivered."""
+"""One organization of a run: its range, its plan and its delivery."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class OrganizationRun:
         logger: its lines name the organization if there are several.
         opened_at: when it was opened, before its first request; the range ends then at the latest.
         window: the range, None if it is empty.
-        stage: what is new about it.
+        stage: what has just happened to it.
         has_read: whether a page was read; otherwise the state stays as it was, with the settings
             that it names.
-        error: why it ended before its end, or could not be opened.
+        error: why it could not be opened or read to its end.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class OrganizationRun:
         )
 
     def start_page(self, page: ReadPage) -> bool:
-        """Start the delivery of a page; whether that was possible."""
+        """Start the delivery of a page, and return whether that was possible."""
         self.has_read = True
         try:
             self.delivery.start(page)
@@ -79,7 +79,7 @@ class OrganizationRun:
         return self.error is None
 
     def write_page(self, write: Callable[[Delivery], None]) -> None:
-        """Write the page, and count what was written as delivered, also after an error."""
+        """Write the page, and count what was written as delivered, even after an error."""
         try:
             write(self.delivery)
         except ServiceError as error:
@@ -88,7 +88,7 @@ class OrganizationRun:
             self.delivery.commit()
 
     def fail(self, error: Exception) -> None:
-        """End the organization with an error, which is raised if it is the only one of the run."""
+        """End the organization with an error; raise it if the setting `organizations` is unset."""
         if not self.settings.is_one_of_several:
             raise error
         self.error = error
@@ -123,12 +123,12 @@ class TokenGroup:
         return self._has_others and self.limiter.is_held
 
     def open_next(self) -> OrganizationRun | None:
-        """Open the next organization; None if all are open. It may have ended with an error."""
+        """Open the next organization; None if all are open. It may have an error already."""
         settings = next(self._each, None)
         return None if settings is None else self._open_run(settings, self)
 
     def authenticator(self, settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
-        """One for all organizations whose token comes from the same place."""
+        """The authenticator that all organizations with the same source of their token share."""
         path = settings.access_token_file
         if path not in self._authenticators:
             self._authenticators[path] = AccessTokenAuthenticator(settings, logger)

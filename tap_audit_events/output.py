@@ -21,12 +21,12 @@ _BUFFER_BYTES: Final = 1 << 16
 SMALL_STATE_BYTES: Final = 4096
 STATE_INTERVAL_SECONDS: Final = 5.0
 STATE_SHARE: Final = 0.1
-"""A STATE is written if it is small, or at most this share of the output since the last, or after
-this time."""
+"""A STATE is due if the last one was small, or at most this share of the output since then, or if
+this many seconds have passed."""
 
 
 class LineWriter:
-    """Writes to what `stdout` returns at the time, and says when a STATE is due."""
+    """Writes lines to the stream that `stdout` returns at that time; says when a STATE is due."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class LineWriter:
 
     @property
     def state_is_due(self) -> bool:
-        """Whether it costs little to write a STATE now: see `STATE_SHARE`."""
+        """Whether a STATE should be written now: see `STATE_SHARE`."""
         return (
             len(self._last_state) <= max(SMALL_STATE_BYTES, STATE_SHARE * self._bytes_since_state)
             or self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
@@ -70,7 +70,7 @@ class LineWriter:
             raise OutputError(error.strerror or str(error)) from None
 
     def _output(self) -> BinaryIO:
-        """A file on stdout's descriptor; its buffer if it has none, as in a test runner."""
+        """A file on stdout's descriptor; stdout's buffer if it has none, as in a test runner."""
         stdout = self._find_stdout()
         if self._file is None or self._stdout is not stdout:
             if stdout is None:

@@ -72,14 +72,14 @@ class Reader:
     def pages(
         self, idle: Callable[[], object] = lambda: None
     ) -> Generator[OrganizationRun, None, None]:
-        """Each organization: when it is opened, for each page to be written, and when it has ended.
+        """Yield each organization when it is opened, for each page to write, and when it has ended.
 
-        `OrganizationRun.stage` tells which it is. The caller writes the page, for example with
+        `OrganizationRun.stage` says which it is. The caller writes the page, for example with
         `OrganizationRun.write_page`. If there are several organizations, the error of one is its
         `OrganizationRun.error`.
 
         Args:
-            idle: called now and then while a page is waited for.
+            idle: called as in `Workers.pages`, while the main thread waits for a page.
 
         Raises:
             ServiceError: the range of the only organization could not be read to its end.
@@ -109,7 +109,10 @@ class Reader:
             self._transport.close()
 
     def check_errors(self) -> None:
-        """Raise `OrganizationsError` if some were not read to their end, or the first defect."""
+        """Raise `OrganizationsError` if some organizations were not read to their end.
+
+        An error without a code, which is a defect, is raised as it is.
+        """
         errors: dict[str, AuditEventsError] = {}
         for organization_id, error in self._errors.items():
             if not isinstance(error, AuditEventsError):
@@ -147,7 +150,7 @@ class Reader:
         self._errors[run.settings.organization_id] = error
 
     def _failing(self, run: OrganizationRun) -> Collection[TokenGroup]:
-        """The groups of which no other organization is opened."""
+        """The groups whose remaining organizations are given up now."""
         if run.error is not None:
             return self._failures.add(run.group, run.error)
         if run.stage is Stage.PAGE:

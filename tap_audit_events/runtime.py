@@ -1,4 +1,4 @@
-"""The surroundings of a run: clock, sessions, threads, signals."""
+"""What a run needs from outside: clock, sessions, threads, signals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tap_audit_events.service.transport import NewSession
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a run needs of its surroundings; a simulation replaces it.
+    """What a run needs from outside; tests and the simulation replace it.
 
     There is a session for each thread, and a rate limiter for each token.
     """

@@ -49,7 +49,7 @@ class EventPage:
         return len(self._texts)
 
     def __bool__(self) -> bool:
-        """True, also without events: the page has a newer state."""
+        """True, even without events: the page has a newer state."""
         return True
 
     @property

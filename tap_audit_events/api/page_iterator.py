@@ -15,10 +15,10 @@ _Item = TypeVar("_Item")
 
 
 class RunIterator(Iterator[_Item]):
-    """Iterates over what a run brings; only one thread at a time may advance it.
+    """Iterates over the items of a run; only one thread at a time may advance it.
 
-    After an error or an interruption it does not end, but raises the same again: otherwise a loop
-    that tries again with the same iterator would seem to have read everything.
+    After an error or an interruption it does not end, but raises the same exception again:
+    otherwise a loop that tries again with it would seem to have read everything.
     """
 
     def __init__(self, items: Generator[_Item, None, None]) -> None:
@@ -49,8 +49,8 @@ class PageIterator(RunIterator[EventPage]):
 
     def __next__(self) -> EventPage:
         self._process_id = self._process_id or os.getpid()
-        if self._process_id != os.getpid():  # whose threads are not in this fork of it
-            raise RuntimeError("a fork cannot continue a run of its parent: call pages() in it")
+        if self._process_id != os.getpid():  # a fork does not have the threads of the run
+            raise RuntimeError("a fork cannot continue its parent's run: call pages() in the fork")
         try:
             page = super().__next__()
         except ValueError:

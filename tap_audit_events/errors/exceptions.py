@@ -229,7 +229,7 @@ def missing_extra(library: str, extra: str) -> SettingsError:
 
 
 def defect(error: BaseException) -> AuditEventsError:
-    """The error that reports an unexpected one."""
+    """The error ``AE-DEFECT`` for an unexpected exception."""
     return AuditEventsError("AE-DEFECT", f" ({type(error).__name__}: {sanitize(error)})")
 
 

@@ -17,7 +17,8 @@ _LENGTH_OF_START: Final = 8
 """In parts: long enough to be rare in other texts, and compiled ten times as fast as a whole."""
 
 _LONGEST_FORM: Final = 40
-"""In characters, of one character of a secret: its code in JSON, and three codes of NUL."""
+"""Characters that one character of a secret takes at most: its code in JSON, and three codes of
+NUL."""
 
 
 class _Secret(NamedTuple):
@@ -57,7 +58,7 @@ class _Secrets:
                 self._by_start = _by_start(by_parts.values(), MIN_SECRET_LENGTH)
 
     def found_in(self, text: str) -> list[_Secret]:
-        """Those that are in a text: the longest first, to be masked as a whole."""
+        """The secrets that are in a text, the longest first, so that each is masked as a whole."""
         found = _found(text, self._by_start)
         return sorted(found, key=lambda each: len(each.text), reverse=True)
 
@@ -89,7 +90,7 @@ def redact(text: str) -> str:
 
 
 def longest_form() -> int:
-    """A length, in characters, that no form of the secrets so far exceeds without extra zeros."""
+    """The maximum length of any form of the secrets so far, apart from extra zeros in codes."""
     return _LONGEST_FORM * _secrets.longest
 
 

@@ -35,7 +35,7 @@ def read_record(text: JsonText) -> dict[str, Any]:
 
 
 def decode_with(decode: Callable[[JsonText], _Decoded], text: JsonText) -> _Decoded:
-    """What a function reads from an event's JSON text, such as a decoder of msgspec.
+    """What `decode`, such as a decoder of msgspec, reads from an event's JSON text.
 
     Raises:
         ContractError: it is nested too deeply to be read. How deep that is depends on the caller.

@@ -1,4 +1,4 @@
-"""The shape of a record: the event, if wanted with its open parts as JSON text."""
+"""The shape of a record: the event as it is, or with JSON text that some loaders need."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RecordShape:
         return not (self.details_as_text or self.has_raw_event) and self.organization_id is None
 
     def apply(self, text: JsonText) -> JsonText:
-        """The record of an event, on one line too; `ContractError` if it is nested too deeply."""
+        """The record of an event, also on one line; `ContractError` if it is nested too deeply."""
         return text if self.is_plain else decode_with(self._shaped, text)
 
     def _shaped(self, text: JsonText) -> bytes:

@@ -84,7 +84,7 @@ def run_window(
 ) -> Window | None:
     """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).
 
-    It starts at `ids_from` at the earliest: which older events were delivered is not known by id.
+    It does not start before `ids_from`: the ids of older events that were delivered are not known.
     The lookback's start is rounded down to a whole second, and so is ``now``: later events are left
     for the next run, as that second has not ended yet. None if the range is empty.
     """

@@ -39,7 +39,7 @@ class Delivery:
         repeats: events dropped because they were delivered before.
         outside: events dropped because they lie outside of what was requested.
         late: events delivered that lie before the bookmark at the start of the run.
-        latest_seconds: how far before it the latest of them lies.
+        latest_seconds: how far the earliest of them lies before this bookmark.
     """
 
     def __init__(self, watermark: Watermark, shape: RecordShape = _AS_SENT) -> None:
@@ -145,7 +145,7 @@ class Delivery:
         return instant > self.watermark.dropped_until and instant >= self._range_start
 
     def _note_expected(self, positions: Sequence[int], read: ReadPage) -> None:
-        """Note the events that belong to later windows: those must show them again."""
+        """Note the events that belong to later windows, which must show them again."""
         page, window = read.page, read.window
         if window.until is None:
             return

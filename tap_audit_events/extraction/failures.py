@@ -32,9 +32,10 @@ class FailuresInARow(Generic[_Token]):
         self._failed: list[_Token] = []
 
     def add(self, token: _Token, error: Exception) -> Collection[_Token]:
-        """Count the error of an organization; the tokens whose other organizations are given up.
+        """Count an organization's error; return the tokens whose other organizations are given up.
 
-        An error that does not pass by itself says nothing about others, and ends the row.
+        An error that does not pass by itself says nothing about other organizations, and ends the
+        row.
         """
         if not (isinstance(error, ServiceError) and is_temporary(error)):
             self.end()
@@ -55,8 +56,8 @@ def one_by_one(
 ) -> OrganizationsError | None:
     """Call `action` with the settings of one organization after the other.
 
-    The result has the errors of those of several organizations for which it failed, None if it did
-    for none. If there is only one organization, its `ServiceError` is raised.
+    The result has the error of each organization for which it failed; None if it failed for none.
+    If there is only one organization, its `ServiceError` is raised.
     """
     failures = FailuresInARow({each.access_token for each in settings.each()})
     errors: dict[str, AuditEventsError] = {}

@@ -16,7 +16,7 @@ Fetch: TypeAlias = Callable[[Any], Page]
 """Sends a request of the plan; it is called from several threads."""
 
 IDLE_SECONDS = 1.0
-"""How often the main thread looks after other things while it waits for a page."""
+"""The main thread calls `idle` if nothing has woken it for this time while it waits for a page."""
 
 
 class Requests(Protocol):
@@ -62,11 +62,11 @@ class Workers:
         After a signal nobody waits for the threads; they end when their connections are closed.
 
         Args:
-            idle: called now and then while a page is waited for.
+            idle: called while the main thread waits for a page: see `IDLE_SECONDS`.
 
         Raises:
             StoppedError: a signal asked the run to stop.
-            Exception: what came instead of the next page.
+            Exception: the error of the request for the next page.
         """
         try:
             while True:

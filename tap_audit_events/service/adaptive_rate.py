@@ -12,11 +12,11 @@ WIDER: Final = 1.25
 """Factor by which a refusal widens the spacing."""
 
 MAX_SPACING_SECONDS: Final = 5.0
-"""A service that allows less than that slows the run by its own ``Retry-After``."""
+"""A service that allows even fewer requests slows the run by its own ``Retry-After``."""
 
 MAX_FIRST_SPACING_SECONDS: Final = 0.2
-"""The widest spacing that the first refusal can lead to. A wider one shows few successes and a long
-wait: other clients may have used up the quota before, and the rate remains unknown."""
+"""The widest spacing that the first refusal can lead to. A wider one would come from few successes
+and a long wait: other clients may have used up the quota, so the rate remains unknown."""
 
 STEADY_REQUESTS: Final = 60
 STEADY_SECONDS: Final = 20.0
@@ -90,7 +90,7 @@ class AdaptiveRate:
         return self._kept_spacing * exp2(-max(0.0, now - kept_until) / HALVING_SECONDS)
 
     def _wider(self) -> float:
-        """The spacing after a refusal in spite of one, at most what it was before it shrank."""
+        """A wider spacing after spaced requests were refused; not wider than before it shrank."""
         wider = self._last_spacing * WIDER
         has_shrunk = self._last_spacing < self._kept_spacing
         return min(wider, self._kept_spacing) if has_shrunk else wider

@@ -20,8 +20,8 @@ class AccessTokenAuthenticator(AuthBase):
     """Adds the access token to requests for the configured service, and masks it from now on.
 
     It is safe to use from several threads. The token file is read at once, as the settings may be
-    old or come from another process, and again if the service refuses the token. `logger` is told
-    when the token has changed.
+    old or come from another process, and again if the service refuses the token. A change of the
+    token is logged.
     """
 
     def __init__(self, settings: Settings, logger: Logger) -> None:

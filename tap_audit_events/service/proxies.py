@@ -48,7 +48,7 @@ def _is_usable(proxy: str) -> bool:
 
 
 def _register_password(proxy: str) -> None:
-    """Mask the password in logs: a proxy may send it back, also as the header that it got.
+    """Mask the password in logs: a proxy may send it back, as it is or encoded as in the header.
 
     Without a password, the name of the user is masked: some services expect a key there.
     """

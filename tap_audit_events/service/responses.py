@@ -44,7 +44,7 @@ NETWORK_ERRORS: Final = (
     UnicodeError,
     OSError,
 )
-"""What `requests` and what it stands on raise if a response does not arrive, or not completely."""
+"""What `requests` and the libraries below it raise if a response does not arrive completely."""
 
 _PROXY_REFUSES: Final = "Tunnel connection failed: 407"
 _CURSOR_REFUSED: Final = (400, 414, 431)
@@ -63,7 +63,7 @@ def read_body(response: requests.Response, most_bytes: int) -> bytes:
 
 
 def read_error(response: requests.Response) -> bytes:
-    """The start of an error's body; empty if that does not arrive: the status counts without it."""
+    """The start of an error's body; empty if it does not arrive, because the status suffices."""
     try:
         return read_start(response, MAX_ERROR_BYTES)
     except NETWORK_ERRORS:

@@ -20,7 +20,7 @@ _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 class Retries:
-    """Counts the retries of one request, `most` at most, and logs each wait."""
+    """Counts the retries of one request, at most `most`, and logs each wait."""
 
     def __init__(self, most: int, logger: Logger) -> None:
         self._most = most
@@ -56,9 +56,9 @@ class Retries:
 def retry_after_seconds(header: str | None, *, now: datetime) -> float | None:
     """The wait that a ``Retry-After`` header requests (RFC 9110, section 10.2.3).
 
-    The header is a number of seconds, or an HTTP date, which is compared with `now`: best the time
-    of the response, so that clocks need not agree. If several numbers came, each in a header of its
-    own, the largest counts. None if there is no header, or it has neither form.
+    The header is a number of seconds, or an HTTP date, which is compared with `now`: ideally the
+    time of the response, so that the clocks need not agree. If several headers have numbers, the
+    largest counts. None if there is no header, or it has neither form.
     """
     text = (header or "").strip()
     numbers = re.split(", *", text)  # headers of the same name are joined

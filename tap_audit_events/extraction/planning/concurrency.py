@@ -23,7 +23,7 @@ class ConcurrencyEstimator:
         self._deliveries: deque[float] = deque(maxlen=_PAGES)
 
     def received(self, seconds: float, processor_seconds: float) -> None:
-        """Take in how long a page took, and how much of that was processor time."""
+        """Record how long a page took, and how much of that was processor time."""
         self._waits.append(max(0.0, seconds - processor_seconds))
         self._parses.append(processor_seconds)
 

@@ -38,12 +38,12 @@ class _Seen(NamedTuple):
 class Forecast:
     """Estimates events from all that was read.
 
-    An hour of the week that was hardly seen is assumed to be like the same hour of other days, and
-    that to be like any other hour. If the newest pages hold more events than usual, more are
-    expected from then on, as most organizations grow.
+    An hour of the week of which little was read is assumed to be like the same hour of other days,
+    and if little of these was read too, like the average hour. If the newest ranges hold more
+    events than usual, more are expected from then on, as most organizations grow.
 
-    For `seconds_until_if_busy`, hours that were hardly seen are like the busiest one: a run that
-    begins at night has not seen the day yet.
+    `seconds_until_if_busy` assumes that hours of which little was read are like the busiest one: a
+    run that begins at night has not read the day yet.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Forecast:
         self._typical_week: _Week | None = None
 
     def learn(self, start: Instant, end: Instant, instants: Sequence[Instant]) -> None:
-        """Take in a range that was read, and the ascending instants of its events."""
+        """Learn from a range that was read; the instants of its events are ascending."""
         position = 0
         while position < len(instants):
             first = instants[position]
@@ -86,7 +86,7 @@ class Forecast:
         return self._typical().microseconds_until(microseconds(start), usual) / 1e6
 
     def seconds_until_if_busy(self, start: Instant, events: float) -> float:
-        """As `seconds_until`, if hours that were hardly seen are like the busiest one."""
+        """As `seconds_until`, if hours of which little was read are like the busiest one."""
         of_all = self._rate_of_all()
         busiest = min(max(self._rates([of_all] * _DAY)), _BUSIEST * of_all)
         week = _Week(self._rates([busiest] * _DAY))
@@ -108,7 +108,7 @@ class Forecast:
         return self._typical_week
 
     def _rates(self, otherwise: Sequence[float]) -> list[float]:
-        """Events a microsecond in each hour of the week; `otherwise` for those hardly seen."""
+        """Events a microsecond in each hour of the week; `otherwise` if little of it was read."""
         seen = zip(self._events, self._microseconds, strict=True)
         return [
             _rate(events, time, otherwise[hour % _DAY]) for hour, (events, time) in enumerate(seen)
@@ -151,5 +151,5 @@ class _Week:
 
 
 def _rate(events: float, seen: int, otherwise: float) -> float:
-    """Events a microsecond; `otherwise` as long as little was seen. Always above 0."""
+    """Events a microsecond; `otherwise` as long as little was read. Always above 0."""
     return (events + _TRUSTED * otherwise) / (seen + _TRUSTED)

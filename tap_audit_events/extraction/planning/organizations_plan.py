@@ -20,7 +20,7 @@ class Member(Protocol):
     """An organization that is read."""
 
     error: Exception | None
-    """Why it could not be opened, or ends before its end; set by the plan, or by who reads it."""
+    """Why it could not be opened or read to its end; set by the plan or by the reader."""
 
     @property
     def group(self) -> Group: ...
@@ -52,7 +52,7 @@ class MemberRequest(NamedTuple):
 
 
 class Stage(Enum):
-    """What is new about an organization."""
+    """What has just happened: an organization was opened, has a page to deliver, or has ended."""
 
     OPENED = auto()
     PAGE = auto()
@@ -60,7 +60,7 @@ class Stage(Enum):
 
 
 class News(NamedTuple):
-    """An organization, a `Member`, is opened, has a page, or has ended."""
+    """An organization, which is a `Member`, and what has just happened to it."""
 
     member: Any
     stage: Stage
@@ -136,7 +136,7 @@ class OrganizationsPlan:
         request.member.plan.fail(request.request, error)
 
     def next_page(self) -> News | None:
-        """A page of any organization, or its start or end; None if there is no news."""
+        """A page of any organization, or its opening or end; None if there is nothing new."""
         self._open_more()
         if self._news:
             return self._news.popleft()

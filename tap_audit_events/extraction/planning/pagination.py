@@ -33,8 +33,8 @@ class Paginator:
     """Reads ``nextCursor`` from page after page until one has none.
 
     A page without events is a page like any other: only one without ``nextCursor`` is the last.
-    What is remembered does not grow: the newest cursors, the ids since the newest event came, and
-    cursor and page at each power of two, which meet any longer cycle (Brent's algorithm).
+    What is remembered is bounded: the newest cursors, the ids since the newest event came, and the
+    cursor and page at the last power of two, which find any longer cycle (Brent's algorithm).
 
     Attributes:
         cursor: position of the next page, None before the first page and after the last.

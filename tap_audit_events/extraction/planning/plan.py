@@ -115,7 +115,7 @@ class Plan:
             self._empty_windows = 0 if reader.events_read else self._empty_windows + 1
 
     def fail(self, request: Request, error: Exception) -> None:
-        """Take in what came instead of a page; `next_page` raises it after the pages before it.
+        """Record the error of a request; `next_page` raises it after the pages before it.
 
         Cursors that are refused while several windows are read may be refused because of that, for
         example if a service keeps only the newest: then the rest is read sequentially.
@@ -132,7 +132,7 @@ class Plan:
             self.restarted.append(reader.window)
 
     def next_page(self) -> ReadPage | None:
-        """The next page in order, None if it has not come; raises what came instead of it."""
+        """The next page in order, None if it has not come; raises the error of its request."""
         while self._readers:
             first = self._readers[0]
             if first.ready_pages:

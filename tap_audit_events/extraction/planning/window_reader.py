@@ -51,8 +51,8 @@ class WindowReader:
         planned_pages: how many pages it should have, 1 as long as nothing is known.
         is_read: whether nothing is left to request.
         has_more: whether it is known that more of its events follow.
-        is_alone: whether it was restarted to be read without others next to it.
-        error: what ended it before its end.
+        is_alone: whether it was restarted, to be read without other windows in parallel.
+        error: why it was not read to its end; None if nothing went wrong.
     """
 
     def __init__(self, window: Window) -> None:
@@ -107,7 +107,7 @@ class WindowReader:
         return Request(self, self._requested_window, self._paginator.cursor)
 
     def accept(self, page: Page) -> None:
-        """Take in a page; not if a restart left a gap: the bookmark would pass what is missing."""
+        """Add a page, unless a restart left a gap: the bookmark would pass what is missing."""
         self.is_in_flight = False
         self.pages_read += 1
         self.events_read += len(page.ids)
@@ -134,7 +134,7 @@ class WindowReader:
         self._ready.append(ReadPage(self.window, page, in_order, completes, self._restarted_at))
 
     def fail(self, error: Exception) -> None:
-        """Take in what came instead of a page.
+        """Record the error of the request in flight.
 
         A refused cursor restarts the window at the start of its newest page, as an event out of
         order may follow there. If that brings nothing new, or was the only page, it restarts at
@@ -217,7 +217,7 @@ class _Progress:
     in_order: bool = True
 
     def advance(self, instants: Sequence[Instant], *, is_ascending: bool) -> None:
-        """Take in the times of a page's events that belong to the window, sorted."""
+        """Record the sorted times of those events of a page that belong to the window."""
         if not instants:
             return
         self.pages += 1

@@ -26,7 +26,7 @@ class WindowSizes:
         self._oldest = EARLIEST
 
     def learn(self, reader: WindowReader, page: Page) -> None:
-        """Take in a page of a window, before the reader does."""
+        """Learn from a page of a window, before `WindowReader.accept` gets it."""
         if page.instants and self._oldest == EARLIEST:
             self._oldest = page.oldest
         start = self._position(reader)
