@@ -6,14 +6,14 @@ import sys
 
 
 def main() -> None:
-    """Run the command of the command line, and exit with its exit code."""
+    """Run the command, and exit with its exit code."""
     arguments = sys.argv[1:]
     try:
         # Imported here, so that Ctrl-C meanwhile shows no traceback.
         from tap_audit_events.config.process import guard_output  # noqa: PLC0415
 
         guard_output(arguments)
-        stdout, sys.stdout = sys.stdout, sys.stderr  # whatever else is printed is no message
+        stdout, sys.stdout = sys.stdout, sys.stderr  # what is printed elsewhere is not a message
         from tap_audit_events.airbyte.command_line import run  # noqa: PLC0415
         from tap_audit_events.airbyte.messages import MessageWriter  # noqa: PLC0415
 

@@ -38,7 +38,7 @@ class LogMessages(logging.Handler):
 
 
 def set_up_logging(writer: MessageWriter) -> logging.Logger:
-    """Send every log record from INFO on to a writer; return the source's logger."""
+    """Send log records of level INFO and above to a writer; return the source's logger."""
     redact_logs()
     root = logging.getLogger()
     root.handlers[:] = [LogMessages(writer)]

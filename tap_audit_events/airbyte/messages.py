@@ -77,7 +77,7 @@ class MessageWriter(LineWriter):
     def write_records(self, texts: Sequence[JsonText], milliseconds: int) -> None:
         """Write a RECORD for each event's text.
 
-        The whole event is written, also if the catalog selects only some of its fields: Airbyte
+        The whole event is written, even if the catalog selects only some of its fields: Airbyte
         and its destinations remove the others themselves.
 
         Args:

@@ -32,7 +32,7 @@ def stream_state_in(document: Any) -> dict[str, Any]:
     entries = document if isinstance(document, list) else [document] if document else []
     states = list(_states(entries))
     if len(states) > 1:
-        raise malformed("state", f"has more than one entry for {STREAM}: give it only the last")
+        raise malformed("state", f"has more than one entry for {STREAM}: give only the last one")
     return states[0] if states else {}
 
 

@@ -43,7 +43,7 @@ class Sync:
     def run(self, state: dict[str, Any]) -> None:
         """Write every event of the run's range that the state does not cover.
 
-        STATE covers what was written, also if the run ends early.
+        STATE covers what was written, even if the run ends early.
 
         Args:
             state: the stream's state, empty for a first run and for a full refresh.
@@ -55,13 +55,13 @@ class Sync:
             StoppedError: a signal asked the run to stop.
             OutputError: stdout cannot be written to.
         """
-        self._tell("STARTED")
+        self._write_status("STARTED")
         try:
             self._read(state)
         except Exception:
-            self._tell("INCOMPLETE")
+            self._write_status("INCOMPLETE")
             raise
-        self._tell("COMPLETE")
+        self._write_status("COMPLETE")
 
     def _read(self, state: dict[str, Any]) -> None:
         def watermark_of(settings: Settings, logger: Logger) -> Watermark:
@@ -88,7 +88,7 @@ class Sync:
         reader.check_errors()
 
     def _take(self, run: OrganizationRun, report: Report) -> None:
-        """Handle news of an organization: it is opened, has a new page, or has ended."""
+        """Handle what has just happened to an organization: see `Stage`."""
         if run.stage is Stage.OPENED:
             report.opened(run)
         elif run.stage is Stage.ENDED:
@@ -102,7 +102,7 @@ class Sync:
     def _write_page(self, delivery: Delivery) -> None:
         now = self._runtime.now()
         if not self._is_running:
-            self._tell("RUNNING")
+            self._write_status("RUNNING")
             self._is_running = True
         self._writer.write_records(delivery.record_texts(), milliseconds_at(now))
         delivery.all_written()
@@ -117,5 +117,5 @@ class Sync:
         if self._new_states:
             self._writer.write_state(self._states.with_changed(self._new_states))
 
-    def _tell(self, status: str) -> None:
+    def _write_status(self, status: str) -> None:
         self._writer.write(stream_status(status, milliseconds_at(self._runtime.now())))

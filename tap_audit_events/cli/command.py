@@ -34,14 +34,14 @@ format_option = click.option(
 
 
 def _only_one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str:
-    """The value of an option that may come once: click would take the last one without a word."""
+    """The value of an option that may come once: click would silently use the last one."""
     if len(values) > 1:
         raise click.BadParameter("give it once", context, option)
     return values[0]
 
 
 def _path_of(text: str) -> Path:
-    """The path of an option: an empty one, of a variable that is not set, would be the folder."""
+    """The path of an option. An empty one, from an unset variable, would be the current folder."""
     if not text:
         raise click.BadParameter("the path is empty")
     if "://" in text:  # not shown: a password may be in it
@@ -95,7 +95,7 @@ The end of the path selects the format:
              (also without the slash, if the folder exists)
 
 Without --state, the new file or table replaces the old one when it is complete; a folder must be
-empty or missing. With --state, new events are added when the export ends, also if an error ends it.
+empty or missing. With --state, new events are added when the export ends, even if an error ends it.
 An export that is killed leaves each file whole: the old one or the new one."""
 )
 @click.option(
@@ -175,7 +175,7 @@ limits requests or refuses cursors, --follow waits and says so on stderr. It can
 )
 @common_options
 def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
-    """Print the newest events; with --follow, also new ones."""
+    """Print the newest events; with --follow, also those that appear later."""
     from tap_audit_events.cli.tail import run_tail
 
     run_tail(lines, common, interval if follow else None)

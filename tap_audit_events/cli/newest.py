@@ -20,8 +20,8 @@ class Newest(NamedTuple):
 
     Attributes:
         start: the time of the oldest of them, None if there are no events.
-        error: why they may begin earlier: too few events were found in those of several
-            organizations that could be read.
+        error: why the newest events may begin earlier: some of several organizations could not be
+            read, and the others have too few events. None if that is not so.
     """
 
     start: Instant | None

@@ -47,10 +47,10 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     settings = common.settings()
     if interval_seconds is not None and settings.end_date is not None:
         raise SettingsError(["--follow has no end: leave out --end, and the setting end_date"])
-    patience = _Patience(common, interval_seconds)
+    retrying = _Retrying(common, interval_seconds)
     begun_at = instant_of(common.runtime().now())
     follows = interval_seconds is not None
-    newest = patience.call(lambda: _newest(lines, settings, common, begun_at, follows=follows))
+    newest = retrying.call(lambda: _newest(lines, settings, common, begun_at, follows=follows))
     if newest.start is None:
         return
     if newest.error is not None and follows:
@@ -60,12 +60,12 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
             brief(newest.start),
         )
     tail = Tail(common.events_of(replace(settings, start_date=newest.start)), _print, begun_at)
-    patience.call(lambda: tail.begin(lines))
+    retrying.call(lambda: tail.begin(lines))
     if newest.error is not None and not follows:
         raise newest.error
     while interval_seconds is not None:
         wait(interval_seconds, common.stop)
-        patience.call(tail.look)
+        retrying.call(tail.print_new)
 
 
 def _newest(
@@ -103,7 +103,7 @@ class Tail:
         self._begun_at = begun_at
         self._last: EventPage | None = None
         self._held: list[tuple[Instant, bytes]] = []
-        self._unread: set[str] | None = None  # not read to the end in any try so far, if any
+        self._unread: set[str] | None = None  # organizations that no try has read to the end so far
 
     def begin(self, lines: int) -> None:
         """Print the newest events, and those that appear meanwhile.
@@ -133,7 +133,7 @@ class Tail:
         self._write([text for _, text in self._held])
         self._held = []
 
-    def look(self) -> None:
+    def print_new(self) -> None:
         """Print the events that are new."""
         for page in self._new_pages():
             self._write(page.raw)
@@ -146,8 +146,11 @@ class Tail:
                 self._last = page
 
 
-class _Patience:
-    """Waits while the service fails, limits requests or refuses cursors, if events are followed."""
+class _Retrying:
+    """Retries what reads events while the service fails, limits requests or refuses cursors.
+
+    Without an interval, events are not followed, and errors are raised at once.
+    """
 
     def __init__(self, common: Common, interval_seconds: float | None) -> None:
         self._common = common

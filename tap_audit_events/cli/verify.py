@@ -121,7 +121,7 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
             file.commit()
     with suppress(ReaderGoneError):  # what differs is an error, whether or not anybody reads it
         _print(options.format_, comparison.days, lists)
-    _judge(lists)
+    _raise_if_different(lists)
 
 
 def _created(path: Path | None, stack: ExitStack) -> WholeFile | None:
@@ -244,7 +244,7 @@ def _row(day: str, counts: Counts) -> dict[str, Any]:
     return {"day": day} | asdict(counts)
 
 
-def _judge(lists: DifferenceLists) -> None:
+def _raise_if_different(lists: DifferenceLists) -> None:
     if lists.totals:
         found = ", ".join(f"{count:,} {kind}" for kind, count in lists.totals.items())
         raise OutputError(found, "AE-DIFFERENT")

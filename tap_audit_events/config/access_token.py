@@ -103,7 +103,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def mask_possible_tokens(value: Any) -> None:
-    """Mask, from now on, each text in a value, also in its lists and names, that may be a token."""
+    """Mask from now on each text in a value, including its lists and names, that may be a token."""
     register_possible_secret(*_possible_tokens(value))
 
 
@@ -111,7 +111,7 @@ def _possible_tokens(value: Any) -> Iterator[str]:
     waiting = [value]  # not recursive: a configuration may be nested deeply
     while waiting:
         item = waiting.pop()
-        if isinstance(item, Mapping):  # the SDK's configuration is no dict
+        if isinstance(item, Mapping):  # the SDK's configuration is not a dict
             waiting += [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple):
             waiting += item

@@ -14,10 +14,10 @@ def read_environment(
 ) -> dict[str, Any]:
     """The settings in environment variables: the prefix and the setting's name.
 
-    The name may be in small letters; if a setting is given in both ways, capitals count.
+    The name may be in lower case; if a setting is given in both cases, upper case counts.
 
-    A variable with the prefix that is not a setting is in the result without a value, so that it
-    is warned about like any other unknown setting. The variable of the log level is left out, and
+    A variable with the prefix that is not a setting is in the result without a value, so that a
+    warning names it like any other unknown setting. The variable of the log level is left out, and
     so are those that Meltano sets, with one more underscore after the prefix. No ``.env`` file is
     read.
 
@@ -26,7 +26,7 @@ def read_environment(
     commas.
     """
     settings: dict[str, Any] = {}
-    for variable, text in sorted(environment.items(), reverse=True):  # capitals last
+    for variable, text in sorted(environment.items(), reverse=True):  # upper case last
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
         if not variable.startswith(ENVIRONMENT_PREFIX) or name.startswith("_"):
             continue
@@ -46,7 +46,7 @@ def _parse(text: str, kind: str) -> Any:
 
 def _parse_list(text: str) -> Any:
     if text.lstrip().startswith(("[", '"', "'")) or text.strip() == "null":
-        return json.loads(text)  # in quotes it is no list, which is refused
+        return json.loads(text)  # in quotes it is not a list, and is refused
     return [item.strip() for item in text.split(",")] if text.strip() else []
 
 

@@ -68,7 +68,7 @@ def read_any_json_file(kind: str, path: str) -> Any:
 
 
 def check_serializable(kind: str, document: Any) -> None:
-    """Raise `SettingsError` if it cannot be written again: a lone surrogate, deep nesting."""
+    """Raise `SettingsError` if a document cannot be written again: lone surrogate, deep nesting."""
     try:
         deepcopy(document)
         json.dumps(document, ensure_ascii=False).encode()
@@ -95,7 +95,7 @@ def _read_bytes(path: str) -> bytes:
 
 
 def _read_start(file: BinaryIO) -> bytes:
-    """A little more than `MAX_FILE_BYTES` at most, in pieces: `read` reserves all it may need."""
+    """Read in pieces, at most a little more than `MAX_FILE_BYTES`: one `read` would reserve all."""
     pieces = iter(partial(file.read, _PIECE_BYTES), b"")
     return b"".join(islice(pieces, MAX_FILE_BYTES // _PIECE_BYTES + 1))
 

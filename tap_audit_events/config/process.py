@@ -22,7 +22,7 @@ LEVELS: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
 
 
 def guard_output(arguments: Sequence[str]) -> None:
-    """Mask secrets on stderr and in logs from now on, also any in the arguments.
+    """Mask secrets on stderr and in logs from now on, including any in the arguments.
 
     A closed stderr becomes the null device. At exit, a stderr that cannot be written to does no
     harm.
@@ -53,7 +53,8 @@ def check_log_levels(environment: MutableMapping[str, str]) -> None:
 def collect_garbage_rarely() -> None:
     """Let the garbage collector search rarely, and only what is created from now on.
 
-    A page creates thousands of objects, all freed by reference counting: it would find none.
+    A page creates thousands of objects, but reference counting frees all of them: the collector
+    would find none.
     """
     gc.freeze()
     gc.set_threshold(100_000)

@@ -196,7 +196,7 @@ def shape_to_discover(config: Mapping[str, Any]) -> RecordShape:
 def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[str]:
     """A warning for each name in a configuration that is not a setting.
 
-    Secrets are masked from now on, also in the warnings: a name may be one.
+    Secrets are masked from now on, even in the warnings: a name may be a secret.
     """
     register_secrets(config)
     warnings = []
@@ -271,7 +271,7 @@ def _default(
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:
-    """What is wrong with settings that are valid each by itself."""
+    """What is wrong with a combination of settings, each of which is valid by itself."""
     start, end = settings.start_date, settings.end_date
     if start is not None and end is not None and end < start:
         yield "end_date is before start_date: it must be the same or later"

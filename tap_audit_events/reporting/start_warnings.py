@@ -28,7 +28,7 @@ def warn_of_gaps(
     now: datetime,
     logger: Logger,
 ) -> None:
-    """Warn of what a run leaves out that continues from a watermark, and from its state if any."""
+    """Warn of events that a run leaves out if it continues from this watermark and this state."""
     if (added := types_never_requested(state, settings.action_types)) is not None:
         logger.warning(
             "action_types was widened since the bookmark was written: older events of %s were never"
@@ -73,7 +73,7 @@ def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> It
 def raw_event_warnings(
     shape: RecordShape, deselected: Collection[str], *, has_maps: bool
 ) -> Iterator[str]:
-    """Whether `raw_event` brings back what was left out on purpose.
+    """Warnings if `raw_event` contains fields that were left out on purpose.
 
     The catalog may deselect fields, and stream maps may remove or mask them.
     """
@@ -81,7 +81,7 @@ def raw_event_warnings(
         return
     if deselected:
         yield (
-            f"raw_event contains the whole event, also the deselected {', '.join(deselected)}:"
+            f"raw_event contains the whole event, including the deselected {', '.join(deselected)}:"
             " set raw_event to false, or deselect raw_event, if they must not leave the service"
         )
     if has_maps:
@@ -92,7 +92,7 @@ def raw_event_warnings(
 
 
 def _never_read(covered_from: Instant | None, start_date: Instant | None) -> Iterator[str]:
-    """Events that `start_date` now includes, and did not when earlier runs passed them."""
+    """A warning if `start_date` includes events that it excluded when earlier runs passed them."""
     if covered_from is not None and covered_from > (start_date or EARLIEST):
         since = brief(covered_from)
         which = f"between {brief(start_date)} and {since}" if start_date else f"before {since}"

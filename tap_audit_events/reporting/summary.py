@@ -77,7 +77,7 @@ class Report:
             self._progress = progress.Progress(run.window)
 
     def tick(self) -> None:
-        """Time has gone by: show how far the run has come, if it is due."""
+        """Show how far the run has come, if that is due; to be called often."""
         if not self._progress.is_due(BAR_SECONDS if self._bar else progress.PROGRESS_SECONDS):
             return
         delivered = self._total.delivered
@@ -109,7 +109,7 @@ class Report:
         self.tick()
 
     def ended(self, run: OrganizationRun) -> None:
-        """Report that an organization was read to its end, or failed, if it had news."""
+        """Report the end of an organization; for one of several, its error or what it delivered."""
         self._total.add(run)
         self._warn_of_short_reach(run)
         if not self._settings.organizations:
@@ -139,7 +139,7 @@ class Report:
         )  # fmt: skip
 
     def close(self) -> None:
-        """The run is over, however it ended: wipe out the bar, say what is known by now."""
+        """Remove the bar, and log new fields and types, however the run has ended."""
         if self._bar is not None:
             self._bar.close()
         self._new_fields.log(self._logger)

@@ -20,8 +20,9 @@ class Bookmarks:
 
     One organization has its bookmark at the top; several have it in Singer's ``partitions``. A
     bookmark that was written the other way is found too, and what belongs to organizations that are
-    not read stays as it is. A partition counts more than the top, where a merge of states keeps
-    what a run for several has moved. `stream_state`, the stream's part of the state, is changed.
+    not read stays as it is. If an organization has a bookmark in both places, the partition counts:
+    a merge of states may keep an old bookmark at the top, after a run for several has moved it.
+    `stream_state`, the stream's part of the state, is changed.
 
     Raises:
         SettingsError: the bookmark at the top has to be moved into a partition, and is malformed,

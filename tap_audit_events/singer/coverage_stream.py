@@ -41,9 +41,10 @@ class CoverageStream(ExactStream):
             _chain_of(bookmark, organization_id)
 
     def begin(self, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
-        """Begin, before its first page, to count what an organization's run delivers, if selected.
+        """Begin to count what an organization's run delivers, if the stream is selected.
 
-        The chain in the organization's bookmark is continued if it fits this run.
+        It is called before the run's first page. The chain in the organization's bookmark is
+        continued if it fits this run.
         """
         if run.window is None or not self.selected:
             return
@@ -58,7 +59,7 @@ class CoverageStream(ExactStream):
     def write(self, run: OrganizationRun, complete: Callable[[], None]) -> None:
         """Write the record of a run that was read to its end, if it covers anything new.
 
-        Before it, `complete` passes all events that were written on to the target.
+        First, `complete` passes on to the target all events that were written.
         """
         coverage, window = run.delivery.coverage, run.window
         if coverage is None or window is None or window.end <= coverage.start:
@@ -92,7 +93,7 @@ def _continues(
     watermark: Watermark,
     read_until: Instant,
 ) -> bool:
-    """Whether what follows the end of the chain was read, or is read now, of the same types."""
+    """Whether no time after the chain's end is left out, and the action types are the same."""
     is_adjacent = start is None or start <= max(coverage.start, read_until)
     read_from = watermark.covered_from or EARLIEST
     has_same_types = set(coverage.action_types) == set(action_types)

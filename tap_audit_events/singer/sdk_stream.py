@@ -1,7 +1,7 @@
 """The SDK's stream without what would lose, repeat or change events.
 
-docs/adr/0002-what-is-taken-from-inside-the-sdk.md lists each private name, but for attributes of
-instances, with its reason.
+docs/adr/0002-what-is-taken-from-inside-the-sdk.md lists each private name with its reason, except
+attributes of instances.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ExactStream(Stream):
     """A stream whose records and bookmark are exact; ``time_extracted`` is what `now` returns.
 
     Attributes:
-        records_written: RECORD messages, also those of copies by stream maps.
+        records_written: RECORD messages, including those of copies by stream maps.
         events_left_out: events of which stream maps wrote no record.
     """
 
@@ -125,7 +125,7 @@ class ExactStream(Stream):
         return ()
 
     def _write_state_message(self) -> None:
-        """Write STATE, also an unchanged one: it is always the last line."""
+        """Write STATE, even if it is unchanged: it is always the last line."""
         self._tap.write_message(StateMessage(value=self.tap_state))
 
     def _generate_record_messages(

@@ -131,7 +131,7 @@ class AuditEventsStream(ExactStream):
         reader.check_errors()
 
     def _take(self, run: OrganizationRun, report: Report) -> None:
-        """Handle news of an organization: it is opened, has a new page, or has ended."""
+        """Handle what has just happened to an organization: see `Stage`."""
         if run.has_read:
             self._changed[run.settings.organization_id] = run
         if run.stage is Stage.OPENED:
@@ -161,7 +161,7 @@ class AuditEventsStream(ExactStream):
 
     @staticmethod
     def _is_worth_a_state(run: OrganizationRun) -> bool:
-        """Whether there is news for a STATE; one follows the end of all organizations anyway."""
+        """Whether a STATE would be new; one follows the end of all organizations anyway."""
         if not run.settings.is_one_of_several:
             return run.stage is Stage.PAGE
         has_record = run.stage is Stage.ENDED and run.delivery.coverage is not None
@@ -207,7 +207,7 @@ class AuditEventsStream(ExactStream):
         self._changed.clear()
 
     def _write_state_message(self) -> None:
-        """Write STATE after all records that it covers, also if it is unchanged."""
+        """Write STATE after all records that it covers, even if it is unchanged."""
         self._output.complete()
         super()._write_state_message()
 

@@ -1,4 +1,4 @@
-"""What in ``stream_maps`` the SDK would accept, although records would be lost or mixed."""
+"""Finds what the SDK would accept in ``stream_maps`` although records would be lost or mixed."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_schemas(stream_maps: Iterable[StreamMap]) -> None:
     for each in stream_maps:
         encode([each.stream_alias, each.transformed_schema])
         if each.stream_alias != (name := str(each.stream_alias)):  # "2024" is evaluated
-            problem = f"stream_maps has an __alias__ that is no name: {sanitize(name, 60)}"
+            problem = f"stream_maps has an __alias__ that is not a name: {sanitize(name, 60)}"
             raise SettingsError([problem], "AE-STREAM-MAPS")
 
 

@@ -84,7 +84,7 @@ class TapAuditEvents(Tap):
         from tap_audit_events.singer.messages import MessageWriter
 
         redact_logs()
-        self.logger.addFilter(_is_news)
+        self.logger.addFilter(_drop_line_of_deselected_coverage)
         self.runtime = runtime or Runtime()
         super().__init__(*args, **{"message_writer": MessageWriter(), **kwargs})
 
@@ -126,7 +126,7 @@ class TapAuditEvents(Tap):
             ) from error
 
     def _fit_to_settings(self, entry: CatalogEntry) -> None:
-        """Give a catalog's entry the schema and the keys of the records that the settings ask for.
+        """Give a catalog's entry the schema and the keys of records with the current settings.
 
         A catalog may have been written for records of another shape, or without keys.
         """
@@ -264,7 +264,7 @@ class TapAuditEvents(Tap):
         state: str | None,
         catalog: str | None,
     ) -> None:
-        """Run the tap as its command line asks."""
+        """Run the tap with the options of the command line."""
         PluginBase.invoke.__func__(cls, about=about, about_format=about_format)  # type: ignore[attr-defined]
         cls.print_version(print_fn=cls.logger.info)
         tap = cls(
@@ -279,8 +279,8 @@ class TapAuditEvents(Tap):
         tap.runtime.stop.check()
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """False for the line that the stream of coverage is deselected, as it is by default."""
+def _drop_line_of_deselected_coverage(record: logging.LogRecord) -> bool:
+    """Drop the SDK's line that the coverage stream is deselected, as it is by default."""
     is_skipped = str(record.msg).startswith("Skipping deselected stream")
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
 

@@ -134,7 +134,7 @@ def test_a_raw_event_that_brings_back_what_was_left_out_is_warned_about(
     assert not sync(catalog=catalog, raw_event=True).warnings
     metadata_of(catalog, "properties", "actor", "properties", "email")["selected"] = False
     (warning,) = sync(catalog=catalog, raw_event=True).warnings
-    assert "raw_event contains the whole event, also the deselected actor.email" in warning
+    assert "raw_event contains the whole event, including the deselected actor.email" in warning
     metadata_of(catalog, "properties", "raw_event")["selected"] = False
     assert not sync(catalog=catalog, raw_event=True).warnings
     maps = {"audit_events": {"context": "__NULL__"}}

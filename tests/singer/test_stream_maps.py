@@ -51,7 +51,7 @@ def test_each_stream_of_the_tap_may_have_a_map() -> None:
             {"audit_events": {"actor": None}, "*": {"x": "id"}},
             "stream_maps.'*' replaces stream_maps.'aud",
         ),
-        ({"audit_events": {"__alias__": "2024"}}, "has an __alias__ that is no name: '2024'"),
+        ({"audit_events": {"__alias__": "2024"}}, "has an __alias__ that is not a name: '2024'"),
         (
             {"audit_*": {"actor": None}, "*": {"x": "id"}},
             "stream_maps.'*' replaces stream_maps.'audit_*', as only the last map",

@@ -1,4 +1,4 @@
-"""Events in files: JSON Lines, also compressed, Parquet, and folders of them."""
+"""Events in files: JSON Lines, compressed or not, Parquet, and folders of them."""
 
 # ruff: noqa: PLC0415 - a format's libraries are imported if it is used
 
@@ -96,7 +96,7 @@ class LoadedFiles:
 
 
 def _files_in(folder: Path) -> Iterator[Path]:
-    """The files to read, also in folders that are links.
+    """The files to read, including those in folders that are links.
 
     Raises:
         OSError: a folder cannot be read.

@@ -66,7 +66,7 @@ class GrowingFolder:
     Args:
         path: the folder.
         state_file: says what the folder contains. Files may be moved out of the folder.
-        logger: is warned if the folder is gone.
+        logger: logs a warning if the folder is gone.
     """
 
     def __init__(self, path: Path, *, state_file: StateFile, logger: Logger) -> None:
@@ -80,7 +80,8 @@ class GrowingFolder:
             self._state_file.read()
             self._check_contents()
             warn_if_moved(self._state_file, self._path, self._logger)
-            staging = f"{STAGING}-{self._state_file.digest}"  # runs with another one may be writing
+            # Runs with another state file may be writing.
+            staging = f"{STAGING}-{self._state_file.digest}"
             self._files = DayFiles(self._path, staging)
         return self._state_file.state
 

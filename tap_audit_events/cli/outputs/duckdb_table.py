@@ -79,7 +79,7 @@ class DuckDBTable:
     Args:
         path: the file.
         state_file: a copy of the state; without it, each export replaces the table.
-        logger: is warned if the table is gone.
+        logger: logs a warning if the table is gone.
     """
 
     def __init__(self, path: Path, *, state_file: StateFile | None, logger: Logger) -> None:

@@ -79,7 +79,7 @@ def check_files_differ(named: Mapping[str, Path]) -> None:
 
 
 def check_is_utf8(path: str, needed_by: str) -> None:
-    """Raise `SettingsError` if a path is not UTF-8: that of a file need not be."""
+    """Raise `SettingsError` if a path is not UTF-8, which the system does not require."""
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -39,7 +39,7 @@ class SingleFile:
         path: the file.
         new_writer: creates what writes it.
         state_file: says what the file contains; without it, each export replaces the file.
-        logger: is warned of a file that has been moved away.
+        logger: logs a warning if the file has been moved away.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class SingleFile:
             with suppress(Exception):  # a full disk refuses the last bytes too
                 self._writer.close()
         is_announced = self._state_file is not None and self._state_file.is_announced
-        if self._has_new_file and not is_announced:  # also if it has not even the old events
+        if self._has_new_file and not is_announced:  # even if the old events were not copied yet
             with suppress(OSError):
                 self._new_path.unlink(missing_ok=True)
 

@@ -51,7 +51,7 @@ class WholeFile:
             rename_all([(self._new_path, self._path)])
 
     def close(self) -> None:
-        """Remove the file, if it is not in its place."""
+        """Remove the file if it was not committed, and release the lock."""
         with suppress(OSError):
             self._file.close()
         with suppress(OSError):

@@ -47,11 +47,11 @@ class ReaderGoneError(Exception):
 
 
 def write_stdout(data: bytes) -> None:
-    """Write all of it to stdout, also if Python does not buffer that, or a pipe does not block.
+    """Write all data to stdout, even if Python does not buffer stdout or its pipe does not block.
 
     Raises:
-        ReaderGoneError: its reader has closed the pipe.
-        OSError: it is closed, or does not take all.
+        ReaderGoneError: the reader of stdout has closed the pipe.
+        OSError: stdout is closed, or does not accept all data.
     """
     if not sys.stdout:  # closed before the command started
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))

@@ -12,7 +12,7 @@ from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 
 @contextmanager
 def interrupting(stop: Stop) -> Iterator[None]:
-    """While it lasts, the first signal raises `StoppedError`, also inside of a library.
+    """Within the ``with`` block, the first signal raises `StoppedError`, even inside a library.
 
     Only for what may end anywhere, such as a long query.
     """
@@ -34,7 +34,7 @@ def interrupting(stop: Stop) -> Iterator[None]:
 
 @contextmanager
 def handling_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle signals in another way while it lasts."""
+    """Handle signals with another function within the ``with`` block."""
     before = {each: signal.signal(each, handle) for each in SIGNALS}
     try:
         yield
