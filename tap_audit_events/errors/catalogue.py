@@ -311,9 +311,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.REFUSED,
         "Some organizations could not be read to their end",
         "An error ends only the organization in which it happens. The others are read to their end,"
-        " and STATE covers what was delivered of each. After ten in a row have used up their"
-        " retries, or were told to wait too long, no other is started; if some of the ten have the"
-        " same token, this holds only for the organizations with their tokens.",
+        " and STATE covers what was delivered of each. If ten in a row have used up their retries,"
+        " or have been told to wait too long, no other is started. If these ten have fewer than ten"
+        " different tokens, only the other organizations with these tokens are not started.",
         f"The lines that follow give the error of each. {_RESUMES_WITH_STATE}",
     ),
     "AE-EXPORT": ErrorEntry(
