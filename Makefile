@@ -201,8 +201,8 @@ WANTED := Install Python 3.11, 3.12 or 3.13, or name one: make PYTHON=python3.12
 	@$(SYNC) --python .tools/$*/bin/python requirements/$*.txt
 	@touch $@
 
-# These have the package too, as a user would install it. Where the tap runs in another of these
-# environments, it is imported from this folder.
+# These environments also have the package, as a user would install it. In the others, the tap is
+# imported from this folder if it is needed.
 .tools/bench/.installed .tools/oldest/.installed: .tools/%/.installed: .tools/%/pyvenv.cfg requirements/%.txt pyproject.toml
 	@echo "Setting up the package in .tools/$*"
 	@$(SYNC) --python .tools/$*/bin/python requirements/$*.txt
@@ -227,7 +227,7 @@ MELTANO_INSTALL := .tools/meltano/bin/meltano --log-level=warning install --clea
 	@UV_CONSTRAINT=requirements/target-jsonl.txt $(MELTANO_INSTALL) loader target-jsonl
 	@touch $@
 
-# A Debian with Python, from its own packages: the base of the image in tests, where no image registry is.
+# A Debian with Python, from its own packages: the base of the image in tests, which use no image registry.
 .tools/debian-root/.installed:
 	@echo "Setting up Debian in .tools/debian-root"
 	@rm -rf $(@D) && mkdir -p $(@D)

@@ -49,11 +49,11 @@ class Figures:
         return median(each.service_cpu_seconds for each in self._samples[scenario, candidate])
 
     def peak_mib(self, scenario: str, candidate: str) -> float:
-        """The largest of all runs, as every run must keep the bound."""
+        """The largest peak of all runs, as every run must keep the bound."""
         return max(each.peak_mib for each in self._samples[scenario, candidate])
 
     def requests(self, scenario: str, candidate: str) -> int:
-        """The largest number of any run."""
+        """The largest number of requests of any run."""
         return max(each.requests for each in self._samples[scenario, candidate])
 
     def after_start_up(self, scenario: str, candidate: str) -> float:
@@ -61,7 +61,7 @@ class Figures:
         return median(self._after_start_up(scenario, candidate))
 
     def events_per_second(self, scenario: str, candidate: str) -> float:
-        """After start-up, to three digits."""
+        """Events per second after start-up, rounded to three digits."""
         exact = self.scenario(scenario).events / self.after_start_up(scenario, candidate)
         return float(f"{exact:.3g}")
 
@@ -80,7 +80,7 @@ class Figures:
         return median(ours.seconds / theirs.seconds for ours, theirs in pairs)
 
     def load_seconds(self, case: str) -> float:
-        """Of a load by the tap and a loader, start-up included."""
+        """Seconds of a load by the tap and a loader, start-up included."""
         return median(each.seconds for each in self.results.loads if each.case == case)
 
     def _after_start_up(self, scenario: str, candidate: str) -> list[float]:
@@ -94,7 +94,7 @@ class Figures:
 
 
 def runs_of(figures: Figures, *scenarios: str) -> list[Runs]:
-    """One for each candidate that was measured, in the order of `CANDIDATES`.
+    """The runs of each candidate that was measured, in the order of `CANDIDATES`.
 
     If a candidate was measured in several of the scenarios, the last one counts.
     """
@@ -108,7 +108,7 @@ def runs_of(figures: Figures, *scenarios: str) -> list[Runs]:
 
 
 def memory_runs(figures: Figures) -> list[Runs]:
-    """Those of every candidate, and those that show how memory grows with the events."""
+    """The runs of every candidate, and those that show how memory grows with the events."""
     growth = ["near-short", "near-long", "far", "far-long", "far-full"]
     rows = [row for row in runs_of(figures, "near", "near-long") if row[1] != "tap-8"]
     return rows + [(each, "tap-8") for each in growth if figures.measured(each, "tap-8")]

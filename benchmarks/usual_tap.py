@@ -105,7 +105,7 @@ class AuditEventsStream(RESTStream[str]):
 
 
 class UsualTap(Tap):
-    """A tap like most."""
+    """The tap of this stream."""
 
     name = "usual-tap"
     config_jsonschema: ClassVar[dict[str, Any]] = th.PropertiesList(

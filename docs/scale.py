@@ -15,14 +15,14 @@ class Assumptions:
     """What the table assumes of each organization and of the service.
 
     Attributes:
-        events: of an organization in a day.
-        event_bytes: of an event, in a response.
-        parquet_bytes: of an event, in a Parquet file compressed with zstd.
+        events: events of an organization in a day.
+        event_bytes: bytes of an event in a response.
+        parquet_bytes: bytes of an event in a Parquet file compressed with zstd.
         page_size: events in a response.
-        response_seconds: that a page takes.
+        response_seconds: seconds from a request to the end of its response.
         runs: exports of an organization in a day; each reads the day from its start.
-        start_seconds: that a run takes before its first request: the pod, Python, Dagster.
-        requests_per_second: that the service allows the owner of a token.
+        start_seconds: seconds from the start of a run to its first request: pod, Python, Dagster.
+        requests_per_second: how many the service allows the owner of a token.
     """
 
     events: int = 5_000
@@ -44,14 +44,14 @@ class Load:
 
     @property
     def events(self) -> int:
-        """Of all organizations in a day."""
+        """Events of all organizations in a day."""
         return self.organizations * self.given.events
 
     @property
     def pages_of_a_run(self) -> float:
-        """On average: a run in the middle of the day reads half a day.
+        """Pages of a run, on average: a run in the middle of the day reads half of the day.
 
-        The last two of a day, after midnight, read it whole; a read without events is a page.
+        The two runs after midnight read the whole day. A run without events reads one page.
         """
         full = ceil(self.given.events / self.given.page_size)
         hourly = self.given.runs - 2
@@ -60,38 +60,38 @@ class Load:
 
     @property
     def requests(self) -> int:
-        """In a day: each run exports and counts again."""
+        """Requests in a day: each run reads its pages twice, for the export and for its check."""
         return ceil(self.organizations * self.given.runs * 2 * self.pages_of_a_run)
 
     @property
     def requests_per_second(self) -> float:
-        """On average over a day."""
+        """Requests per second, on average over a day."""
         return self.requests / DAY_SECONDS
 
     @property
     def downloaded_gigabytes(self) -> float:
-        """In a day, before compression."""
+        """GB read in a day, before compression."""
         events = self.requests * self.given.events / ceil(self.given.events / self.given.page_size)
         return events * self.given.event_bytes / 1e9
 
     @property
     def stored_gigabytes(self) -> float:
-        """Added in a year."""
+        """GB added to the files in a year."""
         return self.events * 365 * self.given.parquet_bytes / 1e9
 
     @property
     def run_seconds(self) -> float:
-        """Of a run: its start, and its pages twice, one after the other."""
+        """Seconds of a run: its start, and its pages twice, one after the other."""
         return self.given.start_seconds + 2 * self.pages_of_a_run * self.given.response_seconds
 
     @property
     def pods(self) -> int:
-        """At a time, if the runs of an hour are to end within it."""
+        """Pods at a time that are needed so that the runs of an hour end within the hour."""
         return ceil(self.organizations * self.run_seconds / 3600)
 
     @property
     def token_owners(self) -> int:
-        """That are needed so that each stays below its rate, if an hour's runs spread over it."""
+        """Owners that are needed to stay below the rate of each, if requests are spread evenly."""
         return ceil(self.requests_per_second / self.given.requests_per_second)
 
 

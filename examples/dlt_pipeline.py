@@ -10,8 +10,9 @@
     python dlt_pipeline.py --destination duckdb --write-disposition merge
 
 Instead of the first three variables, `.dlt/config.toml` and `.dlt/secrets.toml` can have the
-settings, in the section `sources.audit_events`. Run the script again to load new events, also after
-a run that failed. dlt keeps the folder of the first run for a relative path.
+settings, in the section `sources.audit_events`. Run the script again to load new events, even after
+a run that failed. dlt resolves a relative path of the DuckDB file against the folder of the first
+run.
 
 Each event arrives once with either disposition, with one exception: if the process is killed after
 the database has committed and before dlt has noted it, dlt loads the package again. `merge` then
@@ -33,7 +34,7 @@ from tap_audit_events import AuditEvents, AuditEventsError
 
 NAME = "audit_events"
 MAX_EVENTS = 500_000
-"""Events in a load package, about: a run that fails has to read at most these again."""
+"""About how many events a load package has: a run that fails has to read at most these again."""
 
 
 @dlt.source(name=NAME, section=NAME)
@@ -113,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Load audit events with dlt, incrementally.")
     parser.add_argument("--destination", choices=["duckdb", "postgres"], default="duckdb")
     parser.add_argument("--write-disposition", choices=["append", "merge"], default="merge")
-    parser.add_argument("--most-events", type=int, default=MAX_EVENTS, help="in a load package")
+    parser.add_argument("--most-events", type=int, default=MAX_EVENTS, help="per load package")
     given = parser.parse_args()
     pipeline = dlt.pipeline(NAME, destination=given.destination, dataset_name=NAME)
     try:

@@ -98,7 +98,7 @@ class Reader:
                     self._not_started.pop(run.settings.organization_id, None)
                     if run.error is not None:
                         self._keep_error(run, run.error)
-                    if groups := self._failing(run):
+                    if groups := self._groups_to_give_up(run):
                         plan.give_up(groups)
                     if page is None or run.start_page(page):
                         del page  # so that the next page can take its place in memory
@@ -149,7 +149,7 @@ class Reader:
             error.without_frames()
         self._errors[run.settings.organization_id] = error
 
-    def _failing(self, run: OrganizationRun) -> Collection[TokenGroup]:
+    def _groups_to_give_up(self, run: OrganizationRun) -> Collection[TokenGroup]:
         """The groups whose remaining organizations are given up now."""
         if run.error is not None:
             return self._failures.add(run.group, run.error)

@@ -175,7 +175,7 @@ limits requests or refuses cursors, --follow waits and says so on stderr. It can
 )
 @common_options
 def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
-    """Print the newest events; with --follow, also those that appear later."""
+    """Print the newest events; --follow adds later ones."""
     from tap_audit_events.cli.tail import run_tail
 
     run_tail(lines, common, interval if follow else None)
@@ -230,7 +230,7 @@ With several organizations, events are compared by organization and id. With --f
     "list_file",
     metavar="FILE",
     type=_path_of,
-    help="Write all ids that differ to a CSV file.",
+    help="Write all events that differ to a CSV file.",
 )
 @format_option
 @common_options
