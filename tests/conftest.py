@@ -17,7 +17,7 @@ from tests.running import Run, run, settings_for
 
 Sync = Callable[..., Run]
 
-# A busy machine is no failure; what must end in time has a test of its own.
+# A busy machine is not a failure; what must end in time has a test of its own.
 hypothesis.settings.register_profile("long", deadline=None, max_examples=200)
 hypothesis.settings.register_profile("tests", deadline=None, max_examples=12)
 if hypothesis.settings.get_current_profile_name() in {"default", "ci"}:  # none is asked for

@@ -76,7 +76,7 @@ def test_its_examples_are_valid(form: dict[str, Any]) -> None:
             Draft7Validator(form["properties"][name]).validate(example)
 
 
-def test_it_names_what_the_connector_can_and_where_to_read_on(spec: dict[str, Any]) -> None:
+def test_it_names_what_the_connector_can_do_and_where_its_page_is(spec: dict[str, Any]) -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     assert spec["documentationUrl"] == f"{project['urls']['Documentation']}/airbyte.md"
     assert spec["supportsIncremental"] is True

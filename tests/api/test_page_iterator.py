@@ -33,14 +33,14 @@ def test_a_run_that_is_closed_while_a_page_comes_ends_after_it() -> None:
 
 def test_a_run_that_another_thread_is_closing_is_at_its_end() -> None:
     """Also before its connections have ended; the thread that reads gets no error of Python."""
-    closes, goes_on = threading.Event(), threading.Event()
+    closes, continues = threading.Event(), threading.Event()
 
     def pages() -> Generator[EventPage, None, None]:
         try:
             yield EventPage([], [], organization_id="o", shape=RecordShape(), state=dict)
         finally:
             closes.set()
-            goes_on.wait(WAIT_SECONDS)
+            continues.wait(WAIT_SECONDS)
 
     iterator = PageIterator(pages(), Stop())
     next(iterator)
@@ -50,7 +50,7 @@ def test_a_run_that_another_thread_is_closing_is_at_its_end() -> None:
         try:
             assert next(iterator, None) is None
         finally:
-            goes_on.set()
+            continues.set()
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])

@@ -214,7 +214,7 @@ def test_an_end_before_the_start_of_the_settings_is_refused(settings: dict[str, 
         True,
     ],
 )
-def test_a_state_that_is_none_of_ours_is_refused_by_the_call(
+def test_a_state_of_another_shape_is_refused_by_the_call(
     state: Any, service: Service, log: AuditEvents
 ) -> None:
     """Or belongs to another organization."""

@@ -45,16 +45,16 @@ def hang_from(service: Service, number: int) -> threading.Event:
 
 def hold(service: Service, number: int) -> tuple[threading.Event, threading.Event]:
     """Let a request wait: the first event says that it does, the second one ends its wait."""
-    waits, goes_on = threading.Event(), threading.Event()
+    waits, continues = threading.Event(), threading.Event()
 
     def notes(request: ReceivedRequest) -> bool:
         if request.number == number:
             waits.set()
-            goes_on.wait(WAIT_SECONDS)
+            continues.wait(WAIT_SECONDS)
         return False
 
     service.add_faults([Fault(kind="status", only=notes)])
-    return waits, goes_on
+    return waits, continues
 
 
 def test_a_whole_run_ends_its_threads(log: AuditEvents) -> None:
@@ -149,7 +149,7 @@ def test_a_fork_that_ends_leaves_the_connections_of_its_parent_open(
     """Its own end closes the iterator too. No request of its parent has to be sent again."""
     service.add(events(0, COUNT))
     log = AuditEvents(**settings, page_size=20, concurrency=1)
-    waits, goes_on = hold(service, 2)
+    waits, continues = hold(service, 2)
     with closing(log.pages()) as pages:
         found = ids([next(pages)])
         assert waits.wait(WAIT_SECONDS)
@@ -161,7 +161,7 @@ def test_a_fork_that_ends_leaves_the_connections_of_its_parent_open(
             finally:
                 os._exit(0)
         os.waitpid(pid, 0)
-        goes_on.set()
+        continues.set()
         assert found + ids(pages) == EXPECTED
     assert len(service.requests) == COUNT // 20
 
@@ -204,14 +204,14 @@ def test_a_second_thread_that_advances_a_run_leaves_it_alone(
     """It gets an error, which is not that of the run."""
     service.add(events(0, COUNT))
     log = AuditEvents(**settings, page_size=20, concurrency=1)
-    waits, goes_on = hold(service, 2)
+    waits, continues = hold(service, 2)
     pages = log.pages()
     with ThreadPoolExecutor(1) as pool:
         found = pool.submit(ids, pages)
         assert waits.wait(WAIT_SECONDS)
         with pytest.raises(ValueError, match="already executing"):
             next(pages)
-        goes_on.set()
+        continues.set()
         assert found.result(WAIT_SECONDS) == EXPECTED
 
 

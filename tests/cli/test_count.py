@@ -82,7 +82,7 @@ def test_a_range_is_counted(service: Service, command: Command) -> None:
 
 @pytest.mark.parametrize("by", BY)
 def test_unexpected_values_are_counted_too(by: str, service: Service, command: Command) -> None:
-    """Types that are no text, and text that would control a terminal."""
+    """Types that are not text, and text that would control a terminal."""
     hostile = [*HOSTILE, an_event(id="7", actor={"type": "user", "id": "\x1b[2J"}, context=[])]
     service.add(hostile)
 
@@ -108,7 +108,7 @@ def test_csv_gives_back_any_name(service: Service, command: Command) -> None:
     assert {row["action_type"] for row in rows} == names
 
 
-def test_no_events_are_no_rows(command: Command) -> None:
+def test_without_events_there_are_no_rows(command: Command) -> None:
     assert command("count", "--by", "day").raise_for_exit_code().lines == ["day  events"]
     assert command("count", "--by", "day", "--format", "json").stdout == b"[]\n"
 

@@ -79,7 +79,7 @@ def test_a_path_without_a_place_is_one_line(
         ("verify", "--against", "a.jsonl", "--repair"),
     ],
 )
-def test_an_option_that_is_no_path_is_named(
+def test_an_option_that_is_not_a_path_is_named(
     arguments: tuple[str, ...], path: str, problem: str, command: Command
 ) -> None:
     """A variable is not set, or a store was meant; a password in its URL is not shown."""

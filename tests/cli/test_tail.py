@@ -31,14 +31,14 @@ def test_ten_are_the_default_and_fewer_are_all(service: Service, command: Comman
     assert len(command("tail", "-n", "100000").lines) == 100
 
 
-def test_more_events_in_one_instant_than_are_asked_for(service: Service, command: Command) -> None:
+def test_more_events_in_one_instant_than_are_requested(service: Service, command: Command) -> None:
     """The last ones in the service's order."""
     service.add([an_event(id=f"{n:03}") for n in range(50)])
 
     assert ids(command("tail", "-n", "3").lines) == ["047", "048", "049"]
 
 
-def test_no_events_are_no_lines(command: Command) -> None:
+def test_without_events_there_are_no_lines(command: Command) -> None:
     assert command("tail").raise_for_exit_code().stdout == b""
 
 

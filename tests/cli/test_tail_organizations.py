@@ -258,7 +258,7 @@ def test_an_old_event_is_new_if_its_organization_was_read_before(
 def test_a_search_that_fails_for_one_organization_is_told_and_does_not_end_a_follower(
     tmp_path: Path,
 ) -> None:
-    """Its older events are not printed, although there are fewer events than were asked for."""
+    """Its older events are not printed, although there are fewer events than were requested."""
     first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(5000, "first")])
     second.add([now(9000, "older")])

@@ -89,7 +89,7 @@ def test_an_empty_list_in_the_environment_is_empty(service: Service, sync: Sync)
     assert "actionTypes" not in service.requests[0].params
 
 
-def test_null_in_the_environment_is_no_action_type(service: Service, sync: Sync) -> None:
+def test_null_in_the_environment_is_not_an_action_type(service: Service, sync: Sync) -> None:
     """It is JSON, and treated as unset. As the name of an action type it would find no event."""
     sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "null"})
     assert "actionTypes" not in service.requests[0].params

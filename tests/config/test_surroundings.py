@@ -19,7 +19,7 @@ from tests.singer.test_incremental import state_of
 
 
 def run_in_shell(settings: dict[str, Any], folder: Path, command: str, **more: str) -> Run:
-    """Run `command`; TAP in it stands for the tap with its settings."""
+    """Run `command`; in it, TAP is replaced by the tap with its settings."""
     (folder / "config.json").write_text(json.dumps(settings))
     done = subprocess.run(
         [
@@ -117,7 +117,7 @@ def test_an_empty_log_level_counts_as_unset(name: str, service: Service, sync: S
     assert "| INFO " in done.log
 
 
-def test_names_in_the_environment_that_are_no_settings_are_warned_about(sync: Sync) -> None:
+def test_names_in_the_environment_that_are_not_settings_are_warned_about(sync: Sync) -> None:
     """A misspelt variable gets the same warning as a misspelt setting."""
     given = {"TAP_AUDIT_EVENTS_PAGESIZE": "5", "TAP_AUDIT_EVENTS__ID": "m"}
     done = sync("--config", "ENV", environment=given).raise_for_exit_code()

@@ -1,4 +1,4 @@
-"""A secret is found in every form in which it may stand in text, and nothing else is masked."""
+"""A secret is found in every form in which text may contain it, and nothing else is masked."""
 
 import html
 import json

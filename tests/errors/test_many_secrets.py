@@ -81,7 +81,7 @@ def test_tokens_that_begin_like_others_are_masked_whole() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_the_beginning_of_a_token_is_no_token(count: int) -> None:
+def test_the_beginning_of_a_token_is_not_a_token(count: int) -> None:
     """However many characters of it."""
     register_secret(*TOKENS[:count])
     for length in range(len(TOKENS[0])):

@@ -152,7 +152,7 @@ def test_a_time_in_another_form_becomes_the_same_instant_in_utc(text: str, form:
         " 2026-01-01T00:00:00Z",
     ],
 )
-def test_what_is_no_instant_is_refused(text: str) -> None:
+def test_what_is_not_an_instant_is_refused(text: str) -> None:
     """Only RFC 3339 date-times that exist, with an offset, have an instant."""
     with pytest.raises(ValueError, match=r"^is not an? "):
         parse_instant(text)

@@ -250,7 +250,7 @@ def test_an_event_has_a_greatest_size() -> None:
 
 
 def test_nesting_beyond_the_parser_is_an_error() -> None:
-    """A body that is nested too deep is named as such, and is no crash."""
+    """A body that is nested too deeply is named as such, and does not crash the tap."""
     with pytest.raises(ContractError, match="nested too deeply"):
         parse_page(an_envelope(TOO_DEEP))
 

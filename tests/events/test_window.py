@@ -62,7 +62,7 @@ def test_a_window_is_closed_on_both_sides(
     assert [window.holds(moment) for moment in moments] == inside
 
 
-def test_a_window_from_the_oldest_event_asks_no_start() -> None:
+def test_a_window_from_the_oldest_event_sends_no_start() -> None:
     """Without a start there is no `startTime`."""
     window = Window(None, at(0))
     assert window.start_time is None

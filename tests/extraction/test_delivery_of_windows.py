@@ -171,7 +171,7 @@ def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
     assert delivery.watermark.bookmark == EARLIEST
 
 
-def test_an_event_that_follows_in_its_window_is_no_error() -> None:
+def test_an_event_that_follows_in_its_window_is_not_an_error() -> None:
     """With a later page, after an empty one, or out of order."""
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(36)), ("c", at(35))])

@@ -188,7 +188,7 @@ TIME = "2026-01-01T00:00:10Z"
         ({key: VERSION_1[key] for key in ("version", "bookmark", "ids_from")}, "not a list"),
     ],
 )
-def test_what_is_no_watermark_is_refused(value: dict[str, Any], problem: str) -> None:
+def test_what_is_not_a_watermark_is_refused(value: dict[str, Any], problem: str) -> None:
     """The message says which part is wrong."""
     with pytest.raises(ValueError, match=problem):
         read(value)

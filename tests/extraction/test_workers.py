@@ -91,7 +91,7 @@ def patiently() -> Callable[[], None]:
     "mosts", [[1], [4], [1, 4], [1, 1, 1, 4, 4, 4, 4], [4, 1, 1, 2, 8], [3, 1]]
 )
 def test_each_page_comes_once_and_in_order(mosts: list[int]) -> None:
-    """Whichever threads request them, and however many requests pay from page to page."""
+    """Whichever threads request them, and however the number that gains time changes."""
     service = FakeService(pages=200)
     workers = workers_for(service)
     workers._estimator = Steered(mosts)
@@ -102,7 +102,7 @@ def test_each_page_comes_once_and_in_order(mosts: list[int]) -> None:
     assert ended(service.threads)
 
 
-def test_each_page_comes_once_however_many_requests_are_estimated_to_pay() -> None:
+def test_each_page_comes_once_whatever_the_estimate_is() -> None:
     """The estimate is made from the times that the responses really took."""
     service = FakeService(pages=50)
     workers = Workers(a_plan(), service.send, Stop(), 4)
@@ -140,7 +140,7 @@ def test_each_page_comes_once_and_in_order_again_and_again(seed: int) -> None:
     "count", [1, 4, *(pytest.param(count, marks=pytest.mark.long) for count in (2, 3))]
 )
 def test_requests_are_in_flight_together(count: int) -> None:
-    """As many as there are workers, if that many pay."""
+    """As many as there are workers, if that many gain time."""
     service = Patient(pages=50, together=count)
     workers = workers_for(service, count=count)
     assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
@@ -148,7 +148,7 @@ def test_requests_are_in_flight_together(count: int) -> None:
     assert len(service.threads) == count
 
 
-def test_one_request_that_pays_needs_one_thread() -> None:
+def test_one_request_in_flight_needs_one_thread() -> None:
     """Against a near service a second thread would only be in the way."""
     service = FakeService(pages=50)
     assert len(distinct(ids_of(workers_for(service, most=1).pages(patiently())))) == 500

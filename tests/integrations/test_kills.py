@@ -35,7 +35,7 @@ def many_events(rng: random.Random) -> list[dict[str, Any]]:
 
 
 class TargetThatCommitsAtState:
-    """Keeps records only with the STATE that stands for them, as a database in one transaction."""
+    """Keeps records only with the STATE that covers them, as a database in one transaction."""
 
     def __init__(self) -> None:
         self.committed: Counter[str] = Counter()

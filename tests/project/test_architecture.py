@@ -31,7 +31,7 @@ SDK_CLASSES = [*TapAuditEvents.__mro__, *AuditEventsStream.__mro__]
 def private_members() -> dict[str, str]:
     """Names with an underscore that the SDK's classes define and this project uses or overrides.
 
-    Each comes with its signature, empty where it is no function.
+    Each comes with its signature, which is empty if it is not a function.
     """
     text = "\n".join(path.read_text() for path in modules())
     used = set(re.findall(r"\b_[a-z]\w+", text))

@@ -48,7 +48,7 @@ def test_a_vulnerability_is_shown_and_fails(tmp_path: Path) -> None:
     assert done.stderr == "audit: requirements/dev.txt has known vulnerabilities\n"
 
 
-def test_a_database_that_does_not_answer_is_told_from_a_clean_result(tmp_path: Path) -> None:
+def test_a_database_that_does_not_respond_is_told_from_a_clean_result(tmp_path: Path) -> None:
     """What was not checked is never called clean."""
     done = audit(tmp_path, pip_audit="echo 'ERROR: no connection' >&2; exit 1")
 

@@ -83,7 +83,9 @@ def test_the_values_a_description_lists_are_those_of_the_document(path: str) -> 
     ("group", "name"),
     [(path, name) for path, schema in EVENT.items() for name in schema.get("required", [])],
 )
-def test_an_event_without_a_required_field_is_none_of_the_document(group: str, name: str) -> None:
+def test_an_event_without_a_required_field_does_not_match_the_document(
+    group: str, name: str
+) -> None:
     """And with all of them it is one."""
     event = an_event()
     judge(event)

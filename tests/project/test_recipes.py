@@ -151,7 +151,7 @@ def test_a_backfill_fills_a_table_that_is_updated_by_id(desk: Desk) -> None:
 
 
 def test_added_types_come_complete_and_nothing_comes_twice(desk: Desk) -> None:
-    """First two types, then all others; the series of the first type goes on."""
+    """First two types, then all others; the series of the first type continues."""
     added, others = RECIPES["Widen `action_types` without repeating anything"].commands
     first = "tap-audit-events --config config.json | target-jsonl > states.jsonl"
     events = generate(400, days=9, seed=5, until=NOON)

@@ -55,7 +55,7 @@ def test_a_check_of_any_kind_writes_no_record(service: Service, sync: Sync) -> N
     assert "oldest 2024-05-06T07:08:00Z" in said(done)[-1]
 
 
-def test_a_check_looks_at_what_the_settings_ask_for(service: Service, sync: Sync) -> None:
+def test_a_check_looks_at_what_the_settings_name(service: Service, sync: Sync) -> None:
     """Range and action types, as a first run."""
     service.add([*THREE_EVENTS, an_event(id="x", at="2024-05-06T07:08:09Z", action_type="other")])
     asked = RANGE | {"start_date": "2024-05-06T07:08:01Z", "action_types": ["workspace_create"]}
@@ -76,7 +76,7 @@ def test_a_check_names_events_of_the_range_alone(service: Service, sync: Sync) -
 
 
 def test_a_check_without_events_succeeds(sync: Sync) -> None:
-    """An organization without events is no error."""
+    """An organization without events is not an error."""
     done = sync("--test", **RANGE).raise_for_exit_code()
     assert said(done)[-1] == f"There are no events {ALL}"
 
@@ -167,7 +167,7 @@ def test_a_service_that_is_down_ends_the_check_also_if_some_tokens_are_the_same(
     assert done.errors[-1].startswith("AE-500: 4 more organizations were not started")
 
 
-def test_a_check_goes_on_while_some_organizations_can_be_read() -> None:
+def test_a_check_continues_while_some_organizations_can_be_read() -> None:
     """A response in between shows that the service is up."""
     services = [a_service(number, 0) for number in range(2 * MAX_FAILURES + 2)]
     for each in services[::2]:

@@ -195,7 +195,7 @@ def test_other_parameters_on_the_next_page_are_a_violation(
     assert "rule 4" in client.service.violations[0]
 
 
-def test_paging_as_documented_is_no_violation(sandbox: Sandbox) -> None:
+def test_paging_as_documented_is_not_a_violation(sandbox: Sandbox) -> None:
     """4.1, rules 1 to 5: a client that keeps to them is not recorded."""
     client = sandbox(*(an_event(id=name) for name in "abcde"))
     bounds = {"startTime": MIDNIGHT, "endTime": "2025-01-01T00:00:00+00:00", "actionTypes": "a,b"}

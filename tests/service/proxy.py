@@ -27,7 +27,7 @@ def serving(server: socketserver.BaseServer) -> Iterator[int]:
 
 @dataclass
 class Proxy:
-    """What a proxy was asked for, and every byte that clients sent through it."""
+    """What was requested from a proxy, and every byte that clients sent through it."""
 
     port: int = 0
     asked: list[str] = field(default_factory=list)

@@ -100,7 +100,7 @@ def test_a_limit_without_retry_after_is_met() -> None:
     assert 400 / outcome.seconds >= 0.7 * 12
 
 
-def test_a_service_slower_than_the_longest_spacing_is_asked_once_a_wait() -> None:
+def test_a_service_slower_than_the_longest_spacing_gets_one_request_a_wait() -> None:
     """Requests never start further apart than five seconds, unless the service demands it."""
     outcome = simulate(RateLimit(0.05), 20, response_seconds=0.1)
     assert 20 * 19 <= outcome.seconds <= 20 * 20

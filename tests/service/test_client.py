@@ -42,7 +42,7 @@ def breaks(peer: Peer) -> None:
 
 @pytest.mark.parametrize("script", [serves_once, resets_second])
 def test_a_connection_that_was_closed_while_idle_is_replaced(script: object) -> None:
-    """It is no failure: it costs no retry, and each request counts once."""
+    """It is not a failure: it costs no retry, and each request counts once."""
     with scripted_service(script) as service:  # type: ignore[arg-type]
         client = client_of(service)
         for _ in range(PAGES):

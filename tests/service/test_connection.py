@@ -87,7 +87,7 @@ def test_a_service_that_sends_nothing_is_a_timeout() -> None:
 
 
 class Time:
-    """A clock that goes on with each look at it."""
+    """A clock that advances each time it is read."""
 
     def __init__(self, step: float) -> None:
         self.now = 0.0

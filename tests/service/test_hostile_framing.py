@@ -78,7 +78,7 @@ ENDLESS_BODIES: dict[str, tuple[Sequence[str], bytes]] = {
     "a length after chunks": (("Transfer-Encoding: chunked", "Content-Length: 10"), CHUNK),
     "two lengths": (("Content-Length: 10", "Content-Length: 5000000000"), b" " * 100_000),
     "two lengths in one": (("Content-Length: 10, 5000000000",), b" " * 100_000),
-    "a length that is no number": (("Content-Length: many",), b" " * 100_000),
+    "a length that is not a number": (("Content-Length: many",), b" " * 100_000),
     "a length below zero": (("Content-Length: -1",), b" " * 100_000),
     "a huge length": (("Content-Length: " + "9" * 5000,), b" " * 100_000),
     "a negative chunk": (("Transfer-Encoding: chunked",), b"-1\r\n" + b" " * 100_000),

@@ -121,7 +121,7 @@ def test_a_bundle_of_ones_own_is_trusted(service: Service) -> None:
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
 def test_a_proxy_passes_on_what_it_cannot_read(name: str, service: Service, proxy: Proxy) -> None:
-    """It is asked for a connection; the token is inside, encrypted."""
+    """A connection is requested from it; the token is inside, encrypted."""
     bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
     run_with(service, **bundle, **{name: f"http://127.0.0.1:{proxy.port}"}).raise_for_exit_code()
     assert service.tokens == [f"Bearer {TOKEN}"]
@@ -149,8 +149,10 @@ def test_every_page_goes_through_the_same_tunnel(scheme: str, service: Service) 
 
 
 @pytest.mark.parametrize("hosts", ["localhost", "elsewhere.example,localhost", "*"])
-def test_no_proxy_names_who_is_asked_directly(hosts: str, service: Service, proxy: Proxy) -> None:
-    """Such a proxy is not asked at all."""
+def test_no_proxy_names_hosts_that_are_requested_directly(
+    hosts: str, service: Service, proxy: Proxy
+) -> None:
+    """No proxy is used for them."""
     done = run_with(
         service,
         REQUESTS_CA_BUNDLE=str(service.bundle),

@@ -54,7 +54,7 @@ def test_the_same_filters_are_sent_on_every_page(service: Service, sync: Sync) -
         assert request.headers["user-agent"] == "acme/1"
 
 
-def test_only_the_asked_action_types_come(service: Service, sync: Sync) -> None:
+def test_only_the_requested_action_types_come(service: Service, sync: Sync) -> None:
     """`action_types` is a filter of the service."""
     service.add([*TEN_EVENTS, an_event(id="other", action_type="brand_new")])
     assert sync(action_types=["brand_new"]).ids == ["other"]

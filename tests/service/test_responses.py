@@ -35,7 +35,7 @@ def test_every_redirect_is_refused(status: int, has_cursor: bool) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 429, 503])
-def test_the_url_of_another_status_is_no_redirect(status: int) -> None:
+def test_the_url_of_another_status_is_not_a_redirect(status: int) -> None:
     """A gateway may send one with any status; those that pass are retried."""
     response = a_response(status, headers={"Location": "https://a.example/"})
     expected = {400: "AE-400", 429: "AE-429", 503: "AE-500"}[status]
@@ -43,7 +43,7 @@ def test_the_url_of_another_status_is_no_redirect(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [300, 302, 304])
-def test_without_a_target_it_is_no_redirect(status: int) -> None:
+def test_without_a_target_it_is_not_a_redirect(status: int) -> None:
     """There is no URL to which base_url could be set."""
     error = status_error(a_response(status), b"", has_cursor=False)
     assert (type(error), error.code) == (RefusedError, "AE-STATUS")
@@ -153,7 +153,7 @@ def test_the_service_is_quoted_as_far_as_it_can_be_read(body: bytes, shown: str)
 
 
 def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
-    """An exception as `requests` and what it stands on nest them."""
+    """An exception as `requests` and the libraries below it nest them."""
     for wrapper in wrappers:
         cause = wrapper(cause)
     return cause

@@ -1,4 +1,4 @@
-"""The wait that a Retry-After header asks for."""
+"""The wait that a Retry-After header requests."""
 
 import time
 from datetime import UTC, datetime, timedelta, timezone
@@ -60,7 +60,7 @@ def test_seconds(header: str, seconds: float) -> None:
     ],
 )
 def test_http_dates(header: str, seconds: float) -> None:
-    """A date counts from the time of the response; one in the past is no wait."""
+    """A date counts from the time of the response; one in the past needs no wait."""
     assert retry_after_seconds(header, now=NOW) == seconds
 
 

@@ -65,7 +65,7 @@ def rotating(
 def test_the_token_is_read_from_its_file(
     ending: str, service: Service, token_file: Path, by_file: Sync
 ) -> None:
-    """A line break at its end is no part of it, and a file for its owner alone is no warning."""
+    """A line break at its end is not part of it, and an owner-only file causes no warning."""
     token_file.write_bytes(b"\xef\xbb\xbf" + f"{service.access_token}{ending}".encode())
     service.add(EVENTS)
     done = by_file().raise_for_exit_code()
@@ -131,7 +131,7 @@ def test_a_file_without_a_token_is_one_line(
     ],
 )
 def test_a_path_that_leads_to_no_file_is_one_line(path: object, problem: str) -> None:
-    """As are settings that are no path."""
+    """As are settings that are not paths."""
     line = only_error(run(GOOD | {"access_token": None, "access_token_file": path}))
     assert line.startswith(f"AE-SETTINGS: access_token_file {problem}")
 
@@ -177,7 +177,7 @@ def test_a_token_of_another_kind_in_a_file_is_warned_about(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("concurrency", [1, 8])
-def test_a_run_goes_on_with_a_rotated_token(
+def test_a_run_continues_with_a_rotated_token(
     concurrency: int,
     service: Service,
     token_file: Path,
@@ -278,9 +278,7 @@ def test_a_refused_token_ends_the_run_where_the_file_has_no_other(
     assert len(done.warnings) == (change != "unchanged")
 
 
-def test_a_token_by_value_is_not_asked_for_again(
-    service: Service, sync: Sync, token_file: Path
-) -> None:
+def test_a_token_by_value_is_not_read_again(service: Service, sync: Sync, token_file: Path) -> None:
     """There is nothing to read it from."""
     done = sync(access_token="acme_pat_wrong")
     assert only_error(done).startswith("AE-401: ")

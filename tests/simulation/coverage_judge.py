@@ -13,7 +13,7 @@ from tests.simulation.played_run import Expected, PlayedRun
 
 @dataclass(frozen=True)
 class Chain:
-    """What a STATE stands for.
+    """What a STATE covers.
 
     Attributes:
         covered_from: the end of the last record before it.
@@ -42,7 +42,7 @@ class CoverageJudge:
         self._by_id = {event.id: event for event in self._events}
 
     def judge_run(self, run: PlayedRun, records: Sequence[CoverageRecord], *, is_on: bool) -> None:
-        """Judge the records of a run, and remember what its STATEs stand for.
+        """Judge the records of a run, and remember what its STATEs cover.
 
         Raises:
             AssertionError: a promise was broken.

@@ -87,7 +87,7 @@ class History:
         settings: those of the last runs, which must complete everything.
         displaced_places: how many places too late one event always comes, less than a page, or None
             if none does.
-        most_in_flight: how many requests in flight pay, as the workers estimate it.
+        most_in_flight: how many requests in flight gain time, as the workers estimate it.
         uses_threads: whether real threads send the requests.
     """
 

@@ -58,7 +58,7 @@ def a_failure_is_not_told(patch: Patch) -> None:
 
 
 def a_failure_ends_all(patch: Patch) -> None:
-    """The others are not read on."""
+    """The others are not read to their end."""
 
     def next_page(self: Any) -> News | None:
         news: News | None = real(self)

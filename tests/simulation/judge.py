@@ -1,7 +1,7 @@
 """What must hold of each run, of each of its STATEs, and at the end of a history.
 
 Everything is judged from outside: what the service showed when, what the settings were, what
-arrived at the target. Nothing is excused because a run failed or was killed: a STATE stands for the
+arrived at the target. Nothing is excused because a run failed or was killed: a STATE covers the
 records that arrived before it, and the run that starts from it has to deliver the others.
 """
 
@@ -73,7 +73,7 @@ class Judge:
 
         Args:
             ids: how often the target has each event.
-            keeps_once: whether the target keeps nothing that its STATE does not stand for.
+            keeps_once: whether the target keeps nothing that its STATE does not cover.
 
         Raises:
             AssertionError: a promise was broken.
@@ -87,7 +87,7 @@ class Judge:
         assert not violations, f"outside of the interface: {violations[:3]}"
 
     def _acknowledged(self, run: PlayedRun) -> list[Acknowledged]:
-        """The STATEs of a run, each with what it stands for."""
+        """The STATEs of a run, each with what it covers."""
         ids = [record["id"] for record in run.arrived]
         found = []
         for value, _, count in run.states:
@@ -122,14 +122,14 @@ class Judge:
     # What arrived
 
     def _judge_once(self, run: PlayedRun) -> None:
-        """No event arrives that the STATE stands for, or twice in one run."""
+        """No event arrives that the STATE covers, or twice in one run."""
         ids = [record["id"] for record in run.arrived]
         repeated = {event_id: count for event_id, count in Counter(ids).items() if count > 1}
         assert not repeated, f"repeated within a run: {repeated}"
         again = run.given.covered.intersection(ids)
         self._forgotten |= again & run.given.forgotten
         again -= run.given.forgotten
-        assert not again, f"delivered although the STATE stands for them: {sorted(again)}"
+        assert not again, f"delivered although the STATE covers them: {sorted(again)}"
 
     def _judge_faithful(self, run: PlayedRun) -> None:
         """An event arrives as it is, its time in UTC form; only what was requested arrives."""

@@ -51,7 +51,7 @@ def play_joint(seed: int, *, uses_threads: bool = False) -> None:
 
 
 class _Judged:
-    """The judges of one organization, and what its newest STATE stands for."""
+    """The judges of one organization, and what its newest STATE covers."""
 
     def __init__(self, joint: JointHistory, world: JointWorld, organization_id: str) -> None:
         history = joint.histories[organization_id]

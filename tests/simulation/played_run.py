@@ -20,7 +20,7 @@ from tests.simulation.network import Network
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """A STATE, and the records that it stands for.
+    """A STATE, and the records that it covers.
 
     Attributes:
         value: the STATE.

@@ -60,7 +60,7 @@ def test_a_wrong_batch_config_is_an_error_that_names_the_setting(
     assert service.requests == []
 
 
-def test_a_batch_config_that_is_no_object_is_one_line(sync: Sync) -> None:
+def test_a_batch_config_that_is_not_an_object_is_one_line(sync: Sync) -> None:
     """What it should contain is not missing as well."""
     assert sync(batch_config=[]).errors == [
         "AE-SETTINGS: batch_config must be an object with encoding, storage, batch_size"
@@ -169,7 +169,7 @@ def test_a_password_whose_end_is_not_certain_is_an_error(password: str, sync: Sy
 @pytest.mark.parametrize(
     "root", ["s3://arn:aws:s3:eu-west-1:123:accesspoint/a", "ftp://host:21/a@b", "s3://bucket/a@b"]
 )
-def test_a_colon_or_an_at_sign_alone_is_no_password(root: str) -> None:
+def test_a_colon_or_an_at_sign_alone_is_not_a_password(root: str) -> None:
     """Such as in the ARN of a bucket."""
     read = read_batch_config({"encoding": {"format": "jsonl"}, "storage": {"root": root}})
     assert read is not None

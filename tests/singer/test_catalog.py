@@ -38,7 +38,7 @@ def test_what_is_left_out_is_what_the_sdk_leaves_out(
 
 
 def test_a_field_is_left_out_with_all_below_it() -> None:
-    """Other fields stay, and one that a record lacks is no error."""
+    """Other fields stay, and one that a record lacks is not an error."""
     record = {"id": "1", "actor": {"id": "2", "email": "x"}, "action": {"details": {"a": 1}}}
     leave_out(record, [("actor", "email"), ("action",), ("context", "requestIp"), ("id", "x")])
     assert record == {"id": "1", "actor": {"id": "2"}}

@@ -178,7 +178,7 @@ def test_a_pattern_may_remove_what_only_the_other_stream_has(service: Service, s
     assert not sync(stream_maps=maps).raise_for_exit_code().warnings
 
 
-def test_an_option_is_no_field_that_a_stream_map_removes(service: Service, sync: Sync) -> None:
+def test_an_option_is_not_a_field_that_a_stream_map_removes(service: Service, sync: Sync) -> None:
     """`__else__` has the value null too."""
     service.add(TEN_EVENTS)
     maps = {"audit_events": {"id": "id", "occurredAt": "occurredAt", "__else__": None}}

@@ -201,7 +201,7 @@ def test_a_removed_end_date_resumes_at_the_bookmark(service: Service, sync: Sync
     assert sync(state=first.state).ids == ["09:00:00"]
 
 
-def test_a_lookback_of_0_for_a_run_that_reads_nothing_is_no_gap(
+def test_a_lookback_of_0_for_a_run_that_reads_nothing_leaves_no_gap(
     service: Service, sync: Sync
 ) -> None:
     """The ids of older events stay in the state."""

@@ -153,7 +153,7 @@ def test_the_garbage_collector_hardly_runs_while_the_sdk_is_imported() -> None:
 
 
 def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> None:
-    """`--test=schema` asks the service nothing."""
+    """`--test=schema` sends no request."""
     done = sync("--test=schema").raise_for_exit_code()
     assert {message["type"] for message in done.messages} == {"SCHEMA"}
     assert service.requests == []

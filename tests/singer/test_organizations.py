@@ -306,7 +306,7 @@ def test_tokens_in_files_are_masked_too(tmp_path: Path) -> None:
     assert "<access_token>" in done.errors[-1]
 
 
-def test_a_list_that_is_no_json_shows_no_token() -> None:
+def test_a_list_that_is_not_json_shows_no_token() -> None:
     """As when a quotation mark is missing in the environment."""
     environment = {
         "TAP_AUDIT_EVENTS_BASE_URL": "https://api.example.com",

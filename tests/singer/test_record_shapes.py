@@ -86,7 +86,7 @@ def test_each_event_comes_once_in_every_shape(
     ],
     ids=str,
 )
-def test_a_catalog_of_another_shape_is_no_obstacle(
+def test_a_catalog_of_another_shape_can_be_used(
     service: Service, sync: Sync, before: dict[str, Any], then: dict[str, Any]
 ) -> None:
     """The schema is that of the records, whatever the settings were at discovery."""

@@ -167,7 +167,7 @@ def test_a_wait_on_the_service_ends_at_once(
     assert done.ids == [event["id"] for event in EVENTS[:20]]
 
 
-def test_a_run_goes_on_where_it_was_stopped(
+def test_a_run_continues_where_it_was_stopped(
     service: Service, start: Start, sync: Callable[..., Run]
 ) -> None:
     """The two runs' records are the events, each once."""

@@ -94,7 +94,7 @@ def test_null_and_patterns_are_stream_maps(
 
 
 @pytest.mark.parametrize("name", ["__x", "x__"])
-def test_a_column_is_no_option_unless_it_has_the_form_of_one(
+def test_a_column_is_not_an_option_unless_it_has_the_form_of_one(
     name: str, service: Service, sync: Sync
 ) -> None:
     """Such as the columns that a warehouse adds; only what looks like an option may be one."""

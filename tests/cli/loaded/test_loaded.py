@@ -69,7 +69,7 @@ def test_a_row_next_to_the_range_is_not_too_many(service: Service, command: Comm
     assert counts(verify(command, "a.duckdb", *OF_THE_DAY))["2024-05-06"]["loaded"] == 2
 
 
-def test_byte_order_marks_are_no_part_of_an_event(service: Service, command: Command) -> None:
+def test_byte_order_marks_are_not_part_of_an_event(service: Service, command: Command) -> None:
     """Editors write one, and files that are joined may have several."""
     service.add(AT_BOUNDS)
     marked = [f"\ufeff{json.dumps(event)}\n" for event in AT_BOUNDS]
@@ -183,7 +183,7 @@ ONE = {"id": ["1"], "occurred_at": ["2024-05-06T00:00:00Z"]}
 """Columns of a Parquet file that no loader creates, and what the error says."""
 
 
-"""Texts that are no place, or of which a part of the password looks like the host."""
+"""Texts that do not name a place, or of which a part of the password looks like the host."""
 
 
 def test_a_path_may_look_like_a_url(service: Service, command: Command) -> None:
@@ -230,7 +230,7 @@ def test_the_precision_of_a_column_is_that_of_its_type(kind: str, unit: int) -> 
 @pytest.mark.parametrize(
     "kind", ["bigint", "UINTEGER", "HUGEINT", "int64", "uint8", "double", "decimal128(9, 0)"]
 )
-def test_organizations_are_no_numbers(kind: str) -> None:
+def test_organizations_are_not_numbers(kind: str) -> None:
     """No row would be of an organization in the settings; a report does not need to know."""
     types = {"id": "text", "occurred_at": "text", "organization_id": kind}
     columns = find_columns(types, "x")
@@ -276,7 +276,7 @@ def test_hidden_files_and_coverage_records_are_not_read(tmp_path: Path) -> None:
     assert [row.id for row in rows] == ["a.jsonl"]
 
 
-def test_blank_lines_are_no_events(tmp_path: Path) -> None:
+def test_blank_lines_are_not_events(tmp_path: Path) -> None:
     """An editor, or a shell that joins files, may add some."""
     (tmp_path / "a.jsonl").write_bytes(b"\n".join([lines([an_event(id="a")]), b" \r\n"]))
 

@@ -19,7 +19,7 @@ def ids(events: list[Event]) -> list[str]:
 
 
 def found(command: Command, to: str) -> list[str]:
-    """What a reader would find; a file in the making is not complete, and not seen."""
+    """What a reader would find; an incomplete file is not seen."""
     return ids(exported(command.folder / to))
 
 

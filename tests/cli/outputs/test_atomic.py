@@ -168,7 +168,7 @@ def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
     assert command.left_over == []
 
 
-def test_nobody_reads_a_file_in_the_making(service: Service, command: Command) -> None:
+def test_nobody_reads_an_incomplete_file(service: Service, command: Command) -> None:
     """The names that readers look for exist only when they are complete."""
     service.add(OLD)
     command("export", "--to", "a.jsonl", module=DYING, DIE_AT="2")

@@ -98,7 +98,7 @@ def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) 
     assert list((tmp_path / "events").glob(".*")) == []
 
 
-def test_a_day_that_goes_on_gets_one_file(tmp_path: Path) -> None:
+def test_a_day_that_continues_gets_one_file(tmp_path: Path) -> None:
     """Although late events of more days than may be open come in between."""
     files = DayFiles(tmp_path)
     days = [9, 1, 2, 3, 9, 4, 9, 5, 9]

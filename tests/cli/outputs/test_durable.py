@@ -169,7 +169,7 @@ def test_what_takes_a_place_has_the_mode_and_the_owner_of_what_was_there(tmp_pat
 
 
 @pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL])
-def test_an_owner_that_cannot_be_kept_is_no_error(
+def test_an_owner_that_cannot_be_kept_is_not_an_error(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only root may give a file away; in a container, not to a user that the container lacks."""

@@ -38,7 +38,7 @@ def test_time_is_covered_if_it_is_for_each_organization(
     assert find_gaps(covered, YEAR) == tuple(gaps)
 
 
-def test_a_microsecond_is_no_gap() -> None:
+def test_a_microsecond_is_not_a_gap() -> None:
     """An `end_date` may end with many nines, of which loaders keep the microseconds."""
     microsecond = timedelta(microseconds=1)
     end = YEAR[1] - microsecond

@@ -112,7 +112,7 @@ def test_a_second_run_with_the_same_file_at_the_same_time_is_refused(
     assert command.left_over == []
 
 
-def test_a_file_that_somebody_removed_in_the_making_is_an_error(tmp_path: Path) -> None:
+def test_an_incomplete_file_that_somebody_removed_is_an_error(tmp_path: Path) -> None:
     """Nothing would be in its place."""
     file = WholeFile(tmp_path / "r")
     file.write([b"a line"])
@@ -143,7 +143,7 @@ def test_a_file_that_somebody_removed_in_the_making_is_an_error(tmp_path: Path) 
 def test_nothing_is_written_in_place_of_another_file(
     against: str, options: list[str], says: str, service: Service, command: Command
 ) -> None:
-    """Neither of what is compared, nor of the other file; the service is not even asked."""
+    """Neither of what is compared, nor of the other file; nothing is requested."""
     loaded = command.folder / "a.jsonl"
     loaded.write_bytes(lines(EVENTS[:50]))
     (command.folder / "link").symlink_to(loaded)

@@ -234,7 +234,7 @@ def test_a_reader_that_leaves_early_changes_neither_the_verdict_nor_the_files(
     assert len((command.folder / "l").read_bytes().splitlines()) == 1 + 150
 
 
-def test_a_reader_that_leaves_early_is_no_error_if_nothing_differs(
+def test_a_reader_that_leaves_early_is_not_an_error_if_nothing_differs(
     service: Service, command: Command
 ) -> None:
     service.add(EVENTS)

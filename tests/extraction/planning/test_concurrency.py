@@ -1,4 +1,4 @@
-"""How many requests in flight pay."""
+"""How many requests in flight gain time."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_the_first_request_is_alone() -> None:
     ("wait_seconds", "most"),
     [(0, 1), (0.0019, 1), (0.0021, 2), (0.0059, 2), (0.0061, 3), (0.1001, 26), (1.001, 251)],
 )
-def test_as_many_pay_as_fit_into_a_response(wait_seconds: float, most: int) -> None:
+def test_as_many_gain_time_as_fit_into_a_response(wait_seconds: float, most: int) -> None:
     """One against a near service, many against a far one."""
     assert learned(wait_seconds=wait_seconds).most_in_flight == most
     assert learned(wait_seconds=wait_seconds, pages=1).most_in_flight == most

@@ -204,7 +204,7 @@ def test_a_longer_range_holds_no_fewer_events(
 def test_the_time_until_so_many_events_brings_so_many(
     forecast: Forecast, start: float, events: float
 ) -> None:
-    """The two questions have the same answer, to the microsecond."""
+    """Both estimates agree, to the microsecond."""
     after = forecast.seconds_until(instant(start), events)
     assert after >= 0
     if after < 1e9:

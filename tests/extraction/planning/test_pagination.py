@@ -32,7 +32,7 @@ def a_page(ids: list[str], cursor: str | None, seconds: float = 0) -> Page:
     return Page(ids, [instant(seconds)] * len(ids), [b""] * len(ids), next_cursor=cursor)
 
 
-def test_pages_of_other_events_than_requested_are_no_progress() -> None:
+def test_pages_of_other_events_than_requested_are_not_progress() -> None:
     """They count as empty, even if their ids are new."""
     paginator = Paginator()
     for number in range(MAX_EMPTY_PAGES):
@@ -42,7 +42,7 @@ def test_pages_of_other_events_than_requested_are_no_progress() -> None:
     assert raised.value.code == "AE-EMPTY-PAGES"
 
 
-def test_other_events_next_to_a_known_one_are_no_progress() -> None:
+def test_other_events_next_to_a_known_one_are_not_progress() -> None:
     """However new they are."""
     known, paginator = instant(0), Paginator()
     pages = [

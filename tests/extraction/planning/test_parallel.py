@@ -92,7 +92,7 @@ class CountingService(Service):
 
 @pytest.fixture
 def service() -> Service:
-    """Responses take a moment, so that requests in parallel pay."""
+    """Responses take a moment, so that parallel requests gain time."""
     return CountingService(page_latency_seconds=0.05)
 
 

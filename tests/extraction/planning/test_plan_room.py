@@ -84,8 +84,8 @@ def requests_due(plan: Plan, most_in_flight: int) -> list[Request]:
     return list(islice(iter(lambda: plan.next_request(most_in_flight), None), 100))
 
 
-def test_two_that_pay_are_enough_to_cut_the_range() -> None:
-    """With one that pays, the window is continued by its cursor."""
+def test_two_that_gain_time_are_enough_to_cut_the_range() -> None:
+    """If only one gains time, the window is continued by its cursor."""
     for most in (1, 2):
         play = Play(evenly(20_000))
         first = play.plan.next_request(most)
@@ -141,7 +141,7 @@ def test_few_large_pages_are_held_by_one_request_at_a_time(
     assert ahead(Play(evenly(2000), concurrency=1, page_bytes=page_bytes)) == most
 
 
-def test_the_first_window_is_read_on_if_no_room_is_left() -> None:
+def test_the_first_window_continues_if_no_room_is_left() -> None:
     """Pages of later windows, larger than expected, cannot be taken before it is read."""
     play = Play(evenly(5000), concurrency=4, page_bytes=1)
     requests = in_flight_together(play)

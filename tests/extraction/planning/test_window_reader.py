@@ -319,7 +319,7 @@ def check_tiles(windows: list[Window], whole: Window) -> None:
         assert window.until == following.start
 
 
-def test_events_that_were_not_requested_are_no_progress() -> None:
+def test_events_that_were_not_requested_are_not_progress() -> None:
     """A service that ignores the range and invents events would be read without end."""
 
     def respond(request: Request) -> Page:

@@ -118,7 +118,7 @@ def test_a_restart_may_begin_with_an_empty_page(first: float, error: Exception |
 
 @pytest.mark.parametrize("outside", [[instant(-7)], [UNTIL], [instant(10**6)]])
 @pytest.mark.parametrize("pages", [1, 2])
-def test_an_event_outside_of_the_window_is_no_place_to_restart(
+def test_a_window_is_not_restarted_at_an_event_outside_of_it(
     outside: list[Instant], pages: int
 ) -> None:
     """A range that ends before it starts may bring an empty page: all would be lost."""
