@@ -63,7 +63,7 @@ class ExactStream(Stream):
         if unknown:
             names = ", ".join(sanitize(key, 60) for key in unknown)
             raise _catalog_error(
-                f"key_properties of {self.name} names fields it does not have: {names}"
+                f"key_properties of {self.name} name fields that the stream does not have: {names}"
             )
         if self.replication_key and self.replication_key != replication_key:
             raise _catalog_error(f"replication_key of {self.name} must be {replication_key}")
@@ -183,7 +183,7 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
         reason = f"{type(cause).__name__}: {sanitize(cause)}"
         failing = f"event {sanitize(event_id)}" if event_id else "a coverage record"
         raise SettingsError(
-            [f"stream_maps fails at {failing} ({reason})"],
+            [f"stream_maps fails at {failing} ({reason}): fix the expression"],
             "AE-STREAM-MAPS",
         ) from error
     return mapped

@@ -89,7 +89,7 @@ def _unusable_options(
     places = {f"stream_maps.{sanitize(name, 60)}": each for name, each in maps.items()}
     for place, each in [("stream_maps", stream_maps), *places.items()]:
         if each.get("__else__") not in _REMOVED:
-            yield f"{place} has an __else__ that is not null"
+            yield f"{place} has an __else__ that is not null: set it to null, or remove it"
     for place, each in places.items():
         for name in each:
             if name.startswith("__") and name.endswith("__") and name not in _OPTIONS:

@@ -180,7 +180,7 @@ def test_a_pipe_or_a_device_is_not_an_output(
 
     done = command("export", *arguments)
 
-    assert f"{arguments[-1]}' exists, but is not a file" in refused(done)
+    assert f"{arguments[-1]}' exists, but is not a file: give another path" in refused(done)
     assert not service.requests
 
 

@@ -191,7 +191,7 @@ OF_PYTHON = {"version": 2, "bookmark": "2024-05-06T08:00:09Z", "ids": []}
     [
         (
             {"key_properties": ["nope"]},
-            "key_properties of {} names fields it does not have: ",
+            "key_properties of {} name fields that the stream does not have: ",
         ),
         ({"replication_key": "nope"}, "replication_key of {} must be "),
         ({"replication_method": "LOG_BASED"}, "replication_method of {} must be INCREMENTAL or"),

@@ -43,7 +43,7 @@ def test_each_stream_of_the_tap_may_have_a_map() -> None:
             {"copy": {"__source__": "audit_events", "__alias__": "'other'"}},
             "stream_maps.'copy' has __source__ and __alias__",
         ),
-        ({"__else__": "x"}, "has an __else__ that is not null"),
+        ({"__else__": "x"}, "has an __else__ that is not null: set it to null, or remove it"),
         ({"__else__": 5}, "has an __else__ that is not null"),
         ({"audit_events": {"x": "id"}, "__else__": {}}, "has an __else__ that is not null"),
         ({"audit_events": {"__else__": "x"}}, "'audit_events' has an __else__ that is not null"),
@@ -136,6 +136,7 @@ def test_an_expression_that_fails_names_the_event(
     event_id = "'09:00:00'" if "zero" in reason else "'08:00:00'"
     assert line.startswith(f"AE-STREAM-MAPS: stream_maps fails at event {event_id} (")
     assert reason in line
+    assert line.endswith("): fix the expression")
     rest = sync(state=done.state).raise_for_exit_code()
     assert done.ids + rest.ids == ["08:00:00", "09:00:00", "10:00:00"]
 

@@ -123,7 +123,7 @@ class GrowingFolder:
 def _check_is_replaceable(folder: Path) -> None:
     name = sanitize(folder)
     if exists(folder) and not folder.is_dir():
-        raise unusable(f"{name} exists, but is not a folder")
+        raise unusable(f"{name} exists, but is not a folder: give another path")
     if exists(folder) and (first := next(folder.iterdir(), None)):
         raise unusable(
             f"The folder {name} is not empty, it has {sanitize(first.name)}: give --state with"

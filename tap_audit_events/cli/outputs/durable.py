@@ -64,7 +64,7 @@ def check_is_file(path: Path) -> None:
     with output_errors(path):
         is_other = exists(path) and not path.is_file()
     if is_other:
-        raise unusable(f"{sanitize(path)} exists, but is not a file")
+        raise unusable(f"{sanitize(path)} exists, but is not a file: give another path")
 
 
 def check_files_differ(named: Mapping[str, Path]) -> None:
