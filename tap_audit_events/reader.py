@@ -143,7 +143,7 @@ class Reader:
         return run
 
     def _keep_error(self, run: OrganizationRun, error: Exception) -> None:
-        """Keep the error of an organization for the end; raise it if there is no other one."""
+        """Keep the error of an organization for the end, or raise it as `OrganizationRun.fail`."""
         run.fail(error)
         if isinstance(error, AuditEventsError):
             error.without_frames()

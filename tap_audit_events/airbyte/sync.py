@@ -26,7 +26,7 @@ def milliseconds_at(moment: datetime) -> int:
 
 
 class Sync:
-    """One read of the stream."""
+    """Writes the records, STATE and status of one ``read``."""
 
     def __init__(
         self, settings: Settings, writer: MessageWriter, *, runtime: Runtime, logger: Logger

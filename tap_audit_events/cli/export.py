@@ -71,7 +71,7 @@ def _reading(common: Common, settings: Settings) -> AbstractContextManager[Read]
 
 
 class Export:
-    """One export.
+    """Copies the pages of a run into an output.
 
     Args:
         read: reads the pages after a state.

@@ -145,7 +145,7 @@ def _check_files(options: VerifyOptions) -> None:
 
 
 class Verification:
-    """One comparison."""
+    """Compares what was loaded with the service; lists and repairs the differences."""
 
     def __init__(
         self,

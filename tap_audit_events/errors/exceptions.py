@@ -50,7 +50,7 @@ class AuditEventsError(Exception):
         self._context = context
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """How `pickle` restores it: with its attributes and notes, without calling `__init__`."""
+        """Let `pickle` restore the error with its attributes and notes, without `__init__`."""
         return Exception.__new__, (type(self), self.code), self.__dict__
 
     def without_frames(self) -> Self:

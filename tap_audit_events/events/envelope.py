@@ -56,7 +56,7 @@ def check_keys_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | N
 
 
 def _count_keys(text: bytes) -> Counter[str]:
-    """How often the envelope itself has each of its keys; an event may have them as well."""
+    """How often each key comes in the envelope itself; keys inside of events do not count."""
     counts: Counter[str] = Counter()
 
     def note(_: type, name: str) -> _Name:

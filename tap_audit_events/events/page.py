@@ -68,12 +68,12 @@ class Page:
 
     @property
     def oldest(self) -> Instant:
-        """The earliest time of its events, of which there must be one."""
+        """The earliest time of its events; the page must not be empty."""
         return self.sorted_instants[0]
 
     @property
     def newest(self) -> Instant:
-        """The latest time of its events, of which there must be one."""
+        """The latest time of its events; the page must not be empty."""
         return self.sorted_instants[-1]
 
 

@@ -34,7 +34,7 @@ class Window:
 
     @property
     def limit(self) -> Instant:
-        """Where it ends: at the start of the next window, or, if it is the last one, at `end`."""
+        """Where the window ends: at the start of the next window; in the last window, at `end`."""
         return self.until or self.end
 
     @property
@@ -62,7 +62,7 @@ class Window:
 
     @property
     def rounded(self) -> Window:
-        """What its requests cover: whole seconds."""
+        """The range that the requests of the window cover, in whole seconds."""
         start = self.start and whole_second(self.start)
         if start is not None and start.endswith("-01T00:00:00"):
             start = later(start, seconds=-1)  # a leap second may count to the month before

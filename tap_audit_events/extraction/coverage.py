@@ -58,7 +58,7 @@ class Coverage(msgspec.Struct):
     def record(
         self, organization_id: str, covered_until: Instant, read_at: Instant
     ) -> dict[str, Any]:
-        """The record of a range that was read to its end, which lies after its start.
+        """The record of a range that was read to its end and is not empty.
 
         `read_at` is when the run began to read, before its first request.
         """

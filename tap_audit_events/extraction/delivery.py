@@ -58,7 +58,7 @@ class Delivery:
         self._written = self._committed = 0
 
     def start(self, read: ReadPage) -> None:
-        """Start a page: its events that belong to its window and were not delivered before.
+        """Start a page: choose the events of its window that were not delivered before.
 
         `ContractError` if an earlier window showed an event of this one, which does not show it.
         """

@@ -1,4 +1,4 @@
-"""When a run for several organizations gives up those that it has not started."""
+"""Decides when a run for several organizations gives up those that it has not started."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ IDLE_SECONDS = 1.0
 
 
 class Requests(Protocol):
-    """What to request next, and what comes next: a `Plan`, or those of several organizations."""
+    """What the workers need of a plan: the interface of `Plan` and of `OrganizationsPlan`."""
 
     @property
     def is_done(self) -> bool: ...
@@ -31,7 +31,7 @@ class Requests(Protocol):
 
 
 class Workers:
-    """Sends the requests of a plan in at most `count` daemon threads, each of them one at a time.
+    """Sends the requests of a plan in at most `count` daemon threads, one at a time in each.
 
     Only one thread at a time uses the plan. `stop` ends the main thread's wait for a page.
     """

@@ -41,7 +41,7 @@ def warn_of_gaps(
 
 
 def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> Iterator[str]:
-    """What the bookmark of earlier runs and the settings of this one leave out."""
+    """Warnings of events that the bookmark and the settings of this run leave out."""
     bookmark, start_date = watermark.bookmark, settings.start_date
     if bookmark is None:
         return

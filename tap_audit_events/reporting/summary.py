@@ -200,7 +200,7 @@ class Report:
 
 @dataclass
 class _Total:
-    """What the organizations that have ended add up to, and all events delivered so far."""
+    """Totals of the organizations that have ended, and of all events delivered so far."""
 
     delivered: int = 0
     late: int = 0

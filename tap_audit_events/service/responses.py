@@ -1,4 +1,4 @@
-"""Reads the body of a response, or turns the response or its absence into the error it is."""
+"""Reads the body of a response, or turns a response, or its absence, into an error."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ ENDPOINT: Final = "/v1/organizations/{organizationId}/audit_events"
 
 
 class RunMetric(StrEnum):
-    """What is measured beyond what the SDK has a name for."""
+    """Metrics for which the SDK has no name."""
 
     RETRY_COUNT = "http_retry_count"
     LAG_SECONDS = "lag_seconds"

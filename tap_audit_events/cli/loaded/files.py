@@ -85,7 +85,7 @@ class LoadedFiles:
 
     @property
     def unit_nanoseconds(self) -> int:
-        """That of the least exact file."""
+        """The unit of the least exact file."""
         return max((_columns(file).time.unit_nanoseconds for file in self._tables), default=0)
 
     def rows(self, within: Range) -> Iterator[Sequence[Row]]:

@@ -33,7 +33,7 @@ NewWriter: TypeAlias = Callable[[Path, Path | None], Writer]
 
 
 class SingleFile:
-    """One file.
+    """An output that is one file, such as Parquet or JSON Lines.
 
     Args:
         path: the file.

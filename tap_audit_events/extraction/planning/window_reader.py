@@ -94,7 +94,7 @@ class WindowReader:
 
     @property
     def can_begin_again(self) -> bool:
-        """Whether it can be given up: what was taken of it would be recognized if it came again."""
+        """Whether the window can be given up: the watermark recognizes what was taken of it."""
         return self._events_taken <= MAX_TAKEN_EVENTS
 
     def take_page(self) -> ReadPage:
@@ -182,7 +182,7 @@ class WindowReader:
         self.is_read = True
 
     def _continues(self, held: Sequence[Instant]) -> bool:
-        """Whether the events after a restart begin at its instant, as one of them is known.
+        """Whether the events after a restart begin at its instant: one of that time is known.
 
         Otherwise the service's bounds are not inclusive, and others may be missing too.
         """
