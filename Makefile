@@ -15,7 +15,7 @@ LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newes
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
 CLIENTS := airbyte-clients dlt dagster proof loader-postgres-server
-# These and the tools of this project, each from requirements/NAME.txt.
+# The clients and the tools of this project, each from requirements/NAME.txt.
 ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof
 # What the test of the image starts from. It needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
