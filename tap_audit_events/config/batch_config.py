@@ -41,7 +41,7 @@ class BatchConfig:
 
 
 def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig | None:
-    """Check ``batch_config``; None if it is unset or null. No token may be part of a file's name.
+    """Check ``batch_config``; None if it is unset or null. Its names must not contain a token.
 
     `SettingsError` has one line for each thing to fix.
     """

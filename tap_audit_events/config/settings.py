@@ -28,8 +28,8 @@ from tap_audit_events.events.record_shape import RecordShape
 class Settings:
     """The settings of one run, each checked (interface.md, sections 4.1, 5 and 8).
 
-    If `organizations` is set, `organization_id` is empty, `access_token` may be, and `each` gives
-    the settings of each organization; only those have `is_one_of_several`.
+    If `organizations` is set, `organization_id` is empty, `access_token` may be empty, and `each`
+    yields the settings of each organization; only those have `is_one_of_several`.
     """
 
     base_url: str

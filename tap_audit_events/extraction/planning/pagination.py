@@ -56,7 +56,7 @@ class Paginator:
     def advance(self, page: Page, requested: Window) -> None:
         """Take the cursor of the next page from the page that has just come.
 
-        Events of it that were not requested are no progress. `ContractError` if the cursor is too
+        Its events that were not requested are not progress. `ContractError` if the cursor is too
         long, the window had it before, or its pages bring nothing new.
         """
         self._pages += 1

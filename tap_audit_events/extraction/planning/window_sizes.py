@@ -49,7 +49,7 @@ class WindowSizes:
         return start > EARLIEST and later(start, seconds=_MIN_SECONDS) < reader.window.limit
 
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
-        """The whole second after which that many pages should have come, None if it has no more.
+        """The whole second by which that many pages should have come; None if the window has fewer.
 
         It is a little early, so that an extra page is rarely needed, and earlier if it would
         otherwise include hours that were not seen yet and may hold far more.
