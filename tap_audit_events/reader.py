@@ -55,7 +55,7 @@ class Reader:
         self._transport = Transport(settings.base_url, runtime.new_session)
         each = list(settings.each())
         self.organization_count = len(each)
-        self._not_started = dict.fromkeys(one.organization_id for one in each)  # in their order
+        self._not_started = dict.fromkeys(one.organization_id for one in each)  # an ordered set
         self._errors: dict[str, Exception] = {}
         groups = list(_by_token(each))
         self._groups = [

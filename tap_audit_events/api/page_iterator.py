@@ -34,7 +34,7 @@ class RunIterator(Iterator[_Item]):
         except StopIteration:
             raise
         except BaseException as error:
-            if getgeneratorstate(self._items) == GEN_CLOSED:  # not if another thread is inside
+            if getgeneratorstate(self._items) == GEN_CLOSED:  # unless a thread is advancing it
                 self._error = error
             raise
 
@@ -54,7 +54,7 @@ class PageIterator(RunIterator[EventPage]):
         try:
             page = super().__next__()
         except ValueError:
-            if self._is_closed:  # another thread is inside of it, to close it
+            if self._is_closed:  # another thread is closing the generator
                 raise StopIteration from None
             raise
         if self._is_closed:  # by another thread, meanwhile
@@ -70,5 +70,5 @@ class PageIterator(RunIterator[EventPage]):
         self._is_closed = True
         try:
             self._items.close()
-        except ValueError:  # another thread is inside of it
+        except ValueError:  # another thread is advancing it
             self._stop.request(signal.SIGTERM)

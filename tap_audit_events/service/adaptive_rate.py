@@ -45,7 +45,7 @@ class AdaptiveRate:
         self.held_until = self._started_at = -inf
         self._period_start = inf
         self._succeeded = 0  # of the requests started in this period
-        self._kept_spacing = 0.0  # that recovery starts from
+        self._kept_spacing = 0.0  # the spacing from which recovery starts
         self._spacing = self._last_spacing = 0.0  # after the newest request; after the one before
 
     @property

@@ -86,7 +86,7 @@ class Client:
         if self._limiter.run.is_closed:
             raise ClosedError from None
         seconds = retries.seconds_before_next(error)
-        if error.code == "AE-429":  # all requests wait, also if this one is not retried
+        if error.code == "AE-429":  # all requests wait, even if this one is not retried
             self._limiter.rate_limited(permit, seconds or error.retry_after_seconds or 0.0)
         return seconds
 

@@ -139,7 +139,7 @@ class _Response(HTTPResponse):
     def _read_next_chunk_size(self) -> int:
         size: int = super()._read_next_chunk_size()  # type: ignore[misc]
         if size < 0:
-            raise ValueError  # the caller makes it an incomplete response
+            raise ValueError  # the caller turns it into an incomplete response
         return size
 
 

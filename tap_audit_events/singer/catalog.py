@@ -66,7 +66,7 @@ def removal_warnings(
     ]
     if unknown:
         yield f"The catalog deselects {_listed(unknown)}, but the schema {_HAS_NO_SUCH_FIELD}"
-    known = schema[_PROPERTIES].keys() | COVERAGE_SCHEMA[_PROPERTIES].keys()  # of patterns too
+    known = schema[_PROPERTIES].keys() | COVERAGE_SCHEMA[_PROPERTIES].keys()  # for patterns
     removed = [name for name in removed_fields(stream_maps) if name not in known]
     if removed:
         yield f"stream_maps removes {_listed(removed)}, but the schema {_HAS_NO_SUCH_FIELD}"

@@ -154,7 +154,7 @@ class ExactStream(Stream):
         """
         event_id = record.get("id")  # a stream map may remove it
         try:
-            # All before the first is written: one that failed would leave others without STATE.
+            # Created before the first is written: if one failed, no STATE would cover the others.
             for message in list(self._generate_record_messages(record)):
                 self.write_record(message)
         except RecursionError:

@@ -53,7 +53,7 @@ def from_bookmark(
         SettingsError: the bookmark is of another shape, key or organization, or holds no time.
     """
     if not has_time(bookmark):
-        if not bookmark.keys() <= {"context", "coverage"}:  # all that one without events has
+        if not bookmark.keys() <= {"context", "coverage"}:  # without events it has only these
             warn("The bookmark of audit_events has no replication_key_value: all events are read")
         return Watermark(lookback_seconds=lookback_seconds)
     if bookmark.get("replication_key") not in (None, REPLICATION_KEY):

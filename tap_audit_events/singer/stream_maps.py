@@ -54,7 +54,7 @@ def check_schemas(stream_maps: Iterable[StreamMap]) -> None:
     """
     for each in stream_maps:
         encode([each.stream_alias, each.transformed_schema])
-        if each.stream_alias != (name := str(each.stream_alias)):  # "2024" is evaluated
+        if each.stream_alias != (name := str(each.stream_alias)):  # the SDK evaluates "2024"
             problem = f"stream_maps has an __alias__ that is not a name: {sanitize(name, 60)}"
             raise SettingsError([problem], "AE-STREAM-MAPS")
 

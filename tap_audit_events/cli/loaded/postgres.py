@@ -49,7 +49,8 @@ class PostgresDatabase:
         except psycopg.Error:  # its text may contain the password
             raise unreadable(self.name, "the URL is not as libpq expects it") from None
         register_secret(*(str(given.get(name) or "") for name in ("password", "sslpassword")))
-        if not _PORTS.fullmatch(str(given.get("port") or "")):  # without a host: a password
+        # If there is no host, what looks like the port may be a password.
+        if not _PORTS.fullmatch(str(given.get("port") or "")):
             raise unreadable(self.name, "the port in the URL is not a number")
         self.name = sanitize(
             f"PostgreSQL at {given.get('host') or 'localhost'}, {given.get('dbname') or 'default'}"

@@ -216,7 +216,7 @@ class DuckDBTable:
         if exists(self._path):
             reason = f"{sanitize(self._path)}: another process has created it in the meantime"
             raise OutputError(reason, "AE-EXPORT")
-        _log_of(self._path).unlink(missing_ok=True)  # of a file that is gone
+        _log_of(self._path).unlink(missing_ok=True)  # the log of a file that is gone
 
     def _remove_new(self) -> None:
         """Remove what a run that failed or was killed left."""

@@ -101,7 +101,7 @@ def exit_code_of(error: BaseException) -> int:
 def lines_of(error: AuditEventsError) -> list[str]:
     """The lines of an error, with its notes about the output."""
     notes = getattr(error, "__notes__", [])
-    if isinstance(error, StoppedError):  # its next step is about a state
+    if isinstance(error, StoppedError):  # the usual next step is about a state
         return [" ".join([f"{error.summary}.", *notes])]
     *lines, last = error.lines
     return [*lines, " ".join([last if not notes else f"{last.rstrip('.')}.", *notes])]

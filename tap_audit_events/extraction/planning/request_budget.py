@@ -16,7 +16,7 @@ SPARE_REQUESTS: Final = 3
 COST_OF_CUT: Final = 2
 """Requests that the parts of a window may waste beyond those that it wastes itself."""
 
-_ROUNDING: Final = 1e-6  # of a sum of shares
+_ROUNDING: Final = 1e-6  # the largest error of a sum of shares
 
 
 class RequestBudget:
