@@ -115,5 +115,5 @@ def _entry_texts(body: str) -> list[tuple[str, str]]:
 
 
 def _marked(text: str) -> str:
-    """Markdown has one backquote where reStructuredText has two."""
+    """Markdown has one backquote for the two of reStructuredText."""
     return re.sub(r"\s*\n\s*", " ", text).replace("``", "`")

@@ -75,7 +75,7 @@ def test_a_record_that_is_nested_too_deeply_is_an_error(other: str) -> None:
 
 @pytest.mark.parametrize("start", range(4))
 def test_an_excerpt_may_be_cut_within_a_character(start: int) -> None:
-    """It shows the first few hundred characters, whatever stands where it is cut."""
+    """It shows the first few hundred characters, whatever comes next."""
     text = "x" * start + "\U0001f600" * 2000
     assert excerpt(text.encode()) == f"'{text[:MAX_TEXT_LENGTH]}…'"
     assert excerpt(msgspec.Raw(text.encode())) == excerpt(text.encode())

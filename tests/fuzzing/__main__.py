@@ -21,12 +21,12 @@ MAX_SECONDS_FOR_ONE = 10
 
 
 def main() -> None:
-    """Fuzz each target for its share of the time; the exit code is 1 where one fails."""
+    """Fuzz each target for its share of the time; the exit code is 1 if one fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzzing", description=__doc__)
     parser.add_argument("--minutes", type=float, default=5.0, help="how long in all (default 5)")
     parser.add_argument("--only", choices=TARGETS, action="append", help="this target alone")
     parser.add_argument(
-        "--keep", action="store_true", help="add to the corpus what covers more than it does"
+        "--keep", action="store_true", help="also add input that reaches new code to the corpus"
     )
     arguments = parser.parse_args()
     names = arguments.only or list(TARGETS)

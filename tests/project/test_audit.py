@@ -1,4 +1,4 @@
-"""``make audit`` fails where anything is found, and where it could not look."""
+"""``make audit`` fails if anything is found, and if something could not be checked."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""A run tells what it does: a few lines, metrics at its end, a bar where somebody watches."""
+"""A run tells what it does: a few lines, metrics at its end, a bar on a terminal."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""The access token by file: read at start, and again where the service refuses it."""
+"""The access token by file: read at start, and again if the service refuses it."""
 
 import json
 import logging
@@ -262,7 +262,7 @@ def test_a_refused_token_ends_the_run_where_the_file_has_no_other(
     by_file: Sync,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After one request, with what is wrong with the file where it cannot be used."""
+    """After one request; if the file cannot be used, the log says why."""
 
     def rotate(_: int) -> None:
         service.access_token = "acme_pat_other"
@@ -288,7 +288,7 @@ def test_a_token_by_value_is_not_read_again(service: Service, sync: Sync, token_
 def test_tokens_that_are_all_refused_end_the_run(
     service: Service, token_file: Path, by_file: Sync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where the file holds another each time."""
+    """Even if the file holds another token each time."""
     rotating(service, monkeypatch, lambda request: token_file.write_text(f"acme_pat_new-{request}"))
     service.access_token = "acme_pat_never-given"
     done = by_file()

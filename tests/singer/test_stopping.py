@@ -196,7 +196,7 @@ def test_a_signal_that_comes_twice_counts_once(service: Service, start: Start) -
 
 
 def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start) -> None:
-    """Also where the reader never reads again: the process is gone, and no STATE came after."""
+    """Even if the reader never reads again: the process is gone, and no STATE came after."""
     service.add(EVENTS)
     process = start(page_size=1000)
     read_lines(process, 1)
