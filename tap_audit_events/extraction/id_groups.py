@@ -20,7 +20,7 @@ Known: TypeAlias = tuple[Instant, str | bytes]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The digests of some ids, at least one.
+    """The digests of some ids.
 
     Attributes:
         until: the newest instant of the ids. The group expires with it, as a whole.

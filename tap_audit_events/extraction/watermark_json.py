@@ -78,7 +78,7 @@ def _group_of_texts(ids: list[Any], until: Instant) -> list[Group]:
     """The ids of version 1: texts, with one instant for all of them."""
     if not all(isinstance(each, str) for each in ids):
         raise ValueError("one of its ids is not a text")
-    return [Group(until, digests_of(dict.fromkeys(ids)))] if ids else []
+    return [Group(until, digests_of(dict.fromkeys(ids)))]
 
 
 def _group(value: Any) -> Group:
