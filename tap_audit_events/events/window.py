@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tap_audit_events.events.instants import (
     EARLIEST,
+    LATEST,
     Instant,
     brief,
     later,
@@ -80,7 +81,7 @@ def run_window(
     now: Instant,
     bookmark: Instant | None = None,
     lookback_seconds: int = 0,
-    ids_from: Instant | None = None,
+    ids_from: Instant = EARLIEST,
 ) -> Window | None:
     """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).
 
@@ -88,9 +89,7 @@ def run_window(
     The lookback's start is rounded down to a whole second, and so is ``now``: later events are left
     for the next run, as that second has not ended yet. None if the range is empty.
     """
-    start = start_date or EARLIEST
-    if bookmark is not None:
-        lookback = whole_second(later(bookmark, seconds=-lookback_seconds))
-        start = max(start, lookback, ids_from or lookback)
-    end = min(whole_second(now), end_date or whole_second(now))
+    lookback = whole_second(later(bookmark or EARLIEST, seconds=-lookback_seconds))
+    start = max(start_date or EARLIEST, lookback, ids_from)
+    end = min(whole_second(now), end_date or LATEST)
     return None if end < start else Window(None if start == EARLIEST else start, end)

@@ -79,7 +79,7 @@ def the_future_is_read_too(patch: Patch) -> None:
 
 def ids_from_is_not_respected(patch: Patch) -> None:
     """A run reads events whose ids were forgotten, or never known."""
-    run_window_with(patch, ids_from=None)
+    run_window_with(patch, ids_from=EARLIEST)
 
 
 # What was delivered
