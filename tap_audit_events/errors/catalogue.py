@@ -45,6 +45,7 @@ _RESUMES_WITH_STATE = "A run with a state resumes where it stopped."
 _RUN_LATER = f"Run it again later. {_RESUMES_WITH_STATE}"
 _CHECK_URL = "Check base_url: it is the part of the URL before /v1/organizations."
 _RUN_AGAIN = "Run it again. If the error returns, report it to the service's support."
+_EXCLUDE_IT = "exclude the whole second of its time with start_date or end_date"
 _RESUMES = "The next run resumes after the last STATE that the target acknowledged."
 
 CATALOGUE: Final[dict[str, ErrorEntry]] = {
@@ -180,7 +181,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "Without them, the tap cannot order the event, or recognize it when it comes again. An id"
         " has 1 to 1,000 characters, occurredAt at most 100. The line says what is wrong, and"
         " shows the event.",
-        "Report it to the service's support, or exclude it with start_date or end_date.",
+        f"Report it to the service's support, or {_EXCLUDE_IT}.",
     ),
     "AE-EVENT-SIZE": ErrorEntry(
         Category.CONTRACT,
@@ -188,14 +189,14 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "The limit is 8 MB, thousands of times the usual size, because an event may take thirty"
         " times its size in memory if stream maps, flattening or deselected fields are used. The"
         " line shows the start of the event.",
-        "Exclude it with start_date or end_date, and report it to the service's support.",
+        f"Report it to the service's support, or {_EXCLUDE_IT}.",
     ),
     "AE-NESTING": ErrorEntry(
         Category.CONTRACT,
         "The response is nested too deeply to read",
         "An event contains objects or lists that are nested about a thousand levels deep; with"
         " newer versions of Python, up to tens of thousands.",
-        "Find the event with a small page_size, and exclude it with start_date or end_date.",
+        f"Find the event with a small page_size, and {_EXCLUDE_IT}.",
     ),
     "AE-TOO-LARGE": ErrorEntry(
         Category.CONTRACT,

@@ -228,6 +228,19 @@ def test_events_before_one_that_cannot_be_used_are_delivered(service: Service, s
     assert done.bookmark == "2024-05-06T07:08:02Z"
 
 
+def test_an_event_that_cannot_be_used_is_excluded_by_its_whole_second(
+    service: Service, sync: Sync
+) -> None:
+    """Requests cover whole seconds, so the next step says that excluding a part does not help."""
+    bad = an_event(id="bad", at="2024-05-06T07:08:09.5Z") | {"id": ""}
+    service.add([*THREE_EVENTS, bad, an_event(id="next", at="2024-05-06T07:08:10Z")])
+    for start, end in (("09.6", "11"), ("00", "09.4")):
+        done = sync(start_date=f"2024-05-06T07:08:{start}Z", end_date=f"2024-05-06T07:08:{end}Z")
+        assert "or exclude the whole second of its time with start_date" in only_error(done)
+    assert sync(start_date="2024-05-06T07:08:10Z").raise_for_exit_code().ids == ["next"]
+    assert sync(end_date="2024-05-06T07:08:08Z").raise_for_exit_code().ids == ["0", "1", "2"]
+
+
 @pytest.mark.parametrize("back", [0, 1])
 @pytest.mark.parametrize("empty", [True, False])
 def test_a_repeated_cursor_is_an_error(
