@@ -28,12 +28,12 @@ class Client:
         return self.session.get(self.url, params=parameters, allow_redirects=False)
 
     def page(self, **parameters: Any) -> tuple[list[str], str | None]:
-        """The ids of one page and its cursor."""
+        """Return the ids of one page and its cursor."""
         envelope = self.get(**parameters).json()
         return [event["id"] for event in envelope["auditEvents"]], envelope.get("nextCursor")
 
     def pages(self, **parameters: Any) -> list[list[str]]:
-        """The ids of all pages, read as interface.md 4.1, rules 1 and 2, says."""
+        """Return the ids of each page, read to the end by interface.md 4.1, rules 1 and 2."""
         ids, cursor = self.page(**parameters)
         pages = [ids]
         while cursor is not None:
@@ -42,5 +42,5 @@ class Client:
         return pages
 
     def ids(self, **parameters: Any) -> list[str]:
-        """The ids of all pages, joined."""
+        """Return the ids of all pages in one list."""
         return [event_id for page in self.pages(**parameters) for event_id in page]

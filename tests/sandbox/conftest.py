@@ -1,4 +1,4 @@
-"""One server for all tests of the sandbox, with a service of its own for each test."""
+"""One server for all tests of the sandbox; each test replaces its service."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

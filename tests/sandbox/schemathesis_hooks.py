@@ -1,4 +1,4 @@
-"""Hooks for schemathesis: the organization there is, and what the interface leaves open."""
+"""Hooks for schemathesis: use the sandbox's organization, and allow 400 where it is left open."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ from tap_audit_events.sandbox.data.instants import instant_of
 def before_call(
     context: schemathesis.HookContext, case: schemathesis.Case[Any], kwargs: dict[str, Any]
 ) -> None:
-    """Any UUID becomes the organization's; else nearly every response would be 403."""
+    """Replace any UUID by the organization's; otherwise nearly every response would be 403."""
     if is_uuid(case.path_parameters.get("organizationId")):
         case.path_parameters["organizationId"] = ORGANIZATION_ID
 
@@ -29,7 +29,7 @@ def filter_failure(
     case: schemathesis.Case[Any],
     response: Response,
 ) -> bool:
-    """If the interface leaves the response open, 400 is not a failure."""
+    """Do not count 400 as a failure if the interface leaves the response open."""
     refused = isinstance(failure, RejectedPositiveData) and response.status_code == 400
     return not (refused and is_left_open(case.query))
 
@@ -42,7 +42,10 @@ def is_uuid(text: object) -> bool:
 
 
 def is_left_open(query: Mapping[str, Any]) -> bool:
-    """An invented cursor, an empty action type, or an end before the start (interface.md 4.1)."""
+    """Whether interface.md 4.1 leaves the response to these parameters open.
+
+    They have an invented cursor, an empty action type, or an end before the start.
+    """
     if "cursor" in query or not all(query.get("actionTypes", "any").split(",")):
         return True
     start, end = query.get("startTime"), query.get("endTime")

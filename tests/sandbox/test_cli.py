@@ -1,4 +1,4 @@
-"""The command `audit-events-sandbox`, run as people run it."""
+"""The command `audit-events-sandbox`, which the tests run as a user does."""
 
 import json
 import re
@@ -73,21 +73,21 @@ def read_lines(process: subprocess.Popen[str], count: int) -> list[str]:
 
 @pytest.mark.parametrize("code", [0, 1, 7, 255])
 def test_run_returns_the_exit_code_of_the_command(code: int) -> None:
-    """And prints nothing of its own."""
+    """It prints nothing of its own."""
     done = run(f"import sys; sys.exit({code})")
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
-def test_run_returns_the_exit_code_also_if_its_parent_ignores_the_end_of_processes() -> None:
-    """The system then forgets the exit code of a process that has ended."""
+def test_run_returns_the_exit_code_also_if_its_parent_ignores_sigchld() -> None:
+    """A parent that ignores SIGCHLD passes that on, and then the system keeps no exit code."""
     ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
     ignoring = [sys.executable, "-c", f"{ignore}; os.execv(sys.argv[1], sys.argv[1:])", *COMMAND]
     done = subprocess.run([*ignoring, "run", "--events=5", "--", "false"], timeout=60, check=False)
     assert done.returncode == 1
 
 
-def test_run_tells_the_command_where_the_sandbox_is() -> None:
-    """In three environment variables, with which it responds."""
+def test_run_sets_variables_with_which_the_command_reaches_the_sandbox() -> None:
+    """Three variables hold the URL, the organization and the token of a valid request."""
     status, envelope = json.loads(run(REQUEST).stdout)
     assert status == 200
     assert len(envelope["auditEvents"]) == 5
@@ -96,7 +96,7 @@ def test_run_tells_the_command_where_the_sandbox_is() -> None:
 def test_run_hides_variables_that_contradict_those_of_the_sandbox(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Somebody who reads the real service may have set them; other settings stay."""
+    """A user of the real service may have set them; variables of other settings are kept."""
     for name in ("ACCESS_TOKEN_FILE", "ORGANIZATIONS", "PAGE_SIZE"):
         monkeypatch.setenv(f"TAP_AUDIT_EVENTS_{name}", "5")
     script = "import os; print(*sorted(each for each in os.environ if each[:3] == 'TAP'))"
@@ -108,22 +108,22 @@ def test_run_hides_variables_that_contradict_those_of_the_sandbox(
         assert set(shown.split()) == {f"TAP_AUDIT_EVENTS_{name}" for name in shared | {own}}
 
 
-def test_run_leaves_the_options_of_the_command_to_it() -> None:
-    """Arguments after the name of the command belong to it, also without `--`."""
+def test_run_passes_options_after_the_command_to_it() -> None:
+    """All arguments after the name of the command belong to the command, also without `--`."""
     done = sandbox(
         "run", "--events=5", sys.executable, "-c", "import sys; print(sys.argv)", "--help"
     )
     assert done.stdout == "['-c', '--help']\n"
 
 
-def test_run_passes_faults_on() -> None:
-    """An option that may be given more than once."""
+def test_a_fault_on_the_command_line_reaches_the_service() -> None:
+    """`--fault` has the text form of a fault."""
     status, error = json.loads(run(REQUEST, "--fault=status:code=500,msg=no@1").stdout)
     assert (status, error["msg"]) == (500, "no")
 
 
 def test_options_reach_the_service() -> None:
-    """Bodies are compressed, and the idle connection is closed at once."""
+    """With `--gzip` bodies are compressed; with `--keep-alive=0` idle connections are closed."""
     script = """
 import http.client, os, urllib.parse
 url = urllib.parse.urlsplit(os.environ["TAP_AUDIT_EVENTS_BASE_URL"])
@@ -139,7 +139,7 @@ print(response.headers["Content-Encoding"], connection.sock.recv(1))
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_run_returns_128_and_the_signal_that_ended_the_command(number: signal.Signals) -> None:
-    """As a shell does."""
+    """The exit code of a command that a signal ended is the one that a shell returns."""
     done = run(f"import os; os.kill(os.getpid(), {int(number)})")
     assert done.returncode == 128 + number
 
@@ -156,13 +156,13 @@ def test_run_passes_signals_on_to_the_command(number: signal.Signals) -> None:
 
 @pytest.mark.parametrize("command", ["run", "serve"])
 def test_every_fault_in_the_help_can_be_used(command: str) -> None:
-    """Each example is valid, and there is one for each kind."""
+    """Each example in the help is valid, and each kind of fault has one."""
     examples = re.findall(r"^ {2,}(\S+@\S+)", sandbox(command, "--help").stdout, re.MULTILINE)
     assert {Fault.parse(example).kind for example in examples} == set(get_args(Kind))
 
 
-def test_run_says_that_there_is_no_such_command() -> None:
-    """In one line, with the exit code of a shell."""
+def test_run_says_that_the_command_does_not_exist() -> None:
+    """The error is one line that names the command, and the exit code is that of a shell."""
     done = sandbox("run", "--events=5", "--", "no-such-command-anywhere")
     assert done.returncode == 127
     assert done.stdout == ""
@@ -172,7 +172,7 @@ def test_run_says_that_there_is_no_such_command() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_prints_its_url_and_stops_on_a_signal(number: signal.Signals) -> None:
-    """Four lines for clients, and exit code 0 in the end."""
+    """It prints four lines that a client needs, and its exit code is 0."""
     with started("serve", "--events=7") as process:
         lines = dict(line.split(": ", 1) for line in read_lines(process, 4))
         response = requests.get(
@@ -186,7 +186,7 @@ def test_serve_prints_its_url_and_stops_on_a_signal(number: signal.Signals) -> N
 
 
 def test_serve_says_what_is_wrong_with_its_output() -> None:
-    """Not that it cannot listen."""
+    """The error names the full disk, and does not claim that the server cannot listen."""
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*COMMAND, "serve", "--events=1"], stdout=full, stderr=subprocess.PIPE, check=False
@@ -197,7 +197,7 @@ def test_serve_says_what_is_wrong_with_its_output() -> None:
 
 
 def test_late_events_are_among_the_events() -> None:
-    """Hidden from the first request, visible to the second, and counted in `--events`."""
+    """They are hidden from the first request, and `--events` counts them."""
     twice = REQUEST + "\n".join(REQUEST.splitlines()[6:])
     first, second = run(twice, "--late=2").stdout.splitlines()
     assert len(json.loads(first)[1]["auditEvents"]) == 3
@@ -205,7 +205,7 @@ def test_late_events_are_among_the_events() -> None:
 
 
 def test_the_same_seed_and_end_give_the_same_events() -> None:
-    """Across processes too."""
+    """Two processes generate the same events."""
     options = ("--seed=3", "--until=2024-05-31T12:00:00+02:00", "--days=2")
     first, second = run(REQUEST, *options).stdout, run(REQUEST, *options).stdout
     assert first == second
@@ -228,7 +228,7 @@ def test_the_same_seed_and_end_give_the_same_events() -> None:
     ],
 )
 def test_bad_options_are_refused(option: str) -> None:
-    """With exit code 2 and the name of the option, and the command is not run."""
+    """The exit code is 2, the error names the option, and the command is not run."""
     done = run("print('has run')", option)
     assert (done.returncode, done.stdout) == (2, "")
     assert option.partition("=")[0] in done.stderr
@@ -254,7 +254,7 @@ print(json.dumps([found, "TAP_AUDIT_EVENTS_ORGANIZATION_ID" in os.environ]))
 
 
 def test_several_organizations_have_events_of_their_own() -> None:
-    """Faults meet the first one alone."""
+    """Each has events of its own scope, and a fault concerns only the first organization."""
     done = run(REQUEST_EACH, "--organizations=3", "--fault=status:code=403@1")
     found, has_single = json.loads(done.stdout)
     assert found == [[403, 0, True], [200, 5, True], [200, 5, True]]
@@ -262,14 +262,14 @@ def test_several_organizations_have_events_of_their_own() -> None:
 
 
 def test_several_organizations_share_the_rate_limit() -> None:
-    """They have one token, whose owner the service limits."""
+    """They share one token, and the service limits requests per owner of a token."""
     done = run(REQUEST_EACH, "--organizations=3", "--rate-limit=0.01")
     found, _ = json.loads(done.stdout)
     assert [status for status, _, _ in found] == [200, 429, 429]
 
 
 def test_serve_prints_the_list_of_organizations() -> None:
-    """As JSON, as the environment variable has it."""
+    """The line `organizations` is JSON, in the form of the environment variable."""
     with started("serve", "--events=1", "--organizations=2") as process:
         assert process.stdout is not None
         lines = dict(process.stdout.readline().strip().split(": ", 1) for _ in range(4))
@@ -279,7 +279,7 @@ def test_serve_prints_the_list_of_organizations() -> None:
 
 @pytest.mark.parametrize("library", ["uvicorn", "httptools"])
 def test_without_its_extra_it_names_the_extra(library: str) -> None:
-    """Every installation has the command, and only some have what it needs."""
+    """The command is always installed, but the libraries that it needs are optional."""
     start = (
         f"import sys; sys.modules[{library!r}] = None\n"
         "from tap_audit_events.sandbox.cli import main\n"

@@ -1,4 +1,4 @@
-"""The generated events: the same for the same seed, and with all that real ones have."""
+"""The generated events: they depend on the seed, and are as varied as real ones."""
 
 import json
 import re
@@ -27,13 +27,13 @@ def events() -> list[dict[str, Any]]:
 
 
 def hours(events: list[dict[str, Any]]) -> Counter[tuple[bool, bool]]:
-    """How many events there are in office hours or not, on weekdays or not."""
+    """Count the events by whether their hour is an office hour and their day a weekday."""
     times = [datetime.fromisoformat(event["occurredAt"]) for event in events]
     return Counter((8 <= time.hour < 18, time.weekday() < 5) for time in times)
 
 
 def test_the_same_arguments_give_the_same_events(events: list[dict[str, Any]]) -> None:
-    """They depend on each of the arguments and on nothing else."""
+    """The events depend on the seed and the end, and on nothing outside of the arguments."""
     assert generate(5000, 30, 1, UNTIL) == events
     assert generate(5000, 30, 2, UNTIL) != events
     assert generate(5000, 30, 1, UNTIL + timedelta(days=1)) != events
@@ -42,7 +42,7 @@ def test_the_same_arguments_give_the_same_events(events: list[dict[str, Any]]) -
 def test_generated_events_are_served_as_generate_lists_them(
     sandbox: Sandbox, events: list[dict[str, Any]]
 ) -> None:
-    """In order, with every field; ids, times and request ids differ, though bodies are shared."""
+    """Each field is the same, and each request id differs although events share their bodies."""
     client = sandbox()
     client.service.add_generated(5000, 30, 1, UNTIL)
     served: list[dict[str, Any]] = []
@@ -59,7 +59,7 @@ def test_generated_events_are_served_as_generate_lists_them(
 
 
 def test_generated_events_can_be_filtered_and_mixed_with_others(sandbox: Sandbox) -> None:
-    """By type and time, and events that are added take their place among them."""
+    """A filter by type or time finds them, and an added event is sorted among them."""
     client = sandbox()
     client.service.add_generated(300, 1, 1, UNTIL)
     expected = [(event["occurredAt"], event["id"], event["action"]["type"])
@@ -83,7 +83,7 @@ def test_generated_events_can_be_filtered_and_mixed_with_others(sandbox: Sandbox
 def test_events_lie_in_their_days_and_end_just_before_the_end(
     count: int, days: float, seed: int, until: datetime
 ) -> None:
-    """As many as requested, oldest first, the newest within two milliseconds of the end."""
+    """There are as many as requested, oldest first; the newest is at most 2 ms before the end."""
     times = [
         datetime.fromisoformat(event["occurredAt"]) for event in generate(count, days, seed, until)
     ]
@@ -96,7 +96,7 @@ def test_events_lie_in_their_days_and_end_just_before_the_end(
 
 @pytest.mark.parametrize(("count", "days"), [(-1, 1), (1, 0), (1, 36_501), (1, float("nan"))])
 def test_impossible_numbers_are_refused(count: int, days: float) -> None:
-    """A negative count, no time at all, or more than a hundred years."""
+    """The count must not be negative, and the days must be above 0 and at most 100 years."""
     with pytest.raises(ValueError, match=r"negative|above 0 and at most"):
         generate(count, days, 1, UNTIL)
 
@@ -117,14 +117,14 @@ def test_events_are_complete(events: list[dict[str, Any]]) -> None:
 
 
 def test_a_workspace_is_created_with_a_name(events: list[dict[str, Any]]) -> None:
-    """interface.md 2.2: the one action type whose details are documented."""
+    """interface.md 2.2 documents the details of this action type only."""
     created = [event for event in events if event["action"]["type"] == "workspace_create"]
     assert created
     assert all(event["action"]["details"]["fields"]["name"] for event in created)
 
 
 def test_action_types_have_details_of_different_shapes(events: list[dict[str, Any]]) -> None:
-    """Each type has keys of its own, and one has none."""
+    """The ten action types have more than five different sets of keys in `details`."""
     shapes = {event["action"]["type"]: str(sorted(event["action"]["details"])) for event in events}
     assert len(shapes) == 10
     assert len(set(shapes.values())) > 5
@@ -156,7 +156,7 @@ def test_optional_fields_are_sometimes_missing(
 
 
 def test_times_are_written_with_0_3_or_6_digits(events: list[dict[str, Any]]) -> None:
-    """Always in UTC, ending in Z."""
+    """All are in UTC, with a Z at the end."""
     texts = [event["occurredAt"] for event in events]
     pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d+))?Z"
     found = [re.fullmatch(pattern, text) for text in texts]
@@ -164,7 +164,7 @@ def test_times_are_written_with_0_3_or_6_digits(events: list[dict[str, Any]]) ->
 
 
 def test_office_hours_are_busy_and_weekends_quiet(events: list[dict[str, Any]]) -> None:
-    """Most events come in ten hours of five days."""
+    """Most events lie in ten hours of five days."""
     counted = hours(events)
     assert counted[True, True] > len(events) * 0.7
     assert 0 < counted[True, False] + counted[False, False] < len(events) * 0.1
@@ -176,7 +176,7 @@ def test_office_hours_are_busy_and_weekends_quiet(events: list[dict[str, Any]]) 
 def test_events_of_one_instant_lie_on_both_sides_of_page_boundaries(
     events: list[dict[str, Any]], size: int, descending: bool
 ) -> None:
-    """From either end."""
+    """This holds for pages in ascending and in descending order."""
     store = Store()
     store.add(events)
     rows, _ = store.page(Selection(descending=descending), None, 5000)
@@ -187,22 +187,22 @@ def test_events_of_one_instant_lie_on_both_sides_of_page_boundaries(
 
 
 def test_texts_contain_what_breaks_careless_programs(events: list[dict[str, Any]]) -> None:
-    """Scripts, emoji, quotes, backslashes and control characters."""
+    """They contain several scripts, emoji, quotes, backslashes and control characters."""
     texts = json.dumps(events, ensure_ascii=False)
     for text in ("é", "佐藤", "محمد", "👩🏽‍💻", '\\"', "\\\\", "\\n", "\\t", "\u2028"):
         assert text in texts
 
 
 def test_an_event_has_about_650_bytes(events: list[dict[str, Any]]) -> None:
-    """The size that benchmarks assume."""
+    """The benchmarks assume this size."""
     store = Store()
     store.add(events)
     rows, _ = store.page(Selection(), None, 5000)
     assert 600 < sum(len(body.render(head)) for head, body in rows) / 5000 < 700
 
 
-def test_live_events_come_at_their_rate_after_the_given_time() -> None:
-    """They follow the clock: after ten seconds at two a second there are twenty."""
+def test_live_events_appear_at_their_rate_after_the_given_time() -> None:
+    """Their number follows the clock: at 2 a second, there are 20 after 10 seconds."""
     now = [50.0]
     service = Service(live_events_per_second=2, live_from=UNTIL, clock=lambda: now[0])
     path = f"/v1/organizations/{ORGANIZATION_ID}/audit_events"
@@ -220,8 +220,8 @@ def test_live_events_come_at_their_rate_after_the_given_time() -> None:
     assert b"2024-05-31T12:00:10.000Z" in _newest(service)
 
 
-def test_many_live_events_of_one_instant_come_in_order() -> None:
-    """Several in each millisecond are sorted by id like all others."""
+def test_live_events_of_one_instant_are_in_order() -> None:
+    """Events of the same millisecond are sorted by id."""
     now = [50.0]
     service = Service(live_events_per_second=20_000, live_from=UNTIL, clock=lambda: now[0])
     now[0] += 0.02

@@ -1,4 +1,4 @@
-"""How faults are written, the requests they concern, and the responses that replace a page."""
+"""The text form of faults, the requests that they concern, and responses that replace a page."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -29,7 +29,7 @@ def statuses(client: Client, count: int) -> list[int]:
 def test_a_fault_concerns_the_requests_it_names(
     sandbox: Sandbox, when: str, concerned: set[int]
 ) -> None:
-    """Requests are numbered from 1, refused ones too."""
+    """Requests are numbered from 1, and refused requests are counted too."""
     client = sandbox(faults=[f"status:code=500@{when}"])
     received = statuses(client, 7)
     assert {number for number, status in enumerate(received, 1) if status == 500} == concerned
@@ -64,7 +64,7 @@ def test_a_fault_concerns_the_requests_it_names(
     ],
 )
 def test_a_fault_can_be_written_as_text(spec: str, fault: Fault) -> None:
-    """The text form means the same as the value."""
+    """The text is parsed to the same value."""
     assert Fault.parse(spec) == fault
 
 
@@ -93,8 +93,8 @@ def test_a_fault_can_be_written_as_text(spec: str, fault: Fault) -> None:
         ("hang:seconds=nan@1", "seconds is negative or not a number"),
     ],
 )
-def test_a_bad_text_is_refused_with_what_is_wrong(spec: str, says: str) -> None:
-    """The message quotes the fault and says what there is instead."""
+def test_the_error_about_an_invalid_text_says_what_is_wrong(spec: str, says: str) -> None:
+    """The message quotes the text and names the mistake."""
     with pytest.raises(ValueError, match="fault") as refused:
         Fault.parse(spec)
     assert repr(spec) in str(refused.value)
@@ -102,7 +102,7 @@ def test_a_bad_text_is_refused_with_what_is_wrong(spec: str, says: str) -> None:
 
 
 def test_a_fault_can_concern_only_some_requests(sandbox: Sandbox) -> None:
-    """With `only`, `when` numbers just the requests for which it is true."""
+    """`when` numbers only the requests for which `only` is true."""
     fault = Fault(kind="status", when="2", only=lambda seen: seen.params.get("order") == "asc")
     client = sandbox(faults=[fault])
     orders = ["asc", "desc", "desc", "asc", "asc"]
@@ -111,7 +111,7 @@ def test_a_fault_can_concern_only_some_requests(sandbox: Sandbox) -> None:
 
 
 def test_a_fault_added_later_numbers_requests_from_the_first(sandbox: Sandbox) -> None:
-    """Numbers do not depend on when a fault was added."""
+    """The number of a request does not depend on when the fault was added."""
     client = sandbox()
     client.get()
     client.service.add_faults(["status@2"])
@@ -119,7 +119,7 @@ def test_a_fault_added_later_numbers_requests_from_the_first(sandbox: Sandbox) -
 
 
 def test_a_status_has_the_error_body_of_the_interface(sandbox: Sandbox) -> None:
-    """interface.md 7: errCode, msg and vars."""
+    """interface.md 7: the body has errCode, msg and vars."""
     client = sandbox(faults=["status:code=429,retry-after=3,err-code=slow,msg=Slow%20down@1"])
     response = client.get()
     assert response.status_code == 429
@@ -133,7 +133,7 @@ def test_a_status_without_retry_after_has_none(sandbox: Sandbox) -> None:
 
 
 def test_retry_after_can_be_a_date(sandbox: Sandbox) -> None:
-    """RFC 9110, 10.2.3: the other form of `Retry-After`."""
+    """RFC 9110, 10.2.3: `Retry-After` is a number of seconds or a date."""
     before = datetime.now(UTC).replace(microsecond=0)
     response = sandbox(faults=["status:retry-after-date=60@1"]).get()
     date = parsedate_to_datetime(response.headers["Retry-After"])
@@ -141,7 +141,7 @@ def test_retry_after_can_be_a_date(sandbox: Sandbox) -> None:
 
 
 def test_a_redirect_has_a_location(sandbox: Sandbox) -> None:
-    """Status 302 with the header that says where to."""
+    """The header `Location` holds the URL of the fault."""
     response = sandbox(faults=["status:code=302,location=https://example.com/sign-in@1"]).get()
     assert response.status_code == 302
     assert response.headers["Location"] == "https://example.com/sign-in"
@@ -149,14 +149,14 @@ def test_a_redirect_has_a_location(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("code", [204, 304])
 def test_a_status_without_content_has_no_body(sandbox: Sandbox, code: int) -> None:
-    """RFC 9110, 6.4.1: 204 and 304; the connection stays open."""
+    """RFC 9110, 6.4.1: 204 and 304 have no content. The connection stays open."""
     client = sandbox(faults=[f"status:code={code}@1"])
     assert client.get().content == b""
     assert client.get().status_code == 200
 
 
 def test_a_body_is_served_as_it_is(sandbox: Sandbox) -> None:
-    """Status 200 with other bytes and another content type."""
+    """The status is 200, and the fault gives the bytes and the content type."""
     page = b"<html>\xff</html>"
     response = sandbox(faults=[Fault(kind="body", text=page, content_type="text/html")]).get()
     assert (response.status_code, response.content) == (200, page)

@@ -1,4 +1,4 @@
-"""Faults in how a response is sent, over real sockets."""
+"""Faults while a response is sent, over real sockets."""
 
 import gzip
 import http.client
@@ -16,7 +16,7 @@ ABCD = [an_event(id=name) for name in "abcd"]
 
 
 def raw_response(url: str, token: str) -> bytes:
-    """All bytes that follow a request on a connection of its own, which the client half-closes."""
+    """Send one request on a new connection, and return all bytes until the connection ends."""
     parts = urlsplit(url)
     request = f"GET {parts.path} HTTP/1.1\r\nHost: sandbox\r\nConnection: close\r\n"
     request += f"Authorization: Bearer {token}\r\n\r\n"
@@ -35,7 +35,7 @@ def test_a_reset_breaks_the_connection_without_a_response(sandbox: Sandbox) -> N
 
 
 def test_only_a_reused_connection_is_reset(sandbox: Sandbox) -> None:
-    """The first request on each connection succeeds, the second gets a reset and no byte."""
+    """The first request on each connection succeeds; the second is reset without a byte."""
     client = sandbox(*ABCD, faults=["reset-reused@*"])
     for _ in range(2):
         assert client.get().status_code == 200
@@ -47,7 +47,7 @@ def test_only_a_reused_connection_is_reset(sandbox: Sandbox) -> None:
 
 
 def test_an_idle_connection_is_closed_with_fin(sandbox: Sandbox) -> None:
-    """After `keep_alive_seconds` the client reads an orderly end, which no header announced."""
+    """The client reads an orderly end after `keep_alive_seconds`. No header announces it."""
     client = sandbox(*ABCD, keep_alive_seconds=0)
     with client.session.get(client.url, stream=True) as response:
         assert "Connection" not in response.headers
@@ -59,7 +59,7 @@ def test_an_idle_connection_is_closed_with_fin(sandbox: Sandbox) -> None:
 
 
 def test_connections_stay_open_by_default(sandbox: Sandbox) -> None:
-    """Two requests, one connection."""
+    """Two requests of one client use one connection."""
     client = sandbox(*ABCD)
     client.get()
     client.get()
@@ -67,7 +67,7 @@ def test_connections_stay_open_by_default(sandbox: Sandbox) -> None:
 
 
 def test_a_cut_body_is_shorter_than_its_length(sandbox: Sandbox) -> None:
-    """Content-Length counts the whole body, the connection ends after the requested bytes."""
+    """Content-Length is that of the whole body, but the connection ends earlier."""
     client = sandbox(*ABCD, faults=["cut:bytes=10@1", "cut@2"])
     for _ in range(2):
         with pytest.raises(requests.exceptions.ChunkedEncodingError, match="IncompleteRead"):
@@ -77,7 +77,7 @@ def test_a_cut_body_is_shorter_than_its_length(sandbox: Sandbox) -> None:
 
 
 def test_a_hang_keeps_the_client_waiting(sandbox: Sandbox) -> None:
-    """No byte comes before the client gives up; the next request is served."""
+    """No byte arrives before the client gives up; the next request is served."""
     client = sandbox(*ABCD, faults=["hang:seconds=600@1"])
     with pytest.raises(requests.exceptions.ReadTimeout):
         client.session.get(client.url, timeout=(60, 0.05))
@@ -85,14 +85,14 @@ def test_a_hang_keeps_the_client_waiting(sandbox: Sandbox) -> None:
 
 
 def test_a_hang_and_the_latency_add_up() -> None:
-    """The response is sent after both times."""
+    """The response is sent after the sum of these times."""
     service = Service(faults=["hang:seconds=2@2"], page_latency_seconds=0.5)
     waits = [service.respond("GET", "/", b"", {}).wait_seconds for _ in range(2)]
     assert waits == [0.5, 2.5]
 
 
 def test_a_dripping_body_arrives_in_parts(sandbox: Sandbox) -> None:
-    """The parts have the requested size, but for the last, and nothing is missing."""
+    """Each part but the last has the requested size, and no byte is missing."""
     client = sandbox(*ABCD, faults=["drip:bytes=500,seconds=0.01@1"])
     dripped = client.session.get(client.url, stream=True)
     parts = list(iter(lambda: dripped.raw.read1(65536), b""))
@@ -102,7 +102,7 @@ def test_a_dripping_body_arrives_in_parts(sandbox: Sandbox) -> None:
 
 
 def test_a_dripping_body_waits_between_its_parts(sandbox: Sandbox) -> None:
-    """A client that expects more within a timeout of its own gives up after the first part."""
+    """A client whose timeout is shorter than the wait gives up after the first part."""
     client = sandbox(*ABCD, faults=["drip:bytes=7,seconds=600@1"])
     dripped = client.session.get(client.url, stream=True, timeout=(60, 1))
     assert dripped.raw.read(7) == b'{"audit'
@@ -112,12 +112,12 @@ def test_a_dripping_body_waits_between_its_parts(sandbox: Sandbox) -> None:
 
 
 def test_a_body_drips_a_byte_at_a_time_by_default() -> None:
-    """Without `bytes`."""
+    """A fault without `bytes` sends parts of one byte."""
     service = Service(faults=["drip:seconds=2@1"])
     assert service.respond("GET", "/", b"", {}).drip == (1, 2.0)
 
 
-def test_a_wrong_length_stands_next_to_a_chunked_body(sandbox: Sandbox) -> None:
+def test_a_wrong_length_is_sent_with_a_chunked_body(sandbox: Sandbox) -> None:
     """Both headers are sent; the chunks hold the whole body, and the connection stays open."""
     client = sandbox(*ABCD, faults=["wrong-length@1-2"])
     raw = raw_response(client.url, client.service.access_token)
@@ -133,7 +133,7 @@ def test_a_wrong_length_stands_next_to_a_chunked_body(sandbox: Sandbox) -> None:
 
 
 def test_bodies_are_compressed_for_clients_that_accept_it(sandbox: Sandbox) -> None:
-    """Pages and errors; the bytes on the wire are gzip."""
+    """This concerns pages and errors; the bytes that are sent are gzip."""
     client = sandbox(*ABCD, gzip=True)
     with client.session.get(client.url, stream=True) as page:
         assert page.headers["Content-Encoding"] == "gzip"
@@ -164,12 +164,12 @@ def test_only_accepted_encodings_are_used(
 
 
 def test_nothing_is_compressed_by_default(sandbox: Sandbox) -> None:
-    """Although the client accepts it."""
+    """A client that accepts gzip gets bodies that are not compressed."""
     assert "Content-Encoding" not in sandbox(*ABCD).get().headers
 
 
-def test_faults_may_meet_in_one_request(sandbox: Sandbox) -> None:
-    """A status that is compressed, drips and is also cut arrives as a broken body."""
+def test_several_faults_can_concern_one_request(sandbox: Sandbox) -> None:
+    """The response has the status of one fault, and drips and is cut by the two others."""
     faults = ["status:code=500@1", "drip:bytes=2@1", "cut:bytes=5@1"]
     client = sandbox(faults=faults, gzip=True)
     with client.session.get(client.url, stream=True) as response:

@@ -20,7 +20,7 @@ SECONDS = [an_event(id=f"s-{n}", at=f"2024-05-06T07:00:{n:02}Z") for n in range(
 
 
 def test_an_empty_page_continues_at_the_same_place(sandbox: Sandbox) -> None:
-    """Its cursor is new, and nothing is lost: at the beginning, in the middle and at the end."""
+    """Each empty page has a new cursor, and no event is lost, wherever the empty page is."""
     client = sandbox(*ABCD, faults=["empty@1,3,5"])
     pages = client.pages(order="asc", pageSize=2)
     assert pages == [[], ["a", "b"], [], ["c", "d"]]
@@ -31,23 +31,23 @@ def test_an_empty_page_continues_at_the_same_place(sandbox: Sandbox) -> None:
 
 
 def test_an_empty_page_has_a_cursor_even_if_nothing_remains(sandbox: Sandbox) -> None:
-    """The page it leads to is the last."""
+    """The page that the cursor leads to is the last one."""
     assert sandbox(faults=["empty@1"]).pages() == [[], []]
 
 
 def test_a_short_page_is_followed_by_the_rest(sandbox: Sandbox) -> None:
-    """Fewer events than requested do not mean the end."""
+    """A page with fewer events than requested is not the last one."""
     client = sandbox(*ABCD, faults=["short:events=1@1", "short@2"])
     assert client.pages(order="asc", pageSize=3) == [["a"], ["b"], ["c", "d"]]
 
 
 def test_a_short_page_never_contains_more_than_requested(sandbox: Sandbox) -> None:
-    """The requested pageSize stays the maximum."""
+    """The requested pageSize remains the maximum, even if the fault allows more events."""
     assert sandbox(*ABCD, faults=["short:events=9@1"]).page(pageSize=2)[0] == ["d", "c"]
 
 
-def test_an_expired_cursor_stays_so(sandbox: Sandbox) -> None:
-    """It is refused with 400 now and later; another cursor of the same position works."""
+def test_an_expired_cursor_stays_expired(sandbox: Sandbox) -> None:
+    """It is refused with 400 each time; a new cursor of the same position is accepted."""
     client = sandbox(*ABCD, faults=["expire@2"])
     _, cursor = client.page(pageSize=1)
     assert [client.get(pageSize=1, cursor=cursor).status_code for _ in range(2)] == [400, 400]
@@ -57,7 +57,7 @@ def test_an_expired_cursor_stays_so(sandbox: Sandbox) -> None:
 
 
 def test_the_last_cursor_can_be_null(sandbox: Sandbox) -> None:
-    """`"nextCursor": null` on the last page only."""
+    """Only the last page has `"nextCursor": null`."""
     client = sandbox(*ABCD, faults=["null-cursor@*"])
     first = client.get(pageSize=3).json()
     last = client.get(pageSize=3, cursor=first["nextCursor"]).json()
@@ -65,8 +65,8 @@ def test_the_last_cursor_can_be_null(sandbox: Sandbox) -> None:
     assert last["nextCursor"] is None
 
 
-def test_the_cursor_of_the_request_can_come_back(sandbox: Sandbox) -> None:
-    """A client that follows it requests the same page for ever. A first page has a new one."""
+def test_a_page_can_return_the_cursor_of_its_request(sandbox: Sandbox) -> None:
+    """A client that follows it requests one page for ever. A first page returns a new cursor."""
     client = sandbox(*ABCD, faults=["same-cursor@*"])
     _, cursor = client.page(pageSize=1)
     assert client.page(pageSize=1, cursor=cursor) == (["c"], cursor)
@@ -74,7 +74,7 @@ def test_the_cursor_of_the_request_can_come_back(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("back", [1, 9])
 def test_cursors_can_go_in_a_circle(sandbox: Sandbox, back: int) -> None:
-    """With `back`, the cursor comes from that many pages before, or is the first."""
+    """`back` counts the pages back to the cursor that is repeated; at most, it is the first."""
     client = sandbox(*ABCD, faults=[f"same-cursor:back={back}@3"])
     _, first = client.page(pageSize=1)
     _, second = client.page(pageSize=1, cursor=first)
@@ -82,7 +82,7 @@ def test_cursors_can_go_in_a_circle(sandbox: Sandbox, back: int) -> None:
 
 
 def test_hidden_events_appear_with_their_request(sandbox: Sandbox) -> None:
-    """Requests before that number miss them."""
+    """A request with a lower number does not find them."""
     client = sandbox(*ABCD[:1])
     client.service.add(ABCD[1:2], visible_from_request=3)
     client.service.add_raw(
@@ -102,7 +102,7 @@ def test_late_events_appear_once_the_newest_was_served(sandbox: Sandbox) -> None
 
 
 def test_an_empty_cursor_is_sent_on_the_last_page(sandbox: Sandbox) -> None:
-    """`"nextCursor": ""` on the last page only."""
+    """Only the last page has `"nextCursor": ""`."""
     client = sandbox(*ABCD, faults=["empty-cursor@*"])
     first = client.get(pageSize=3).json()
     last = client.get(pageSize=3, cursor=first["nextCursor"]).json()
@@ -111,7 +111,7 @@ def test_an_empty_cursor_is_sent_on_the_last_page(sandbox: Sandbox) -> None:
 
 
 def test_an_ignored_cursor_leads_to_the_first_page_again(sandbox: Sandbox) -> None:
-    """With a new cursor each time, so that the pages never end."""
+    """Each of these pages has a new cursor, so the pages never end."""
     client = sandbox(*ABCD, faults=["ignore-cursor@2-"])
     parameters = {"pageSize": 2, "order": "asc", "startTime": "2024-01-01T00:00:00Z"}
     pages, cursors, cursor = [], [], None
@@ -130,22 +130,22 @@ def test_an_ignored_cursor_leads_to_the_first_page_again(sandbox: Sandbox) -> No
     [("ignore-start@*", ["s-0", "s-1", "s-2"]), ("ignore-end@*", ["s-1", "s-2", "s-3"])],
 )
 def test_a_bound_can_be_ignored(sandbox: Sandbox, fault: str, expected: list[str]) -> None:
-    """On every page; the other bound holds."""
+    """The fault holds on every page, and the other bound is respected."""
     client = sandbox(*SECONDS[:4], faults=[fault])
     bounds = {"startTime": "2024-05-06T07:00:01Z", "endTime": "2024-05-06T07:00:02Z"}
     assert client.ids(**bounds, order="asc", pageSize=2) == expected
 
 
-def test_a_displaced_event_comes_that_many_places_later(sandbox: Sandbox) -> None:
-    """Whatever the pages are, and once."""
+def test_a_displaced_event_is_served_that_many_places_later(sandbox: Sandbox) -> None:
+    """It is served once, whatever the page size is."""
     client = sandbox(*SECONDS, faults=["displaced:places=3,event=2@*"])
     expected = ["s-0", "s-2", "s-3", "s-4", "s-1", "s-5", "s-6", "s-7", "s-8"]
     for size in range(1, 11):
         assert client.ids(order="asc", pageSize=size) == expected
 
 
-def test_a_displaced_event_comes_later_in_descending_order_too(sandbox: Sandbox) -> None:
-    """Later is later in the requested order."""
+def test_a_displaced_event_is_served_later_in_descending_order_too(sandbox: Sandbox) -> None:
+    """Its place is counted in the requested order."""
     client = sandbox(*SECONDS, faults=["displaced:places=2,event=9@*"])
     expected = ["s-7", "s-6", "s-8", "s-5", "s-4", "s-3", "s-2", "s-1", "s-0"]
     for size in range(1, 11):
@@ -153,7 +153,7 @@ def test_a_displaced_event_comes_later_in_descending_order_too(sandbox: Sandbox)
 
 
 def test_the_time_filter_stays_correct_for_a_displaced_event(sandbox: Sandbox) -> None:
-    """It is in the results whose range includes its time, at the latest at their end."""
+    """A result contains it if the range includes its time, and at the latest as the last event."""
     client = sandbox(*SECONDS, faults=["displaced:places=3,event=4@*"])
 
     def window(first: int, last: int) -> list[str]:
@@ -169,7 +169,7 @@ def test_the_time_filter_stays_correct_for_a_displaced_event(sandbox: Sandbox) -
 
 
 def test_the_middle_event_is_displaced_by_default(sandbox: Sandbox) -> None:
-    """And it stays the same one if events are added."""
+    """The same event stays displaced if events are added."""
     client = sandbox(*SECONDS[:5], faults=["displaced@*"])
     assert client.ids(order="asc", pageSize=2) == ["s-0", "s-1", "s-3", "s-2", "s-4"]
     client.service.add(SECONDS[5:])
@@ -177,7 +177,7 @@ def test_the_middle_event_is_displaced_by_default(sandbox: Sandbox) -> None:
 
 
 def test_an_event_that_is_not_there_cannot_be_displaced(sandbox: Sandbox) -> None:
-    """The order is right, also without any events; the event counts once it is there."""
+    """Until the event is added, the order is correct; afterwards the event is displaced."""
     client = sandbox(faults=["displaced:event=2@*"])
     assert client.ids() == []
     client.service.add(SECONDS[:3])
@@ -191,12 +191,12 @@ def test_an_event_that_is_not_there_cannot_be_displaced(sandbox: Sandbox) -> Non
     size=st.integers(1, 13),
     descending=st.booleans(),
 )
-def test_displaced_events_are_complete_and_once(
+def test_each_displaced_event_is_served_once(
     count: int, displaced: list[tuple[int, int]], window: list[int], size: int, descending: bool
 ) -> None:
-    """Each page continues after the one before, for several displaced events in any window.
+    """Each page continues after the previous one, for several displaced events in any window.
 
-    The expected order comes from a list out of which each event is taken and put in again.
+    The expected order is that of a list, in which each displaced event is moved.
     """
     rows = Rows()
     for n in range(count):

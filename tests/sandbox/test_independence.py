@@ -22,6 +22,6 @@ def imported(module: Path) -> set[str]:
 
 @pytest.mark.parametrize("module", sorted(FOLDER.glob("*.py")), ids=lambda module: module.stem)
 def test_a_module_imports_nothing_of_the_tap(module: Path) -> None:
-    """Of this package, only the sandbox."""
+    """Its imports from this package are all from the sandbox."""
     own = {name for name in imported(module) if name.startswith(("tap_audit_events", "."))}
     assert all(name.startswith("tap_audit_events.sandbox") for name in own)

@@ -1,4 +1,4 @@
-"""Whatever schemathesis requests, the sandbox responds as openapi.yaml says."""
+"""The sandbox responds to every request of schemathesis as openapi.yaml says."""
 
 import os
 import subprocess
@@ -13,11 +13,11 @@ from tap_audit_events.sandbox import Service, generate, serve
 PROJECT = Path(__file__).resolve().parent.parent.parent
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
-"""How many requests, the same ones each time."""
+"""It sets how many requests are sent, and that they are the same in each run."""
 
 
 def fuzzed(service: Service, *options: str) -> "subprocess.CompletedProcess[str]":
-    """Send the service valid and invalid requests; the exit code is 1 if a response is wrong."""
+    """Send valid and invalid requests to the service; the exit code is 1 if a response is wrong."""
     token = f"Authorization: Bearer {service.access_token}"
     with serve(service) as server:
         where = ["--url", server.base_url, "--header", token, "--no-color", *options]
@@ -32,7 +32,7 @@ def fuzzed(service: Service, *options: str) -> "subprocess.CompletedProcess[str]
 
 @pytest.mark.long
 def test_the_sandbox_responds_as_the_document_says() -> None:
-    """A request that is allowed gets its page, one that is forbidden its error."""
+    """A valid request gets a page, and an invalid one gets the documented error."""
     service = Service()
     service.add(generate(300, days=3, seed=1, until=datetime(2026, 1, 31, tzinfo=UTC)))
 
@@ -55,8 +55,8 @@ def test_the_sandbox_responds_as_the_document_says() -> None:
         ("body:text=%7B%22auditEvents%22:[]%7D@*", "ST201 Schema-violating request accepted"),
     ],
 )
-def test_a_sandbox_that_responds_otherwise_is_found(fault: str, found: str) -> None:
-    """So the test above can fail, in each way it should."""
+def test_a_sandbox_that_deviates_from_the_document_is_found(fault: str, found: str) -> None:
+    """This shows that the test above fails if the sandbox deviates in one of these ways."""
     done = fuzzed(Service(faults=[fault]), "--phases=fuzzing", "--max-examples=20")
 
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""What a page holds, and how pages follow each other: interface.md 2.7 and 4.1."""
+"""The contents of a page, and the order of pages: interface.md 2.7 and 4.1."""
 
 import json
 from typing import Any
@@ -10,7 +10,7 @@ from tests.sandbox.conftest import Sandbox
 
 
 def hundreds(count: int) -> list[dict[str, Any]]:
-    """Events e-000, e-001 and so on, one in each second."""
+    """Return the events e-000, e-001 and so on, one in each second."""
     return [
         an_event(id=f"e-{number:03}", at=f"2024-05-06T07:{number // 60:02}:{number % 60:02}Z")
         for number in range(count)
@@ -26,8 +26,8 @@ def test_a_request_without_parameters_gets_the_100_newest_events_newest_first(
     assert cursor is not None
 
 
-def test_an_event_comes_as_it_was_added(sandbox: Sandbox) -> None:
-    """2.1: every field of the event, with its value."""
+def test_an_event_is_served_as_it_was_added(sandbox: Sandbox) -> None:
+    """2.1: the response has every field of the event, with its value."""
     event = an_event(
         scope={"organizationId": "o", "channelId": "שאלות"}, extra=[1.5, None, "\u2028"]
     )
@@ -36,8 +36,8 @@ def test_an_event_comes_as_it_was_added(sandbox: Sandbox) -> None:
     assert response.json() == {"auditEvents": [event]}
 
 
-def test_a_raw_event_comes_byte_for_byte(sandbox: Sandbox) -> None:
-    """Numbers, escapes and white space of a raw text are not touched."""
+def test_a_raw_event_is_served_byte_for_byte(sandbox: Sandbox) -> None:
+    """The numbers, escapes and white space of a raw text are not changed."""
     digits = b"9" * 5000
     text = b'{ "id":"\\u0061", "occurredAt":"2024-01-01T00:00:00Z",\t"n":' + digits
     text += b',"r":1.10E+2, "action":{"type":"\\ud800", "details":{}}}'
@@ -46,13 +46,13 @@ def test_a_raw_event_comes_byte_for_byte(sandbox: Sandbox) -> None:
     assert client.get().content == b'{"auditEvents":[' + text + b"]}"
 
 
-def test_no_events_is_an_empty_page_without_a_cursor(sandbox: Sandbox) -> None:
+def test_without_events_the_page_is_empty_and_has_no_cursor(sandbox: Sandbox) -> None:
     """2.7: auditEvents is required, nextCursor is omitted when no more events remain."""
     assert sandbox().get().json() == {"auditEvents": []}
 
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
-def test_events_of_one_instant_come_by_id_in_the_same_direction(
+def test_events_of_one_instant_are_sorted_by_id_in_the_same_direction(
     sandbox: Sandbox, order: str
 ) -> None:
     """4.1: sorting is by occurredAt, then by id; times are compared, not their texts."""
@@ -67,7 +67,7 @@ def test_events_of_one_instant_come_by_id_in_the_same_direction(
     assert client.ids(order=order, pageSize=2) == expected[:: 1 if order == "asc" else -1]
 
 
-def test_the_last_page_has_no_cursor_even_when_it_is_full(sandbox: Sandbox) -> None:
+def test_the_last_page_has_no_cursor_even_if_it_is_full(sandbox: Sandbox) -> None:
     """2.7: the cursor is omitted when no more events remain."""
     pages = sandbox(*hundreds(6)).pages(order="asc", pageSize=3)
     assert pages == [["e-000", "e-001", "e-002"], ["e-003", "e-004", "e-005"]]
@@ -75,7 +75,7 @@ def test_the_last_page_has_no_cursor_even_when_it_is_full(sandbox: Sandbox) -> N
 
 @pytest.mark.parametrize("size", [1, 1000])
 def test_page_size_may_be_1_to_1000(sandbox: Sandbox, size: int) -> None:
-    """8: the bounds of pageSize are allowed themselves."""
+    """8: both bounds of pageSize are allowed values."""
     ids, cursor = sandbox(*hundreds(1001)).page(pageSize=size)
     assert len(ids) == size
     assert cursor
@@ -107,7 +107,7 @@ def test_one_bound_leaves_the_other_side_open(sandbox: Sandbox, bound: str) -> N
 
 
 def test_action_types_are_a_list_with_commas(sandbox: Sandbox) -> None:
-    """4.1: only events whose type is in the list; an unknown one finds nothing."""
+    """4.1: only events whose type is in the list are returned; an unknown type finds none."""
     client = sandbox(
         an_event(id="a", action_type="one"),
         an_event(id="b", action_type="two"),
@@ -120,7 +120,7 @@ def test_action_types_are_a_list_with_commas(sandbox: Sandbox) -> None:
 
 
 def test_a_filter_finds_events_that_are_added_later(sandbox: Sandbox) -> None:
-    """An event added between two requests is found by the filter of both."""
+    """An event that was added between two requests with a filter is found by the second."""
     client = sandbox(an_event(id="b", action_type="one"))
     assert client.ids(actionTypes="one") == ["b"]
     client.service.add([an_event(id="a", action_type="one"), an_event(id="c")])
@@ -128,7 +128,7 @@ def test_a_filter_finds_events_that_are_added_later(sandbox: Sandbox) -> None:
 
 
 def test_a_cursor_marks_a_position_not_a_count(sandbox: Sandbox) -> None:
-    """4.1, rule 3: events added before the position do not move the next page."""
+    """4.1, rule 3: an event that is added before the position does not move the next page."""
     client = sandbox(*hundreds(4))
     first, cursor = client.page(order="asc", pageSize=2)
     client.service.add([an_event(id="new", at="2024-05-06T07:00:00.5Z")])
@@ -138,14 +138,14 @@ def test_a_cursor_marks_a_position_not_a_count(sandbox: Sandbox) -> None:
 
 
 def test_a_cursor_does_not_retain_filters_or_order(sandbox: Sandbox) -> None:
-    """4.1, rule 3: with other parameters the page follows those, from the same position."""
+    """4.1, rule 3: the next page has the order of its own request, from the same position."""
     client = sandbox(*hundreds(5))
     _, cursor = client.page(order="asc", pageSize=3)
     assert client.page(order="desc", pageSize=100, cursor=cursor)[0] == ["e-001", "e-000"]
 
 
-def test_a_cursor_only_arrives_when_it_is_percent_encoded(sandbox: Sandbox) -> None:
-    """4.1, rule 3: it is opaque, and so may hold any character."""
+def test_a_cursor_is_accepted_only_if_it_is_percent_encoded(sandbox: Sandbox) -> None:
+    """4.1, rule 3: a cursor is opaque, so it may contain any character."""
     client = sandbox(*hundreds(2))
     _, cursor = client.page(pageSize=1)
     assert cursor is not None
@@ -154,7 +154,7 @@ def test_a_cursor_only_arrives_when_it_is_percent_encoded(sandbox: Sandbox) -> N
     assert raw.status_code == 400
 
 
-def test_a_page_is_json_with_any_event(sandbox: Sandbox) -> None:
+def test_a_page_is_json_whatever_its_events_contain(sandbox: Sandbox) -> None:
     """A lone surrogate, which UTF-8 does not have, is written as an escape."""
     event = an_event(id="\ud800")
     assert json.loads(sandbox(event).get().content) == {"auditEvents": [event]}

@@ -1,4 +1,4 @@
-"""What holds for all events and all requests."""
+"""Properties that hold for all events and all requests."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ BASE = datetime(2024, 2, 28, 23, 59, 58, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Time:
-    """A time, exactly, and one of its texts."""
+    """An exact time, and one text that means it."""
 
     seconds: int
     digits: str
@@ -39,7 +39,7 @@ class Time:
 
 @dataclass(frozen=True)
 class Held:
-    """An event the service holds."""
+    """An event that the service holds."""
 
     id: str
     time: Time
@@ -48,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Export:
-    """The parameters of an export; None omits one."""
+    """The parameters of an export; one that is None is not sent."""
 
     size: int
     order: str | None
@@ -68,7 +68,7 @@ class Export:
         return {name: value for name, value in given.items() if value is not None}
 
     def expected(self, events: list[Held]) -> list[str]:
-        """The ids interface.md 4.1 promises."""
+        """Return the ids that interface.md 4.1 promises."""
         found = [event for event in events if self._selects(event)]
         found.sort(key=lambda event: (event.time.exact, event.id), reverse=self.order != "asc")
         return [event.id for event in found]
@@ -111,7 +111,7 @@ EXPORTS = st.builds(
 def test_the_pages_joined_are_the_selected_events_in_order(
     server: SandboxServer, events: list[Held], export: Export
 ) -> None:
-    """4.1: complete, once, sorted; each page is full but the last, which alone has no cursor."""
+    """4.1: each event is served once, in order; every page but the last is full."""
     service = server.service = Service()
     service.add(an_event(event.id, event.time.text, event.type) for event in events)
     with Client(server.base_url, service) as client:
@@ -131,10 +131,10 @@ def test_the_pages_joined_are_the_selected_events_in_order(
         max_size=4,
     ),
 )
-def test_faults_of_pages_and_the_way_events_came_change_nothing(
+def test_faults_of_pages_and_the_order_of_additions_do_not_change_the_events(
     server: SandboxServer, events: list[Held], split: int, size: int, faults: list[str]
 ) -> None:
-    """Empty and short pages lose and repeat nothing; events may be added in any order."""
+    """With empty and short pages, each event is served once; events may be added in any order."""
     specs = [fault.format(number) for number, fault in enumerate(faults, 1)]
     service = server.service = Service(faults=specs)
     for part in (events[split:], events[:split]):

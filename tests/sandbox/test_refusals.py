@@ -1,4 +1,4 @@
-"""What the service refuses, how, and what it records: interface.md 4.1, 5, 7 and 8."""
+"""Refused requests, their errors and what the service records: interface.md 4.1, 5, 7, 8."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ MIDNIGHT = "2024-01-01T00:00:00Z"
 
 
 def assert_error(response: requests.Response, status: int) -> None:
-    """The response is an error in the shape of interface.md 7."""
+    """Check that the response is an error in the shape of interface.md 7."""
     body = response.json()
     assert response.status_code == status
     assert response.headers["Content-Type"] == "application/json"
@@ -64,7 +64,7 @@ def with_path(client: Client, path: str) -> requests.Response:
 def test_a_parameter_outside_the_interface_is_400_and_a_violation(
     sandbox: Sandbox, name: str, value: str
 ) -> None:
-    """4.1: each parameter has its type and bounds, and there are no others."""
+    """4.1: each parameter has its type and bounds, and there are no other parameters."""
     client = sandbox(an_event())
     assert_error(client.get(**{name: value}), 400)
     assert len(client.service.violations) == 1
@@ -104,7 +104,7 @@ def test_an_organization_that_is_not_a_uuid_is_400(sandbox: Sandbox) -> None:
     assert client.service.violations
 
 
-def test_another_organization_is_403_and_no_violation(sandbox: Sandbox) -> None:
+def test_another_organization_is_403_and_not_a_violation(sandbox: Sandbox) -> None:
     """5, rules 4 and 5: the token's owner must be an administrator of this organization."""
     client = sandbox()
     other = "00000000-0000-4000-8000-000000000000"
@@ -131,7 +131,7 @@ def test_a_request_without_a_token_is_401_and_a_violation(sandbox: Sandbox) -> N
     "header",
     ["Bearer other_pat_token", f"Token {ACCESS_TOKEN}", ACCESS_TOKEN, "Bearer", "Bearer \xff"],
 )
-def test_a_wrong_token_is_401_and_no_violation(sandbox: Sandbox, header: str) -> None:
+def test_a_wrong_token_is_401_and_not_a_violation(sandbox: Sandbox, header: str) -> None:
     """5, rule 5: a correct client may hold a token that is not valid."""
     client = sandbox()
     client.session.headers["Authorization"] = header
@@ -150,7 +150,7 @@ def test_a_wrong_token_is_401_and_no_violation(sandbox: Sandbox, header: str) ->
     ],
 )
 def test_another_path_is_404(sandbox: Sandbox, path: str) -> None:
-    """1: there is one operation."""
+    """1: the operation has the only path."""
     client = sandbox()
     assert_error(with_path(client, path), 404)
     assert client.service.violations
@@ -168,7 +168,7 @@ def test_another_method_is_405(sandbox: Sandbox, method: str) -> None:
 
 @pytest.mark.parametrize("body", [b"{}", iter([b"{}"])], ids=["with a length", "in chunks"])
 def test_a_request_with_a_body_is_400(sandbox: Sandbox, body: Any) -> None:
-    """4.1: request body, none."""
+    """4.1: a request has no body."""
     client = sandbox()
     assert_error(client.session.get(client.url, data=body), 400)
     assert client.service.violations
@@ -187,7 +187,7 @@ def test_a_request_with_a_body_is_400(sandbox: Sandbox, body: Any) -> None:
 def test_other_parameters_on_the_next_page_are_a_violation(
     sandbox: Sandbox, first: dict[str, Any], then: dict[str, Any]
 ) -> None:
-    """4.1, rule 4: the client must send the same ones; the service responds nevertheless."""
+    """4.1, rule 4: the client must send the same ones. The service responds nevertheless."""
     client = sandbox(an_event(id="a"), an_event(id="b"), an_event(id="c"))
     _, cursor = client.page(**first)
     assert client.get(**then, cursor=cursor).status_code == 200
@@ -196,7 +196,7 @@ def test_other_parameters_on_the_next_page_are_a_violation(
 
 
 def test_paging_as_documented_is_not_a_violation(sandbox: Sandbox) -> None:
-    """4.1, rules 1 to 5: a client that keeps to them is not recorded."""
+    """4.1, rules 1 to 5: no violation is recorded of a client that follows them."""
     client = sandbox(*(an_event(id=name) for name in "abcde"))
     bounds = {"startTime": MIDNIGHT, "endTime": "2025-01-01T00:00:00+00:00", "actionTypes": "a,b"}
     client.pages(order="asc", pageSize=2)
@@ -204,8 +204,10 @@ def test_paging_as_documented_is_not_a_violation(sandbox: Sandbox) -> None:
     assert client.service.violations == []
 
 
-def test_beyond_the_rate_limit_is_429_until_the_time_it_says(sandbox: Sandbox) -> None:
-    """8: the limit yields 429; after `Retry-After`, requests are accepted again."""
+def test_a_request_beyond_the_rate_limit_is_429_until_the_time_in_retry_after(
+    sandbox: Sandbox,
+) -> None:
+    """8: the limit yields 429. After `Retry-After`, requests are accepted again."""
     now = [100.0]
     client = sandbox(rate_limit=2, clock=lambda: now[0])
     assert [client.get().status_code for _ in range(2)] == [200, 200]
@@ -217,14 +219,14 @@ def test_beyond_the_rate_limit_is_429_until_the_time_it_says(sandbox: Sandbox) -
 
 
 def test_a_rate_limit_below_one_a_second_makes_clients_wait_longer(sandbox: Sandbox) -> None:
-    """One request in ten seconds means a `Retry-After` of ten."""
+    """With a limit of one request in ten seconds, `Retry-After` is 10."""
     client = sandbox(rate_limit=0.1, clock=lambda: 0.0)
     client.get()
     assert client.get().headers["Retry-After"] == "10"
 
 
 def test_a_cursor_expires_after_its_lifetime(sandbox: Sandbox) -> None:
-    """A cursor that has expired is 400, and not a violation."""
+    """A request with an expired cursor is 400, and not a violation."""
     client = sandbox(an_event(id="a"), an_event(id="b"), cursor_lifetime_requests=2)
     _, cursor = client.page(pageSize=1)
     responses = [client.get(pageSize=1, cursor=cursor) for _ in range(3)]
@@ -234,7 +236,7 @@ def test_a_cursor_expires_after_its_lifetime(sandbox: Sandbox) -> None:
 
 
 def test_every_request_is_recorded(sandbox: Sandbox) -> None:
-    """Number, method, path, decoded parameters, headers in lower case, time and status."""
+    """A record has number, method, path, decoded parameters, headers, time and status."""
     client = sandbox(clock=lambda: 7.5)
     client.get(startTime="2024-01-01T00:00:00+00:00", pageSize=5)
     client.get(order="up")

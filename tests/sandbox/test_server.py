@@ -1,4 +1,4 @@
-"""The server of the service."""
+"""The server that serves a sandbox over real sockets."""
 
 import gc
 import logging
@@ -18,22 +18,21 @@ from tests.sandbox.client import Client
 from tests.sandbox.conftest import Sandbox
 
 
-def test_it_listens_on_this_machine_only() -> None:
-    """Its host is loopback."""
+def test_the_server_listens_on_loopback_only() -> None:
     with serve(Service()) as server:
         assert server.base_url.startswith("http://127.0.0.1:")
 
 
-def test_a_taken_port_is_an_error() -> None:
-    """Rather than another port."""
+def test_a_port_in_use_is_an_error() -> None:
+    """The server does not choose another port instead."""
     with serve(Service()) as server:
         port = int(server.base_url.rpartition(":")[2])
         with pytest.raises(OSError, match="in use"), serve(Service(), port):
             pass
 
 
-def test_it_stops_while_a_client_waits() -> None:
-    """The client's connection breaks, the thread ends, and nobody listens any more."""
+def test_the_server_stops_while_a_client_waits() -> None:
+    """The client's connection breaks, the server's thread ends, and the port is closed."""
     arrived = threading.Event()
 
     def notice(_: ReceivedRequest) -> bool:
@@ -54,14 +53,14 @@ def test_it_stops_while_a_client_waits() -> None:
         socket.create_connection(address)
 
 
-def test_it_stops_before_any_request() -> None:
-    """At once after the start."""
+def test_the_server_can_stop_without_a_request() -> None:
+    """It can be stopped immediately after its start."""
     with serve(Service()):
         pass
 
 
-def test_it_stops_while_connections_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It closes a connection that it accepted just before it stopped."""
+def test_the_server_stops_while_clients_connect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that was accepted just before the end is closed."""
     left_open: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", left_open.append)
     with ExitStack() as clients:
@@ -74,7 +73,7 @@ def test_it_stops_while_connections_come(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_service_can_be_replaced(sandbox: Sandbox) -> None:
-    """One server serves many tests, each with a service of its own."""
+    """One server can serve many tests, each with its own service."""
     first = sandbox(an_event(id="a"))
     assert first.ids() == ["a"]
     second = sandbox(an_event(id="b"))
@@ -83,7 +82,7 @@ def test_the_service_can_be_replaced(sandbox: Sandbox) -> None:
     assert len(first.service.requests) == 1
 
 
-def test_it_serves_many_at_once(sandbox: Sandbox) -> None:
+def test_the_server_serves_many_clients_at_once(sandbox: Sandbox) -> None:
     """Every request has its own number and its own response."""
     client = sandbox(*(an_event(id=f"e-{number}") for number in range(50)))
 
@@ -98,8 +97,8 @@ def test_it_serves_many_at_once(sandbox: Sandbox) -> None:
     assert client.service.violations == []
 
 
-def test_a_small_response_comes_at_once() -> None:
-    """Its body does not wait for a delayed acknowledgement of its headers, some 40 ms each."""
+def test_a_small_response_is_sent_without_delay() -> None:
+    """With TCP_NODELAY, the body does not wait 40 ms for an acknowledgement of the headers."""
     service = Service()
     with serve(service) as server, Client(server.base_url, service) as client:
         client.get()
@@ -108,8 +107,10 @@ def test_a_small_response_comes_at_once() -> None:
         assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
-def test_it_leaves_the_logging_alone(sandbox: Sandbox, caplog: pytest.LogCaptureFixture) -> None:
-    """It adds no handler and logs no line, whatever goes wrong."""
+def test_the_server_does_not_change_or_use_the_log(
+    sandbox: Sandbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It adds no handler and logs no warning or error, even if connections break."""
     root = logging.getLogger()
     before = (root.level, list(root.handlers))
     caplog.set_level(logging.DEBUG)
