@@ -1,4 +1,4 @@
-"""What a page of the documents shows: its files and its commands."""
+"""The files and commands that a page of the documents shows."""
 
 import re
 import subprocess
@@ -17,13 +17,13 @@ class Section:
 
     @property
     def commands(self) -> list[str]:
-        """Every command in a console, in order."""
+        """Every command in a console block, in order."""
         consoles = re.findall(r"```console\n(.*?)```", self.text, re.DOTALL)
         return [line[2:] for text in consoles for line in text.splitlines() if line[:2] == "$ "]
 
     @property
     def files(self) -> dict[str, str]:
-        """Every file that follows a comment with its name."""
+        """Every file of the text, by the name in the comment before it."""
         pattern = r"<!-- file: (\S+) -->\n```\w+\n(.*?)```"
         return dict(re.findall(pattern, self.text, re.DOTALL))
 
@@ -33,7 +33,7 @@ class Section:
 
 
 def sections(page: str) -> dict[str, Section]:
-    """The sections of a page in docs/ by their headings."""
+    """Return the sections of a page in docs/ by their headings."""
     text = (PROJECT / "docs" / page).read_text()
     _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     return {title: Section(body) for title, body in zip(parts[::2], parts[1::2], strict=True)}

@@ -1,4 +1,4 @@
-"""What import contracts cannot say: sizes of modules, and what is used from inside the SDK."""
+"""Modules are short, and the private names of the SDK that are used are listed in ADR 0002."""
 
 import ast
 import inspect
@@ -29,9 +29,9 @@ SDK_CLASSES = [*TapAuditEvents.__mro__, *AuditEventsStream.__mro__]
 
 
 def private_members() -> dict[str, str]:
-    """Names with an underscore that the SDK's classes define and this project uses or overrides.
+    """Return the private names of the SDK's classes that this project uses or overrides.
 
-    Each comes with its signature, which is empty if it is not a function.
+    The value of each is its signature, which is empty if it is not a function.
     """
     text = "\n".join(path.read_text() for path in modules())
     used = set(re.findall(r"\b_[a-z]\w+", text))
@@ -46,7 +46,7 @@ def private_members() -> dict[str, str]:
 
 
 def private_imports() -> set[str]:
-    """Modules and names with an underscore that are imported from the SDK."""
+    """Return the private modules and names that are imported from the SDK."""
     found = set()
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text())):
@@ -56,8 +56,8 @@ def private_imports() -> set[str]:
     return found
 
 
-def test_what_is_used_from_inside_the_sdk_is_listed_with_its_signature() -> None:
-    """One page says what it is; a new signature of it is noticed, and so is a stale line."""
+def test_private_names_of_the_sdk_that_are_used_are_listed_with_their_signatures() -> None:
+    """The test fails if a signature in the SDK changes, or if the list in ADR 0002 is stale."""
     page = ADR.read_text().replace("\\|", "|")
     listed = set(re.findall(r"^\| `(.+?)` \|", page, re.MULTILINE))
     taken = {name + signature for name, signature in private_members().items()}

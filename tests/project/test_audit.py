@@ -1,4 +1,4 @@
-"""``make audit`` fails if anything is found, and if something could not be checked."""
+"""``make audit`` fails if it finds something or cannot check something."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ CLEAN = {"pip-audit": "exit 0", "pip-licenses": "exit 0", "detect-secrets-hook":
 
 
 def audit(folder: Path, **tools: str) -> "subprocess.CompletedProcess[str]":
-    """Run the audit of a folder with one file of pins, by tools that do what is said here."""
+    """Audit a folder with one file of pins; each argument is the script of a replaced tool."""
     (folder / "tools").mkdir()
     (folder / "requirements").mkdir()
     (folder / "requirements" / "dev.txt").touch()
@@ -48,8 +48,8 @@ def test_a_vulnerability_is_shown_and_fails(tmp_path: Path) -> None:
     assert done.stderr == "audit: requirements/dev.txt has known vulnerabilities\n"
 
 
-def test_a_database_that_does_not_respond_is_told_from_a_clean_result(tmp_path: Path) -> None:
-    """What was not checked is never called clean."""
+def test_a_database_that_does_not_respond_is_not_a_clean_result(tmp_path: Path) -> None:
+    """The audit fails, and the file of pins is shown as not checked."""
     done = audit(tmp_path, pip_audit="echo 'ERROR: no connection' >&2; exit 1")
 
     assert done.returncode == 1
@@ -64,14 +64,14 @@ def test_a_database_that_does_not_respond_is_told_from_a_clean_result(tmp_path: 
         ("detect_secrets_hook", "audit: there may be a secret in the tree\n"),
     ],
 )
-def test_a_finding_of_any_tool_fails(tmp_path: Path, tool: str, said: str) -> None:
+def test_a_finding_of_each_other_tool_fails(tmp_path: Path, tool: str, said: str) -> None:
     done = audit(tmp_path, **{tool: "exit 1"})
 
     assert (done.returncode, done.stderr) == (1, said)
 
 
-def test_files_that_git_does_not_know_yet_are_looked_at_too(tmp_path: Path) -> None:
-    """A secret is found before it is committed."""
+def test_files_that_git_does_not_track_are_checked_too(tmp_path: Path) -> None:
+    """A secret is found before its file is committed."""
     (tmp_path / "with a space.py").touch()
 
     done = audit(tmp_path, detect_secrets_hook='printf "%s\\n" "$@"')
@@ -79,8 +79,8 @@ def test_files_that_git_does_not_know_yet_are_looked_at_too(tmp_path: Path) -> N
     assert "with a space.py\n" in done.stdout
 
 
-def test_each_dependency_has_its_reason() -> None:
-    """The table of the decision names what the package declares, and no more."""
+def test_the_reason_of_each_dependency_is_written_down() -> None:
+    """The table in ADR 0006 names exactly the dependencies that the package declares."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     optional = project["optional-dependencies"]
     declared = [*project["dependencies"], *chain.from_iterable(optional.values())]

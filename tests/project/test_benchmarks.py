@@ -1,4 +1,4 @@
-"""The parts of the benchmarks; no test depends on how fast anything is."""
+"""The benchmarks measure and report correctly; no test depends on speed."""
 
 import json
 import subprocess
@@ -51,7 +51,7 @@ SECONDS = {
     "tap-4": 2.0,
     "tap-8": 1.0,
 }
-"""Seconds of an invented run after its start-up; 4 for other candidates."""
+"""The seconds of an invented run after its start-up; other candidates take 4."""
 
 REQUESTS = 7
 
@@ -105,7 +105,7 @@ def all_targets() -> dict[str, Target]:
 
 @pytest.fixture(scope="module")
 def settings() -> Iterator[dict[str, Any]]:
-    """The settings for a sandbox with 2,500 events, in a process of its own as in `make bench`."""
+    """The settings for a sandbox with 2,500 events, in a separate process as in `make bench`."""
     with start_sandbox(Content(EVENTS, gzip=True), UNTIL) as process:
         sandbox = Sandbox(process)
         yield sandbox.settings | {"page_size": 1000}
@@ -141,7 +141,7 @@ def test_a_figure_without_a_bound_is_only_shown() -> None:
 
 
 def test_batch_files_are_compared_with_records() -> None:
-    """By the time of whole loads."""
+    """The ratio is that of the times of whole loads."""
     text = "events/s into PostgreSQL by batch files against RECORD messages, start-up included"
     assert all_targets()[text].measured == 3.0
     assert "BATCH | 30,000 | 6.0 | 5,000 |" in loads_table(Figures(invented_results()))
@@ -170,7 +170,7 @@ FOLDERS = {"extraction": 3, "service": 4, "events": 10, "sandbox": 100, "cli": 1
 
 
 def test_lines_are_counted_by_folder(tmp_path: Path) -> None:
-    """The sandbox and the other faces are not counted."""
+    """The sandbox and other faces are not counted, nor are docstrings and comments as code."""
     for folder, lines in FOLDERS.items():
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "module.py").write_text("x = 1\n" * lines)
@@ -183,7 +183,7 @@ def test_lines_are_counted_by_folder(tmp_path: Path) -> None:
     assert of_the_tap[WHOLE] > of_the_tap[CORE] > 0
 
 
-def test_what_simplicity_costs_is_computed_from_both_versions() -> None:
+def test_the_cost_of_simplicity_is_computed_from_both_versions() -> None:
     table = simplicity_table(Figures(invented_results()))
 
     assert "| 30.1 | 200.0 | +564% | at least 20 times |" in table
@@ -212,8 +212,8 @@ def test_a_table_has_as_many_cells_in_every_row(name: str) -> None:
     assert len({row.count("|") for row in rows}) == 1
 
 
-def test_tables_show_what_there_is_of_a_run_of_few_candidates() -> None:
-    """So that one candidate can be tried out."""
+def test_tables_show_only_the_candidates_of_the_run() -> None:
+    """A run of `make bench` may have only one candidate."""
     samples = invented_results().samples
     few = [each for each in samples if each.candidate in {"bare", "dlt"}]
     figures = replaced(samples=few, displaced=[])
@@ -230,7 +230,7 @@ def test_charts_are_well_formed_and_support_light_and_dark() -> None:
 
 
 def test_the_page_shows_the_results() -> None:
-    """Nothing in its generated parts was typed by hand since `make bench`."""
+    """Its generated parts and charts were not changed by hand since `make bench`."""
     assert page(PAGE.read_text(), load()) == PAGE.read_text()
     assert {path.name: path.read_text() for path in CHARTS.iterdir()} == charts(load())
 
@@ -261,7 +261,7 @@ def test_every_candidate_of_a_scenario_is_known() -> None:
 def test_candidates_of_this_environment_deliver_every_event(
     name: str, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """`make bench` checks the others, as it has their environments."""
+    """`make bench` checks the other candidates, as it has their environments."""
     candidate = CANDIDATES[name]
     done = subprocess.run(
         candidate.command(Job(settings, tmp_path)), capture_output=True, check=True, cwd=tmp_path
@@ -272,8 +272,8 @@ def test_candidates_of_this_environment_deliver_every_event(
     assert (found.records, found.distinct) == (EVENTS, EVENTS)
 
 
-def test_the_usual_tap_has_the_sdks_writer_as_its_template_does() -> None:
-    """Only the second form has the msgspec writer."""
+def test_the_usual_tap_has_the_message_writer_of_the_sdks_template() -> None:
+    """Only its second form has the msgspec writer."""
     code = (
         "from benchmarks.usual_tap import UsualTap, UsualTapWithMsgspec\n"
         "for tap in (UsualTap, UsualTapWithMsgspec):\n"
@@ -285,7 +285,7 @@ def test_the_usual_tap_has_the_sdks_writer_as_its_template_does() -> None:
 
 
 @pytest.mark.parametrize("shape", ALL_SHAPES)
-def test_a_shape_has_so_many_events_before_the_end(shape: str) -> None:
+def test_a_shape_has_the_requested_number_of_events_before_the_end(shape: str) -> None:
     found = list(times(shape, 3000, UNTIL))
 
     assert len(found) == 3000
@@ -294,7 +294,7 @@ def test_a_shape_has_so_many_events_before_the_end(shape: str) -> None:
 
 
 def test_shapes_differ_in_how_many_events_share_an_hour() -> None:
-    """Even data have few in any hour, a burst nearly all; ties share an instant."""
+    """An hour of even data has few events and a burst nearly all; ties share instants."""
     most = {
         shape: max(Counter(time[:13] for time in times(shape, 3000, UNTIL)).values())
         for shape in ALL_SHAPES
@@ -314,7 +314,7 @@ def test_displaced_cases_cover_every_shape_with_every_page_size() -> None:
 
 
 def test_a_run_against_a_displaced_event_is_counted() -> None:
-    """Whatever happens to the event, nothing is lost without an error."""
+    """The displaced event is not lost without an error, and no event is repeated."""
     (run,) = run_displaced(1, UNTIL)
 
     assert not run.is_silent_loss
@@ -335,8 +335,8 @@ def test_counting_finds_repeated_events_and_keeps_the_last_state() -> None:
     assert found.output_bytes == sum(map(len, lines))
 
 
-def test_measuring_imports_little() -> None:
-    """The peak of a child is never below that of the process that starts it."""
+def test_measuring_does_not_import_large_libraries() -> None:
+    """The memory peak of a child is never below that of the process that starts it."""
     code = "import sys, benchmarks.__main__; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True

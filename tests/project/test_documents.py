@@ -1,4 +1,4 @@
-"""The documents say what is true now."""
+"""The documents agree with the code and with real output."""
 
 import json
 import os
@@ -33,13 +33,13 @@ ELSEWHERE = (
 
 
 def commands() -> list[str]:
-    """Every command that the README shows in a console."""
+    """Return every command that the README shows in a console block."""
     consoles = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
     return [line[2:] for text in consoles for line in text.splitlines() if line.startswith("$ ")]
 
 
 def shape(printed: str) -> list[str]:
-    """Text without what differs from run to run: numbers, widths, and the newest event."""
+    """Return the text without numbers, widths and the newest event, which differ between runs."""
     lines = [line for line in printed.splitlines() if "Newest event" not in line]
     return [
         re.sub(r"[─┬┴┼]+", "─", re.sub(r"\d[\d,:-]*", "#", re.sub(r" +", " ", line)))
@@ -52,13 +52,13 @@ def shape(printed: str) -> list[str]:
     [(page, name) for page, parts in generator().PARTS.items() for name in parts],
 )
 def test_the_generated_parts_are_up_to_date(page: str, name: str) -> None:
-    """`make docs` was run after the last change to what they show."""
+    """`make docs` was run after the last change to their contents."""
     module = generator()
     assert module.part((PROJECT / page).read_text(), name) == module.PARTS[page][name]()
 
 
-def test_each_error_has_a_heading_that_can_be_linked_to() -> None:
-    """The page has the codes of the table, and no other."""
+def test_each_error_code_has_a_heading() -> None:
+    """The page has the codes of the catalogue, in its order, and no others."""
     assert re.findall(r"^## (.+)$", ERRORS, re.MULTILINE) == list(CATALOGUE)
 
 
@@ -80,7 +80,7 @@ def test_the_bounds_that_errors_name_are_those_of_the_code(code: str, bound: str
 def test_the_page_of_errors_finds_the_code_in_a_log(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """Its command shows the line that ended the run last."""
+    """The command of the page prints the line that ended the run as the last one."""
     service.add_faults([Fault(kind="status", code=503, retry_after="0")])
     done = sync(max_retries=1)
     (tmp_path / "tap.log").write_text(done.log)
@@ -96,10 +96,10 @@ def test_the_page_of_errors_finds_the_code_in_a_log(
 @pytest.mark.long
 @pytest.mark.meltano
 def test_the_demo_prints_what_the_readme_shows() -> None:
-    """The first screen is real output, and the demo ends well.
+    """The README shows real output of the demo, and the demo succeeds.
 
-    It fails unless DuckDB holds exactly the service's events, and its second run wrote only the
-    new ones.
+    The demo fails unless DuckDB holds exactly the service's events and its second run wrote only
+    the new events.
     """
     demo = subprocess.run(
         [sys.executable, PROJECT / "demo" / "demo.py"], capture_output=True, text=True, check=True
@@ -113,7 +113,7 @@ def test_the_demo_prints_what_the_readme_shows() -> None:
 
 @pytest.mark.meltano
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
-    """One after the other, in one folder, as a reader would."""
+    """They are run one after the other in one folder, as a reader would run them."""
     service = Service()
     service.add(generate(50, days=3, seed=1, until=NOON))
     with serve(service) as server:
@@ -150,8 +150,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     assert len(written.read_text().splitlines()) == 50
 
 
-def test_links_between_the_documents_lead_somewhere() -> None:
-    """A page that is linked to is there."""
+def test_links_between_the_documents_lead_to_existing_files() -> None:
     for page in [*PROJECT.glob("*.md"), *(PROJECT / "docs").rglob("*.md")]:
         for link in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name}: {link}"

@@ -1,4 +1,4 @@
-"""A test that fails ends at once, whatever it has left running."""
+"""A test that fails ends at once, even if it leaves processes, threads or servers running."""
 
 import subprocess
 import sys
@@ -58,7 +58,7 @@ def test_a_connection_is_kept_open():
 
 @pytest.mark.long
 def test_a_failing_test_ends_at_once(tmp_path: Path) -> None:
-    """With a server that lets requests hang, a process, threads and connections."""
+    """Requests that hang, a running process, threads and connections do not delay its end."""
     path = tmp_path / "test_failing.py"
     path.write_text(FAILING)
     plugins = ["-p", "tests.conftest", "-p", "no:cacheprovider", "-p", "no:xdist"]

@@ -1,4 +1,4 @@
-"""What the README and `docs/getting-started.md` say about installing and first steps is true."""
+"""The README and `docs/getting-started.md` describe the installation and first steps correctly."""
 
 import json
 import os
@@ -26,7 +26,7 @@ TOKEN_FILE = "token.txt"
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    """A home of its own for everything that is installed."""
+    """Variables with a new home folder, into which everything is installed."""
     programs = [tmp_path / "bin", tmp_path / ".local" / "bin", PROJECT / ".tools" / "uv" / "bin"]
     inherited = {name: text for name, text in os.environ.items() if "VIRTUAL_ENV" not in name}
     return inherited | {
@@ -40,7 +40,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 def pinned(command: str, folder: Path) -> dict[str, str]:
-    """Variables with the versions of `requirements/`, without the hashes that a URL cannot have."""
+    """Return variables that pin versions as `requirements/`, without hashes: a URL has none."""
     name = "target-jsonl" if "target-jsonl" in command else "dev"
     pins = (PROJECT / "requirements" / f"{name}.txt").read_text()
     constraints = folder / f"{name}.txt"
@@ -50,7 +50,7 @@ def pinned(command: str, folder: Path) -> dict[str, str]:
 
 
 def from_here(command: str) -> str:
-    """The command for this copy of the repository, whose URL may not be reachable."""
+    """Let the command install this copy of the repository, as its URL may not be reachable."""
     return URL.sub(f"git+{PROJECT.as_uri()}", command)
 
 
@@ -61,15 +61,15 @@ def check(command: str, folder: Path, environment: dict[str, str]) -> str:
 
 
 def test_there_are_three_ways_to_install() -> None:
-    """Each of which is tried below."""
+    """The test below tries each of them."""
     assert [command.partition(" ")[0] for command in INSTALLS] == ["uv", "pipx", "pip"]
 
 
 @pytest.mark.parametrize("command", INSTALLS)
-def test_each_way_to_install_brings_the_command(
+def test_each_way_to_install_provides_the_command(
     command: str, tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """In a home without anything; pip gets an environment as everybody makes one."""
+    """The home folder is empty at first, and pip installs into a new virtual environment."""
     program = command.partition(" ")[0]
     if program == "pipx":
         check("uv tool install --quiet pipx", tmp_path, environment)
@@ -94,7 +94,7 @@ def service() -> Iterator[tuple[Service, str]]:
 def test_the_first_steps_lead_to_a_second_run_without_repeats(
     service: tuple[Service, str], tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    """From an empty folder, each command of the page in turn."""
+    """Each command is run in turn, in a new folder with the files of the page and a token."""
     holds, base_url = service
     folder = tmp_path / "work"
     folder.mkdir()
@@ -114,10 +114,8 @@ def test_the_first_steps_lead_to_a_second_run_without_repeats(
     assert holds.violations == []
 
 
-def test_upgrading_needs_no_more_than_the_page_says(
-    tmp_path: Path, environment: dict[str, str]
-) -> None:
-    """The command that upgrades does so for what the README installed."""
+def test_the_page_shows_the_whole_upgrade(tmp_path: Path, environment: dict[str, str]) -> None:
+    """The command of the page upgrades an installation by the first command of the README."""
     check(from_here(INSTALLS[0]), tmp_path, environment)
     upgrade, *_ = Section((PROJECT / "docs" / "upgrading.md").read_text()).commands
     check(upgrade, tmp_path, environment)

@@ -1,4 +1,4 @@
-"""`docs/loaders.md` and `docs/fields.md` show what `make test-loaders` has found."""
+"""`docs/loaders.md` and `docs/fields.md` show the findings of `make test-loaders`."""
 
 import json
 import re
@@ -23,13 +23,13 @@ LOADERS = (PROJECT / "docs" / "loaders.md").read_text()
 
 
 def test_the_pages_show_the_report() -> None:
-    """`make test-loaders UPDATE=1` was run after the last change to what they show."""
+    """`make test-loaders UPDATE=1` was run after the last change to their contents."""
     for path, text in pages(read()).items():
         assert path.read_text() == text, path.name
 
 
 def test_the_report_is_of_these_cases() -> None:
-    """What was found is what the tests expect."""
+    """The report has the same cases and changes as the tests expect."""
     assert {name: case.changes for name, case in read().cases.items()} == EXPECTED
     assert list(read().cases) == [case.name for case in CASES]
 
@@ -47,7 +47,7 @@ def test_the_settings_on_the_page_are_json() -> None:
 
 
 def test_the_example_has_every_field_of_the_schema() -> None:
-    """And no other, so that each field has an example."""
+    """It has no other field, and so each field has exactly one example."""
     assert {each.path[0] for each in fields()} == set(SCHEMA["properties"]) == set(EXAMPLE)
     for name, value in EXAMPLE.items():
         inner = SCHEMA["properties"][name].get("properties")
@@ -55,8 +55,8 @@ def test_the_example_has_every_field_of_the_schema() -> None:
             assert set(value) == set(inner)
 
 
-def test_what_the_page_installs_is_what_was_tested() -> None:
-    """Each requirement is one of those that the pins are made of."""
+def test_the_page_installs_only_what_was_tested() -> None:
+    """Each requirement on the page is in a file from which the pins are generated."""
     tested = {line for file in PROJECT.glob("requirements/*.in") for line in _lines(file)}
     shown = re.findall(r"^\$ pip install (.+)$", LOADERS, re.MULTILINE)
 
@@ -68,7 +68,7 @@ def test_what_the_page_installs_is_what_was_tested() -> None:
 def test_the_command_that_removes_batch_files_finds_them(
     service: Service, sync: Sync, tmp_path: Path, prefix: str
 ) -> None:
-    """Whatever prefix their names have."""
+    """It finds them with and without a prefix in their names."""
     service.add([an_event(id="1")])
     storage = {"root": str(tmp_path), "prefix": prefix}
     config = {"encoding": {"format": "jsonl"}, "storage": storage}

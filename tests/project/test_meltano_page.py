@@ -1,4 +1,4 @@
-"""`docs/meltano.md`, section by section, in a project that begins empty, without Meltano's hub."""
+"""Each section of `docs/meltano.md` works in a new project, without Meltano's hub."""
 
 import os
 import re
@@ -41,8 +41,8 @@ OLD = generate(60, days=40, seed=7, until=NOON)
 
 
 @dataclass(frozen=True)
-class Desk:
-    """A project folder, and the commands of the page, for the service of a test."""
+class PageRunner:
+    """Follows the page in a project folder, against the service of a test."""
 
     pipeline: Pipeline
     done: list[str] = field(default_factory=list)
@@ -81,7 +81,7 @@ def alerts() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a stranger clones: the sdist, committed."""
+    """A repository of the sdist, which holds what a user clones."""
     folder = tmp_path_factory.mktemp("published")
     build = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]
     subprocess.run(build, cwd=PROJECT, check=True, capture_output=True)
@@ -100,7 +100,7 @@ def commit(repository: Path, *arguments: str) -> None:
 
 
 def environment(repository: Path) -> dict[str, str]:
-    """Git finds the repository in place of its URL; everything else has the pins of the tests."""
+    """Return variables: Git uses the repository in place of its URL, and versions are pinned."""
     urls = (REPOSITORY, f"{REPOSITORY}.git")
     git = {"GIT_CONFIG_COUNT": str(len(urls))}
     for number, url in enumerate(urls):
@@ -132,7 +132,7 @@ def added(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def desk(added: Path, repository: Path, tmp_path: Path) -> Iterator[Desk]:
+def runner(added: Path, repository: Path, tmp_path: Path) -> Iterator[PageRunner]:
     """A copy of that project, configured for a service that runs."""
     project = tmp_path / "warehouse"
     shutil.copytree(added, project, symlinks=True)
@@ -141,150 +141,154 @@ def desk(added: Path, repository: Path, tmp_path: Path) -> Iterator[Desk]:
     service.add(OLD)
     with serve(service) as server:
         variables = environment(repository) | {"URL": server.base_url}
-        desk = Desk(Pipeline(service, project, variables))
-        desk.follow(PAGE["Configure it"], only=" config set ")
-        yield desk
+        runner = PageRunner(Pipeline(service, project, variables))
+        runner.follow(PAGE["Configure it"], only=" config set ")
+        yield runner
     assert service.violations == []
 
 
-def test_the_tap_is_added_and_configured(desk: Desk) -> None:
-    """With its settings and capabilities; the token is in `.env` and is never shown."""
-    desk.follow(PAGE["Configure it"])
-    (extractor,) = desk.extractors
+def test_the_tap_is_added_and_configured(runner: PageRunner) -> None:
+    """Meltano knows its settings and can test it. The token is in `.env` and is never shown."""
+    runner.follow(PAGE["Configure it"])
+    (extractor,) = runner.extractors
     assert extractor["pip_url"] == f"git+{REPOSITORY}.git"
     assert extractor["config"].keys() == {"base_url", "organization_id"}
-    *_, listed, tested, told = desk.done
+    *_, listed, tested, told = runner.done
     assert "access_token" in listed
     assert "(redacted)" in listed
     assert "Plugin configuration is valid" in tested
     assert "The service accepts the access token" in told
 
 
-def test_fields_are_chosen_and_loaded(desk: Desk) -> None:
-    assert "] audit_events_coverage.digest" in desk.shell("meltano select --list tap-audit-events")
+def test_fields_are_chosen_and_loaded(runner: PageRunner) -> None:
+    assert "] audit_events_coverage.digest" in runner.shell(
+        "meltano select --list tap-audit-events"
+    )
 
-    desk.follow(PAGE["Choose fields"])
-    assert "audit_events_coverage" not in desk.done[-1]
-    assert "] audit_events.actor" in desk.done[-1]
-    assert "] audit_events.context" not in desk.done[-1]
+    runner.follow(PAGE["Choose fields"])
+    assert "audit_events_coverage" not in runner.done[-1]
+    assert "] audit_events.actor" in runner.done[-1]
+    assert "] audit_events.context" not in runner.done[-1]
 
-    desk.follow(PAGE["Load for the first time"])
-    assert ids(desk.pipeline.lines()) == ids(OLD)
-    assert not any("context" in record for record in desk.pipeline.lines())
+    runner.follow(PAGE["Load for the first time"])
+    assert ids(runner.pipeline.lines()) == ids(OLD)
+    assert not any("context" in record for record in runner.pipeline.lines())
 
 
-def test_the_schedule_loads_and_the_alerts_read_its_log(desk: Desk) -> None:
-    """Silent after a good run with a new event; loud after a failed one, and if events are old."""
-    desk.follow(PAGE["Schedule it"])
-    assert ids(desk.pipeline.lines()) == ids(OLD)
-    assert rings(desk) == ["silent"]
-    assert "nothing new for " in shell(alerts()["silent"], desk.folder, os.environ).stdout
+def test_the_schedule_loads_and_the_alerts_read_its_log(runner: PageRunner) -> None:
+    """They ring after a failed run, and if no event is new or no run has ended for two hours."""
+    runner.follow(PAGE["Schedule it"])
+    assert ids(runner.pipeline.lines()) == ids(OLD)
+    assert ringing_alerts(runner) == ["silent"]
+    assert "nothing new for " in shell(alerts()["silent"], runner.folder, os.environ).stdout
 
-    log = (desk.folder / "last-run.log").read_text()
+    log = (runner.folder / "last-run.log").read_text()
     fresh = re.sub(r'("lag_seconds", "value": )[0-9.]+', r"\g<1>60.5", log)
-    (desk.folder / "last-run.log").write_text(fresh)
-    assert rings(desk) == []
+    (runner.folder / "last-run.log").write_text(fresh)
+    assert ringing_alerts(runner) == []
 
-    failed = desk.pipeline.execute(
+    failed = runner.pipeline.execute(
         ["bash", "hourly.sh"], TAP_AUDIT_EVENTS_ACCESS_TOKEN="acme_pat_wrong"
     )
     assert failed.returncode == 1
-    assert "failed" in rings(desk)
-    assert "AE-401: " in shell(alerts()["failed"], desk.folder, os.environ).stdout
-    assert log in (desk.folder / "meltano.log").read_text()
+    assert "failed" in ringing_alerts(runner)
+    assert "AE-401: " in shell(alerts()["failed"], runner.folder, os.environ).stdout
+    assert log in (runner.folder / "meltano.log").read_text()
 
     # Meltano refuses a second run; no line of it has a code or says that something failed.
     refused = '{"duration_seconds": 0.012, "status": "failure", "event": "Run completed"}\n'
-    (desk.folder / "last-run.log").write_text(refused)
-    assert rings(desk) == ["failed", "silent"]
+    (runner.folder / "last-run.log").write_text(refused)
+    assert ringing_alerts(runner) == ["failed", "silent"]
 
     two_hours_ago = time.time() - 7200
-    os.utime(desk.folder / "meltano.log", (two_hours_ago, two_hours_ago))
-    assert rings(desk) == ["failed", "silent", "hangs"]
+    os.utime(runner.folder / "meltano.log", (two_hours_ago, two_hours_ago))
+    assert ringing_alerts(runner) == ["failed", "silent", "hangs"]
 
 
-def rings(desk: Desk) -> list[str]:
+def ringing_alerts(runner: PageRunner) -> list[str]:
     return [
         name
         for name, command in alerts().items()
-        if shell(command, desk.folder, os.environ).returncode == 1
+        if shell(command, runner.folder, os.environ).returncode == 1
     ]
 
 
-def test_old_events_come_later(desk: Desk) -> None:
-    """Each event once, into a target that only appends."""
-    desk.follow(PAGE["Bring old events later"])
+def test_old_events_are_loaded_after_the_newest(runner: PageRunner) -> None:
+    """Each event is loaded once into a target that only appends."""
+    runner.follow(PAGE["Bring old events later"])
 
-    assert ids(desk.pipeline.lines()) == ids(OLD)
-    assert "2025" in desk.shell("meltano state list")
+    assert ids(runner.pipeline.lines()) == ids(OLD)
+    assert "2025" in runner.shell("meltano state list")
 
 
-def test_two_organizations_have_a_state_each(desk: Desk) -> None:
+def test_each_of_two_organizations_has_its_own_state(runner: PageRunner) -> None:
     acme = Service(organization_id=ORGANIZATIONS[1])
     theirs = generate(30, days=2, seed=9, until=NOON)
     acme.add(theirs)
-    desk.follow(PAGE["Load for the first time"])
+    runner.follow(PAGE["Load for the first time"])
     with serve(acme) as server, ExitStack() as restored:
-        variables = desk.pipeline.environment
+        variables = runner.pipeline.environment
         variables["TAP_AUDIT_EVENTS__ACME_BASE_URL"] = server.base_url
         restored.callback(variables.pop, "TAP_AUDIT_EVENTS__ACME_BASE_URL")
-        desk.follow(PAGE["Several organizations"])
+        runner.follow(PAGE["Several organizations"])
 
     assert acme.violations == []
-    assert ids(desk.pipeline.lines()) == ids(OLD + theirs)
-    assert desk.shell("meltano state list").split() == [
+    assert ids(runner.pipeline.lines()) == ids(OLD + theirs)
+    assert runner.shell("meltano state list").split() == [
         "dev:tap-audit-events-to-target-jsonl",
         "dev:tap-audit-events--acme-to-target-jsonl",
     ]
 
 
-def test_addresses_are_masked(desk: Desk) -> None:
-    """With a key from `.env`; without a usable key the run fails, and nothing is loaded."""
+def test_addresses_are_masked(runner: PageRunner) -> None:
+    """The key is read from `.env`. Without a usable key the run fails and loads nothing."""
     section = PAGE["Mask e-mail and IP addresses"]
-    desk.follow(section)
-    loaded = desk.pipeline.lines()
+    runner.follow(section)
+    loaded = runner.pipeline.lines()
     emails = [record["actor"].get("email") for record in loaded]
     assert ids(loaded) == ids(OLD)
     assert any(emails)
     assert all(re.fullmatch("[0-9a-f]{64}", email) for email in emails if email)
 
-    desk.pipeline.service.add(generate(5, days=1, seed=8, until=NOON.replace(day=17)))
+    runner.pipeline.service.add(generate(5, days=1, seed=8, until=NOON.replace(day=17)))
     command = section.commands[-1].split()
-    failed = desk.pipeline.execute(command, AUDIT_EVENTS_MASK_KEY="short")
+    failed = runner.pipeline.execute(command, AUDIT_EVENTS_MASK_KEY="short")
     assert failed.returncode == 1
-    assert desk.pipeline.lines() == loaded
+    assert runner.pipeline.lines() == loaded
 
 
-def test_a_state_is_shown_and_set(desk: Desk) -> None:
-    """What was written is what is read: the next run brings nothing again."""
-    desk.follow(PAGE["Load for the first time"])
-    desk.follow(PAGE["Look at the state and change it"])
-    desk.follow(PAGE["Load for the first time"])
+def test_a_state_is_shown_and_set(runner: PageRunner) -> None:
+    """A run after the state was changed as the page shows repeats no event."""
+    runner.follow(PAGE["Load for the first time"])
+    runner.follow(PAGE["Look at the state and change it"])
+    runner.follow(PAGE["Load for the first time"])
 
-    assert ids(desk.pipeline.lines()) == ids(OLD)
+    assert ids(runner.pipeline.lines()) == ids(OLD)
 
 
-def test_an_upgrade_keeps_configuration_selection_and_state(desk: Desk, repository: Path) -> None:
-    desk.follow(PAGE["Choose fields"])
-    desk.follow(PAGE["Load for the first time"])
-    (before,) = desk.extractors
+def test_an_upgrade_keeps_configuration_selection_and_state(
+    runner: PageRunner, repository: Path
+) -> None:
+    runner.follow(PAGE["Choose fields"])
+    runner.follow(PAGE["Load for the first time"])
+    (before,) = runner.extractors
     pyproject = repository / "pyproject.toml"
     pyproject.write_text(re.sub(r'\nversion = ".*"', '\nversion = "9.9.9"', pyproject.read_text()))
     definition = repository / "plugins" / "extractors" / "tap-audit-events.yml"
     definition.write_text(definition.read_text() + "- name: a_new_setting\n")
     commit(repository, "commit", "--quiet", "--all", "--message", "second")
 
-    desk.follow(PAGE["Upgrade"])
-    assert "v9.9.9" in desk.done[-1]
-    (after,) = desk.extractors
+    runner.follow(PAGE["Upgrade"])
+    assert "v9.9.9" in runner.done[-1]
+    (after,) = runner.extractors
     assert after["settings"][-1]["name"] == "a_new_setting"
     assert (after["config"], after["select"]) == (before["config"], before["select"])
-    desk.follow(PAGE["Load for the first time"])
-    assert ids(desk.pipeline.lines()) == ids(OLD)
+    runner.follow(PAGE["Load for the first time"])
+    assert ids(runner.pipeline.lines()) == ids(OLD)
 
 
 def test_every_command_of_the_page_is_run() -> None:
-    """A section that is added needs a test."""
+    """If a section with commands is added, this fails until the section has a test."""
     assert {name for name, section in PAGE.items() if section.commands} == {
         "Add the tap",
         "Configure it",

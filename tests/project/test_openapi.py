@@ -1,4 +1,4 @@
-"""openapi.yaml is a valid document, and says the same as the tap and the sandbox."""
+"""openapi.yaml is a valid document, and agrees with the tap and the sandbox."""
 
 import re
 from pathlib import Path
@@ -23,11 +23,11 @@ DOCUMENT: dict[str, Any] = yaml.safe_load(
 )
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 NOT_FILTERS = ("startTime", "endTime", "order", "pageSize", "cursor")
-"""Parameters for the range and the pages; the others select events by what they are."""
+"""Parameters for the range and the pages; the others filter events by other fields."""
 
 
 def fields(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any]]:
-    """Every field by its path, such as ``actor.id``, with its own schema."""
+    """Return the schema of every field by its path, such as ``actor.id``."""
     if "$ref" in schema:
         schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
     found = {path: schema}
@@ -40,14 +40,14 @@ STREAM = fields(SCHEMA)
 EVENT = fields(SCHEMAS["AuditEvent"])
 
 
-def judge(event: dict[str, Any]) -> None:
+def validate(event: dict[str, Any]) -> None:
     """Raise ValidationError if an event does not match the document."""
     schema = {"$ref": "#/components/schemas/AuditEvent", "components": DOCUMENT["components"]}
     Draft202012Validator(schema).validate(event)
 
 
 def test_the_document_is_valid() -> None:
-    """By the schema of OpenAPI, and each of its own schemas by that of JSON Schema."""
+    """It matches the schema of OpenAPI, and each schema in it matches that of JSON Schema."""
     schemathesis.openapi.from_dict(DOCUMENT).validate()
 
     for schema in SCHEMAS.values():
@@ -55,13 +55,13 @@ def test_the_document_is_valid() -> None:
 
 
 def test_the_stream_has_the_fields_of_the_document() -> None:
-    """None is missing and none is made up."""
+    """The stream has all fields of the document and no others."""
     assert STREAM.keys() == EVENT.keys()
 
 
 @pytest.mark.parametrize("path", STREAM)
-def test_a_field_of_the_stream_is_that_of_the_document(path: str) -> None:
-    """The same type, but for null, and format; what the stream requires, the service gives."""
+def test_a_field_of_the_stream_has_the_type_and_format_of_the_document(path: str) -> None:
+    """The stream may allow null too, and it requires only fields that the document requires."""
     ours, theirs = STREAM[path], EVENT[path]
     types = ours["type"] if isinstance(ours["type"], list) else [ours["type"]]
 
@@ -72,7 +72,7 @@ def test_a_field_of_the_stream_is_that_of_the_document(path: str) -> None:
 
 @pytest.mark.parametrize("path", STREAM)
 def test_the_values_a_description_lists_are_those_of_the_document(path: str) -> None:
-    """The stream has no enum, so that a new value can pass; its descriptions name what is known."""
+    """The stream has no enum, so that new values pass. Its descriptions list the known values."""
     listed = re.search(r": ([\w, ]+) or (\w+)\.$", STREAM[path].get("description", ""))
     known = [*listed[1].split(", "), listed[2]] if listed else []
 
@@ -86,14 +86,14 @@ def test_the_values_a_description_lists_are_those_of_the_document(path: str) -> 
 def test_an_event_without_a_required_field_does_not_match_the_document(
     group: str, name: str
 ) -> None:
-    """And with all of them it is one."""
+    """An event with all required fields matches it."""
     event = an_event()
-    judge(event)
+    validate(event)
 
     del (event[group] if group else event)[name]
 
     with pytest.raises(ValidationError, match=f"'{name}' is a required property"):
-        judge(event)
+        validate(event)
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,21 @@ def test_an_event_without_a_required_field_does_not_match_the_document(
         ("unheard_of", {}, True),
     ],
 )
-def test_only_the_details_that_are_shown_have_a_shape(
+def test_the_document_restricts_only_the_details_of_workspace_create(
     action_type: str, details: dict[str, Any], is_one: bool
 ) -> None:
-    """Those of workspace_create."""
+    """interface.md does not show the details of any other action type."""
     event = an_event(action={"type": action_type, "details": details})
 
     if is_one:
-        judge(event)
+        validate(event)
     else:
         with pytest.raises(ValidationError):
-            judge(event)
+            validate(event)
 
 
 def test_tap_and_sandbox_know_the_parameters_of_the_document() -> None:
-    """Their names, and how large a page can be."""
+    """The names of the parameters and the bounds of the page size are the same."""
     parameters = DOCUMENT["components"]["parameters"]
     size = parameters["pageSize"]["schema"]
     setting = SETTINGS_SCHEMA["properties"]["page_size"]
@@ -134,8 +134,8 @@ def test_tap_and_sandbox_know_the_parameters_of_the_document() -> None:
     assert (setting["minimum"], setting["maximum"]) == (size["minimum"], size["maximum"])
 
 
-def test_each_filter_of_the_document_is_a_setting_and_kept_with_what_was_read() -> None:
-    """So that a run with a wider filter knows which events were never requested."""
+def test_each_filter_of_the_document_is_a_setting_and_is_kept_in_state_and_coverage() -> None:
+    """Thus a run with a wider filter knows which events were never requested."""
     filters = [name for name in PARAMETERS if name not in NOT_FILTERS]
     names = {re.sub(r"(?=[A-Z])", "_", name).lower() for name in filters}
     state = to_run_state(Watermark(EARLIEST), organization_id="", action_types=[])

@@ -1,4 +1,4 @@
-"""`docs/operations.md` is true: its scripts and alerts work, its tables are those of the log."""
+"""The scripts and alerts in `docs/operations.md` work, and its tables fit the log."""
 
 import ast
 import fcntl
@@ -38,25 +38,25 @@ for line in sys.stdin:
 
 
 def block(kind: str, name: str) -> str:
-    """What is fenced behind a comment of the page."""
+    """Return the fenced block that follows a comment of the page."""
     (text,) = re.findall(rf"<!-- {kind}: {re.escape(name)} -->\n```\w+\n(.*?)```", PAGE, re.DOTALL)
     return str(text)
 
 
 def first_column(name: str) -> list[str]:
-    """The texts of a table, in order."""
+    """Return the texts in the first column of a table, in order."""
     (table,) = re.findall(rf"<!-- log: {name} -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
     rows = [line for line in table.splitlines()[2:] if line.startswith("|")]
     return [text for row in rows for text in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
 
 
 def patterns(texts: Iterable[str]) -> list[str]:
-    """The texts as expressions; an ellipsis stands for anything."""
+    """Return the texts as regular expressions, in which an ellipsis matches any text."""
     return [re.escape(text).replace("…", ".*") for text in texts]
 
 
 def unexplained(done: Run, table: str) -> list[str]:
-    """The lines of a log that a table lacks, but for errors, which have a page of their own."""
+    """Return the lines of a log that a table lacks, except errors, which have their own page."""
     lines = [line.split(" | ", 3) for line in done.log.splitlines()]
     texts = [line[-1] for line in lines if line[1].strip() != "ERROR"]
     known = patterns(first_column(table))
@@ -65,7 +65,7 @@ def unexplained(done: Run, table: str) -> list[str]:
 
 @cache
 def sentences() -> set[str]:
-    """Every text in the code of the tap, with an ellipsis for each value in it."""
+    """Return every text in the code of the tap, with an ellipsis for each value in it."""
     found = set()
     for path in (PROJECT / "tap_audit_events").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -79,7 +79,7 @@ def sentences() -> set[str]:
 
 
 def test_every_line_of_a_run_is_explained(service: Service, sync: Sync) -> None:
-    """Runs that wait, start again, fail, find late and strange events, or nothing at all."""
+    """The runs wait, restart a window, fail, find strange events, or find no event at all."""
     service.add([*TEN_EVENTS, STRANGE])
     service.add_faults(
         [
@@ -103,7 +103,7 @@ def test_every_line_of_a_run_is_explained(service: Service, sync: Sync) -> None:
 
 
 def test_every_line_of_a_check_is_explained(service: Service, sync: Sync) -> None:
-    """With events and without, and before the range begins."""
+    """The checks find events, find none, or have a range that has not begun yet."""
     empty = sync("--test")
     service.add(TEN_EVENTS)
     for done in (empty, sync("--test"), sync("--test", start_date="2100-01-01T00:00:00Z")):
@@ -112,16 +112,16 @@ def test_every_line_of_a_check_is_explained(service: Service, sync: Sync) -> Non
 
 
 @pytest.mark.parametrize("text", first_column("run") + first_column("test"))
-def test_every_line_that_is_explained_is_one_of_the_code(text: str) -> None:
-    """It stands in the tap like that, or is one that the SDK begins with."""
+def test_every_line_that_is_explained_can_be_logged(text: str) -> None:
+    """It is a text in the code of the tap, or the SDK logs it."""
     from_sdk = ("tap-audit-events v", "Skipping", "Parsing", "Beginning", "METRIC")
     (expression,) = patterns([text])
     found = [sentence for sentence in sentences() if re.fullmatch(expression, sentence)]
     assert found or text.startswith(from_sdk)
 
 
-def test_the_metrics_are_those_of_a_run(service: Service, sync: Sync) -> None:
-    """Each name with its type, and no other."""
+def test_the_listed_metrics_are_those_of_a_run(service: Service, sync: Sync) -> None:
+    """The page lists exactly the metrics of a run, each with its type."""
     service.add(TEN_EVENTS)
     found = metrics(sync().raise_for_exit_code())
     (table,) = re.findall(r"<!-- log: metrics -->\n(.*?)<!-- end -->", PAGE, re.DOTALL)
@@ -133,14 +133,14 @@ def test_the_metrics_are_those_of_a_run(service: Service, sync: Sync) -> None:
 
 
 def alert(name: str, log: str, folder: Path) -> str:
-    """What an alert prints; its exit code is 1 if it prints, else 0."""
+    """Return the output of an alert on a log; its exit code is 1 if it prints, otherwise 0."""
     for name_of_log in ("tap.log", "last-run.log"):
         (folder / name_of_log).write_text(log)
     return alert_of(name, folder)
 
 
 def alert_of(name: str, folder: Path) -> str:
-    """As `alert`, from the logs that are there."""
+    """Return the output of an alert on the logs in the folder."""
     command = block("alert", name).removeprefix("$ ")
     done = subprocess.run(
         ["bash", "-c", command], cwd=folder, capture_output=True, text=True, check=False
@@ -151,7 +151,7 @@ def alert_of(name: str, folder: Path) -> str:
 
 
 def a_log(*runs: tuple[int, float]) -> str:
-    """The metrics of runs, each with its records and its lag."""
+    """Return a log with the metrics of runs; each has its number of records and its lag."""
     lines = []
     for records, lag in runs:
         for metric, value in (("record_count", records), ("lag_seconds", lag)):
@@ -163,7 +163,7 @@ def a_log(*runs: tuple[int, float]) -> str:
 def test_the_alert_for_nothing_new_reads_a_real_log(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """Events of long ago are too long ago; those of a minute ago are not."""
+    """It prints if the newest event is old or there is none, and not if it is a minute old."""
     service.add(TEN_EVENTS)
     assert alert("silent", sync().log, tmp_path).startswith("nothing new for ")
     assert alert("silent", a_log((5, 60.25)), tmp_path) == ""
@@ -171,7 +171,7 @@ def test_the_alert_for_nothing_new_reads_a_real_log(
 
 
 def test_the_alert_for_organizations_names_those_that_failed(tmp_path: Path) -> None:
-    """With their codes; retries of earlier runs do not set it off."""
+    """It prints the code of each, and nothing for a run that did not fail."""
     services = [Service(organization_id=f"{n:08x}-0000-4000-8000-000000000000") for n in range(3)]
     services[1].add_faults(["status:code=403@*"])
     items = [{"organization_id": each.organization_id} for each in services]
@@ -190,20 +190,20 @@ def test_the_alert_for_organizations_names_those_that_failed(tmp_path: Path) -> 
     assert alert("organizations", sound.log, tmp_path) == ""
 
 
-def test_a_run_that_failed_at_its_start_is_not_good_news(
+def test_the_alert_for_nothing_new_rings_for_a_run_that_failed_at_its_start(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """It writes no metric, and the alert does not read an old one."""
+    """Such a run writes no metric."""
     failed = sync(page_size=0)
     assert metrics(failed) == {}
     assert "an unknown number of s" in alert("silent", failed.log, tmp_path)
     assert service.requests == []
 
 
-def test_a_run_with_the_state_of_another_organization_is_not_good_news(
+def test_the_alert_for_nothing_new_rings_for_a_run_with_the_state_of_another_organization(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """It writes other metrics, but no lag."""
+    """Such a run writes other metrics, but no lag."""
     service.add(TEN_EVENTS)
     state = sync().state
     service.requests.clear()
@@ -229,9 +229,9 @@ def test_a_run_with_the_state_of_another_organization_is_not_good_news(
 def test_the_alert_for_a_lag_that_grows(
     runs: list[tuple[int, float]], rings: bool, tmp_path: Path
 ) -> None:
-    """Three rises in a row to a lag that matters. The first run in a log does not count as a rise.
+    """It rings if the lag of the last run is above 900 s after three rises in a row.
 
-    Quiet days and chance do not set it off.
+    The first run in a log is not a rise, and runs without events do not set it off.
     """
     assert bool(alert("behind", a_log(*runs), tmp_path)) == rings
 
@@ -239,7 +239,7 @@ def test_the_alert_for_a_lag_that_grows(
 def test_the_alert_for_a_run_that_hangs(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A target that waits for ever: the log and the exit code of the next run look as usual."""
+    """While a run hangs, the log and the exit code of the next run look as usual."""
     service.add(TEN_EVENTS)
     run_script = script(tmp_path, settings, A_TARGET)
     assert run_script() == 0
@@ -247,7 +247,7 @@ def test_the_alert_for_a_run_that_hangs(
     two_hours_ago = time.time() - 7200
     os.utime(tmp_path / "tap.log", (two_hours_ago, two_hours_ago))
     with (tmp_path / "run.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # as the run that hangs
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as a run that hangs does
         assert run_script() == 0
         assert alert_of("hangs", tmp_path) == "no run has ended for two hours\n"
     assert run_script() == 0
@@ -257,7 +257,7 @@ def test_the_alert_for_a_run_that_hangs(
 def test_the_alerts_read_a_structured_log(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The same commands, and the configuration that the page shows."""
+    """The commands are the same, with the logging configuration that the page shows."""
     service.add(TEN_EVENTS)
     (tmp_path / "config.json").write_text(json.dumps(settings))
     (tmp_path / "logging.yaml").write_text(block("script", "logging.yaml"))
@@ -280,7 +280,7 @@ def test_the_alerts_read_a_structured_log(
 
 
 def script(folder: Path, settings: dict[str, Any], target: str) -> Callable[[], int]:
-    """Write the script and a target into a folder; what runs it returns its exit code."""
+    """Write the script and a target into a folder; return a function that runs the script."""
     (folder / "run.sh").write_text(block("script", "run.sh"))
     (folder / "config.json").write_text(json.dumps(settings | {"page_size": 5, "concurrency": 1}))
     (folder / "target.py").write_text(target)
@@ -302,7 +302,7 @@ def script(folder: Path, settings: dict[str, Any], target: str) -> Callable[[], 
 def test_the_script_keeps_the_state_and_the_exit_code(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Run after run, each event is written once, also if one fails halfway; its log is rotated."""
+    """Each event is written once, also after a run that failed halfway. The log is rotated."""
     run_script = script(tmp_path, settings, A_TARGET)
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="status", code=403, when="2")])
@@ -326,7 +326,7 @@ def test_the_script_keeps_the_state_and_the_exit_code(
 def test_the_script_keeps_no_state_that_is_cut(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """As of a target that is killed, or whose disk is full, while it prints one."""
+    """A target may be killed, or its disk may be full, while it prints a state."""
     service.add(TEN_EVENTS)
     whole = 'print(json.dumps(message["value"]), flush=True)'
     cut = """\
@@ -341,7 +341,7 @@ whole = json.dumps(message["value"])
 def test_the_script_keeps_the_state_of_a_run_that_was_killed(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """What the target printed before that: its events do not come again."""
+    """The next run continues from the last state that the target printed, without repeats."""
     service.add(TEN_EVENTS)
     run_script = script(tmp_path, settings, A_TARGET)
     assert run_script() == 0
@@ -353,7 +353,7 @@ def test_the_script_keeps_the_state_of_a_run_that_was_killed(
 def test_the_script_reads_nothing_again_if_it_cannot_keep_a_state(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """As on a full disk: each run fails, and the state is kept as soon as there is room."""
+    """On a full disk each run fails; as soon as there is space, the state is kept."""
     service.add(TEN_EVENTS)
     run_script = script(tmp_path, settings, A_TARGET)
     obstacle = tmp_path / "new.json"

@@ -1,4 +1,4 @@
-"""`docs/organizations.md` is true: its configuration is valid, and its example works."""
+"""The configurations in `docs/organizations.md` are valid, and its example works."""
 
 import json
 import os
@@ -21,7 +21,7 @@ SETTINGS = PAGE["Settings"]
 
 
 def with_tokens(config: dict[str, object], folder: Path) -> dict[str, object]:
-    """The configuration with token files that exist."""
+    """Return the configuration with token files that exist."""
     token = folder / "token"
     token.write_text("acme_pat_token")
     text = json.dumps(config)
@@ -31,8 +31,8 @@ def with_tokens(config: dict[str, object], folder: Path) -> dict[str, object]:
     return found
 
 
-def test_its_configuration_is_valid(tmp_path: Path) -> None:
-    """As a file, and as Meltano has it."""
+def test_the_configurations_of_the_page_are_valid(tmp_path: Path) -> None:
+    """The page shows one in `config.json` and one in `meltano.yml`."""
     config = json.loads(SETTINGS.files["config.json"])
     assert len(read_settings(with_tokens(config, tmp_path)).organizations) == 3
     (text,) = yaml_of(SETTINGS)
@@ -44,8 +44,8 @@ def yaml_of(section: Section) -> list[str]:
     return [part.split("```")[0] for part in section.text.split("```yaml\n")[1:]]
 
 
-def test_its_variable_is_valid(tmp_path: Path) -> None:
-    """The environment has a list in JSON."""
+def test_the_variable_of_the_page_is_valid(tmp_path: Path) -> None:
+    """The variable holds the list as JSON."""
     (command,) = SETTINGS.commands
     done = shell(f"{command}; env", tmp_path, {"PATH": os.environ["PATH"]})
     variables = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
@@ -55,8 +55,8 @@ def test_its_variable_is_valid(tmp_path: Path) -> None:
 
 
 @pytest.mark.loaders
-def test_its_example_loads_fifty_organizations(tmp_path: Path) -> None:
-    """One fails in the first run, and comes in the second."""
+def test_the_example_of_the_page_loads_fifty_organizations(tmp_path: Path) -> None:
+    """One organization fails in the first run, and is loaded by the second."""
     EXAMPLE.write_files(tmp_path)
     (tmp_path / "bin").mkdir()
     for name, module in (("audit-events-sandbox", "sandbox.cli"), ("tap-audit-events", "__main__")):

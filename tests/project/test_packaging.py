@@ -1,4 +1,4 @@
-"""What users install and copy: the wheel, meltano.yml and sample_config.json fit the tap.
+"""The files that users install and copy fit the tap: wheel, meltano.yml and sample_config.json.
 
 `test_plugin_definition.py` tests the definition of the Meltano plugin.
 """
@@ -30,7 +30,7 @@ MELTANO: dict[str, Any] = yaml.safe_load((PROJECT / "meltano.yml").read_text(enc
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the wheel and the sdist, built as a release is."""
+    """A folder with the wheel and the sdist, built like those of a release."""
     folder = tmp_path_factory.mktemp("dist")
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(folder)]
     subprocess.run(build, cwd=PROJECT, check=True, capture_output=True)
@@ -49,7 +49,7 @@ def metadata(wheel: ZipFile) -> "Message[str, str]":
     return message_from_bytes(wheel.read(name))
 
 
-def test_the_wheel_is_typed_and_holds_the_package_alone(wheel: ZipFile) -> None:
+def test_the_wheel_is_typed_and_holds_only_the_package(wheel: ZipFile) -> None:
     names = wheel.namelist()
 
     assert "tap_audit_events/py.typed" in names
@@ -95,7 +95,7 @@ sys.exit(importlib.import_module(sys.argv[1]).main())
     ],
 )
 def test_ctrl_c_while_a_command_is_loaded_shows_no_traceback(module: str, loaded: str) -> None:
-    """This can take a second."""
+    """The imports can take a second, in which a user may press Ctrl-C."""
     command = [sys.executable, "-c", INTERRUPTED, f"tap_audit_events{module}.__main__", loaded]
     done = subprocess.run(command, capture_output=True, check=False)
 
@@ -118,7 +118,7 @@ sys.exit(module.main())
 def test_ctrl_c_at_the_start_of_a_command_shows_no_traceback(
     module: str, argument: str, settings: dict[str, Any]
 ) -> None:
-    """Before the command line is read."""
+    """The signal arrives before the command line is read."""
     name = f"tap_audit_events{module}.__main__"
     command = [sys.executable, "-c", INTERRUPTED_AT_ITS_START, name, argument]
     variables = {f"TAP_AUDIT_EVENTS_{key.upper()}": str(value) for key, value in settings.items()}
@@ -130,8 +130,8 @@ def test_ctrl_c_at_the_start_of_a_command_shows_no_traceback(
     assert "Traceback" not in done.stderr
 
 
-def test_the_wheel_needs_the_maintained_backoff_alone(wheel: ZipFile) -> None:
-    """`backoff` and `python-backoff` install the same module: one is all there may be."""
+def test_the_wheel_needs_only_the_maintained_backoff(wheel: ZipFile) -> None:
+    """`backoff` and `python-backoff` install the same module, so only one may be required."""
     needed = metadata(wheel).get_all("Requires-Dist", [])
     names = {re.split(r"[^\w.-]", requirement)[0] for requirement in needed}
 
@@ -146,7 +146,7 @@ def test_the_wheel_names_its_licence(wheel: ZipFile) -> None:
     assert any(name.endswith("/licenses/LICENSE") for name in wheel.namelist())
 
 
-def test_the_sdist_holds_what_a_fresh_clone_needs(dist: Path) -> None:
+def test_the_sdist_holds_the_files_that_a_user_of_a_clone_needs(dist: Path) -> None:
     (path,) = dist.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -164,16 +164,16 @@ def test_the_sdist_holds_what_a_fresh_clone_needs(dist: Path) -> None:
 
 
 @pytest.mark.parametrize("loader", MELTANO["plugins"]["loaders"], ids=lambda loader: loader["name"])
-def test_loaders_are_pinned_as_meltano_asks_for_them(loader: dict[str, Any]) -> None:
-    """The ranges in meltano.yml are those that the exact pins are made from."""
+def test_loaders_are_pinned_from_the_ranges_in_meltano_yml(loader: dict[str, Any]) -> None:
+    """The exact pins are generated from the same ranges."""
     text = (PROJECT / "requirements" / f"{loader['name']}.in").read_text(encoding="utf-8")
     asked = [line for line in text.splitlines() if not line.startswith("#")]
 
     assert loader["pip_url"].split() == asked
 
 
-def test_what_builds_the_tap_for_meltano_is_pinned_too() -> None:
-    """Meltano builds it in an environment of its own, which has constraints of its own."""
+def test_the_libraries_that_build_the_tap_for_meltano_are_pinned_too() -> None:
+    """Meltano builds the tap in a separate environment, which needs its own constraints."""
     makefile = (PROJECT / "Makefile").read_text(encoding="utf-8")
     (install,) = re.findall(r"@(.*) \$\(MELTANO_INSTALL\) extractor", makefile)
 
@@ -181,8 +181,8 @@ def test_what_builds_the_tap_for_meltano_is_pinned_too() -> None:
     assert install == f"UV_CONSTRAINT={pins} UV_BUILD_CONSTRAINT={pins}"
 
 
-def test_the_sample_configuration_is_the_least_that_loads_everything() -> None:
-    """It has what is required and nothing that leaves events out; nothing in it gets a warning."""
+def test_the_sample_configuration_loads_everything_with_the_fewest_settings() -> None:
+    """It has only the required settings, none that leaves events out, and gets no warning."""
     config = json.loads((PROJECT / "sample_config.json").read_text(encoding="utf-8"))
 
     read_settings(config)

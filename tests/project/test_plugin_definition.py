@@ -1,4 +1,4 @@
-"""The definition of the Meltano plugin says what the tap says of itself."""
+"""The definition of the Meltano plugin agrees with the tap's own description."""
 
 import json
 import re
@@ -29,12 +29,12 @@ KINDS = {
     "object": "stream_maps stream_map_config batch_config",
 }
 DEPENDS_ON_VERSION = {"user_agent"}
-"""Settings whose default changes from release to release; it stays in the tap."""
+"""Settings whose default changes from release to release, so that only the tap has it."""
 
 
 @cache
 def about() -> dict[str, Any]:
-    """What the tap says of itself, without a service and without a token."""
+    """Return the tap's description of itself; this needs no service and no token."""
     command = [sys.executable, "-m", "tap_audit_events", "--about", "--format=json"]
     finished = subprocess.run(command, cwd=PROJECT, check=True, capture_output=True)
     described: dict[str, Any] = json.loads(finished.stdout)
@@ -42,7 +42,7 @@ def about() -> dict[str, Any]:
 
 
 def test_the_definition_has_exactly_the_taps_settings() -> None:
-    """In the same order, with the same words. Faker is optional: it is left out."""
+    """Order and texts are the same. The setting of Faker, which is optional, is left out."""
     declared = {
         name: schema
         for name, schema in about()["settings"]["properties"].items()
@@ -60,15 +60,15 @@ def test_the_definition_has_exactly_the_taps_settings() -> None:
 
 
 def test_each_setting_has_the_kind_that_meltano_can_pass_on() -> None:
-    """A number is an integer there: Meltano fails to write a `decimal` into a configuration."""
+    """A number is an integer, as Meltano fails to write a `decimal` into a configuration."""
     kinds = {name: kind for kind, names in KINDS.items() for name in names.split()}
     assert {each["name"]: each["kind"] for each in SETTINGS} == kinds
     (choice,) = (each["options"] for each in SETTINGS if "options" in each)
     assert [option["value"] for option in choice] == ["object", "string"]
 
 
-def test_what_holds_a_token_is_hidden() -> None:
-    """In what Meltano lists and logs."""
+def test_settings_that_hold_a_token_are_sensitive() -> None:
+    """Meltano hides them in its lists and logs."""
     hidden = [each["name"] for each in SETTINGS if each.get("sensitive")]
     assert hidden == ["organizations", "access_token"]
 
@@ -78,7 +78,7 @@ def test_the_definition_has_exactly_the_taps_capabilities() -> None:
 
 
 def test_the_definition_requires_what_the_tap_requires() -> None:
-    """And an organization with its token, by value or by file; or several, with theirs."""
+    """In addition, it needs an organization and a token or its file, or `organizations`."""
     required = set(about()["settings"]["required"])
 
     assert [set(group) - required for group in EXTRACTOR["settings_group_validation"]] == [
@@ -90,7 +90,7 @@ def test_the_definition_requires_what_the_tap_requires() -> None:
 
 
 def test_another_project_installs_the_tap_from_its_repository() -> None:
-    """No path: a path would lead to a folder of the other project."""
+    """A path would lead to a folder of the other project."""
     urls = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"]
 
     assert EXTRACTOR["pip_url"] == f"git+{urls['Repository']}.git"
@@ -98,7 +98,7 @@ def test_another_project_installs_the_tap_from_its_repository() -> None:
 
 
 def test_this_project_uses_the_definition() -> None:
-    """Its `meltano.yml` repeats nothing; Meltano finds the lock file by name and variant."""
+    """`meltano.yml` has only the name and variant, by which Meltano finds the lock file."""
     meltano = yaml.safe_load((PROJECT / "meltano.yml").read_text())
     (extractor,) = meltano["plugins"]["extractors"]
     lock = FOLDER / f"{extractor['name']}--{extractor['variant']}.lock"
@@ -121,7 +121,7 @@ def test_the_page_names_the_version_of_meltano_that_is_tested() -> None:
 
 @pytest.mark.parametrize("form", ["definition", "lock"])
 def test_the_definition_is_up_to_date(form: str) -> None:
-    """`make docs` was run after the last change to what it says."""
+    """`make docs` was run after the last change to its contents."""
     module = generator().plugin_definition
     path = {"definition": module.DEFINITION, "lock": module.LOCK}[form]
 

@@ -1,4 +1,4 @@
-"""The queries of `docs/proof.md` for gaps and for complete hours, on records with odd times."""
+"""The queries of `docs/proof.md` are correct also for coverage records with odd times."""
 
 import re
 from collections.abc import Iterable
@@ -19,19 +19,19 @@ Spans = Iterable[tuple[timedelta, timedelta]]
 
 
 def known_hours(spans: Spans) -> list[datetime]:
-    """The hours that are complete, if each span after `START` is a record."""
+    """Return the hours that are complete, if each span after `START` is a record."""
     return [row[1] for row in documented("lateness", spans) if row[2] is not None]
 
 
 def gaps(spans: Spans) -> list[tuple[datetime, datetime]]:
-    """The gaps, if each span after `START` is a record."""
+    """Return the gaps, if each span after `START` is a record."""
     return [row[1:] for row in documented("gaps", spans)]
 
 
 def documented(name: str, spans: Spans) -> list[tuple[Any, ...]]:
-    """The result of a query, if each span after `START` is a record of one chain.
+    """Return the result of a query, if each span after `START` is a record of one chain.
 
-    The letters of the organization are capitals in every other record.
+    Every other record has the organization in capital letters.
     """
     (sql,) = re.findall(rf"<!-- sql: {name} -->\n```sql\n(.*?)```", PAGE, re.DOTALL)
     with duckdb.connect() as connection:
@@ -54,7 +54,7 @@ def minutes(*bounds: float) -> list[timedelta]:
 
 
 def test_time_that_two_records_cover_counts_once() -> None:
-    """After a fork: the hour is not complete at its fiftieth minute."""
+    """After a fork whose records end at the fiftieth minute, the hour is not complete."""
     fork = [minutes(0, 10), minutes(0, 20), minutes(20, 30), minutes(30, 40), minutes(40, 50)]
     assert known_hours((start, end) for start, end in fork) == []
     assert known_hours((start, end) for start, end in [*fork, minutes(50, 60)]) == [START]
@@ -66,7 +66,7 @@ def test_a_gap_within_an_hour_is_found() -> None:
 
 
 def test_fractions_of_seconds_do_not_add_up_to_less_than_an_hour() -> None:
-    """Records of seven minutes and some microseconds, without a gap, over some days."""
+    """The records of about seven minutes each cover 81 hours without a gap."""
     random = Random(3)
     bounds = [timedelta(minutes=7 * n, microseconds=random.randrange(10**6)) for n in range(700)]
     hours = known_hours(pairwise([timedelta(), *bounds[1:]]))
@@ -74,7 +74,7 @@ def test_fractions_of_seconds_do_not_add_up_to_less_than_an_hour() -> None:
 
 
 def test_a_range_that_ends_just_before_the_next_one_leaves_no_gap() -> None:
-    """Of the nines of an `end_date`, as in docs/recipes.md, loaders keep the microseconds."""
+    """Loaders cut an `end_date` with nine nines, as in docs/recipes.md, to microseconds."""
     microsecond = timedelta(microseconds=1)
     start, end = timedelta(days=-200), timedelta(days=300)
     hour = timedelta(hours=1)
@@ -89,8 +89,8 @@ def test_a_range_that_ends_just_before_the_next_one_leaves_no_gap() -> None:
     assert gaps([(start, longer), (hour, end)]) == [(START + longer, START + hour)]
 
 
-def test_an_organization_is_the_same_in_capital_letters() -> None:
-    """A state is continued if only the letters of the setting changed."""
+def test_capital_letters_in_the_organization_do_not_matter() -> None:
+    """A state is continued if only the case of the letters in the setting changed."""
     hour = timedelta(hours=1)
     spans = [(n * hour, (n + 1) * hour) for n in range(4)]
     assert known_hours(spans) == [START + start for start, _ in spans]

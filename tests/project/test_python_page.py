@@ -1,4 +1,4 @@
-"""`docs/python.md`: every example runs as it is written."""
+"""Every example in `docs/python.md` runs as it is written."""
 
 import json
 import re
@@ -23,7 +23,7 @@ SECTIONS = sections("python.md")
 COUNT = 1500
 UNTIL = datetime(2026, 1, 15, tzinfo=UTC)
 ELSEWHERE = {"pandas", "Polars"}
-"""Examples that need what only the environment of dlt has."""
+"""Examples that need libraries of the environment of dlt."""
 
 
 def snippet(section: Section) -> str:
@@ -36,15 +36,15 @@ WITH_SNIPPETS = [title for title, section in SECTIONS.items() if snippet(section
 
 
 @dataclass
-class Desk:
-    """A folder in which examples run, next to a service."""
+class ExampleRunner:
+    """Runs examples in a folder, against a service."""
 
     folder: Path
     service: Service
     variables: dict[str, str]
 
     def run(self, title: str) -> str:
-        """What the example of a section prints."""
+        """Return the output of the example of a section."""
         code = snippet(SECTIONS[title])
         script = self.folder / "snippet.py"
         script.write_text(code if title == "The first page" else LOG + code)
@@ -66,7 +66,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def runner(tmp_path: Path) -> Iterator[ExampleRunner]:
     service = Service()
     service.add_generated(COUNT, 14, 1, UNTIL)
     with serve(service) as server:
@@ -75,12 +75,12 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
             "TAP_AUDIT_EVENTS_ORGANIZATION_ID": service.organization_id,
             "TAP_AUDIT_EVENTS_ACCESS_TOKEN": service.access_token,
         }
-        yield Desk(tmp_path, service, variables)
+        yield ExampleRunner(tmp_path, service, variables)
     assert service.violations == []
 
 
 def events_on(service: Service, day: str) -> int:
-    """How many events the service shows on a day, by its own rows."""
+    """Count the events that the service itself returns for a day."""
     events = json.loads(
         service.respond(
             "GET",
@@ -92,67 +92,69 @@ def events_on(service: Service, day: str) -> int:
     return sum(event["occurredAt"].startswith(day) for event in events)
 
 
-def test_the_first_page(desk: Desk) -> None:
-    lines = desk.run("The first page").splitlines()
+def test_the_example_of_the_first_page_prints_its_events(runner: ExampleRunner) -> None:
+    lines = runner.run("The first page").splitlines()
     assert len(lines) == 1000
     assert all(line.startswith("2026-01-") for line in lines)
 
 
-def test_a_file_with_stored_state(desk: Desk) -> None:
-    """The second run adds what is new; what a crash left behind the state is cut off."""
+def test_the_example_with_stored_state_writes_each_event_once(runner: ExampleRunner) -> None:
+    """The second run adds the new event, and cuts off what a crash left after the state."""
     title = "Into a file, with stored state"
-    assert desk.run(title) == f"{COUNT}\n"
-    desk.service.add([an_event("new", "2026-01-15T00:00:01Z")])
-    with (desk.folder / "events.jsonl").open("ab") as file:
+    assert runner.run(title) == f"{COUNT}\n"
+    runner.service.add([an_event("new", "2026-01-15T00:00:01Z")])
+    with (runner.folder / "events.jsonl").open("ab") as file:
         file.write(b'{"id": "written before a cra')
-    assert desk.run(title) == "1\n"
-    assert desk.run(title) == "0\n"
-    lines = (desk.folder / "events.jsonl").read_bytes().split(b"\n")[:-1]
+    assert runner.run(title) == "1\n"
+    assert runner.run(title) == "0\n"
+    lines = (runner.folder / "events.jsonl").read_bytes().split(b"\n")[:-1]
     found = [json.loads(line)["id"] for line in lines]
     assert len(found) == len(set(found)) == COUNT + 1
 
 
-def test_a_file_that_was_moved_away_is_not_filled_with_nul(desk: Desk) -> None:
-    """Its state says that it has more bytes; the file would begin with as many NUL bytes."""
+def test_a_file_that_was_moved_away_is_not_filled_with_nul(runner: ExampleRunner) -> None:
+    """Its state names a longer file; without the error, NUL bytes would fill the difference."""
     title = "Into a file, with stored state"
-    desk.run(title)
-    events = desk.folder / "events.jsonl"
-    events.rename(desk.folder / "january.jsonl")
+    runner.run(title)
+    events = runner.folder / "events.jsonl"
+    events.rename(runner.folder / "january.jsonl")
 
     with pytest.raises(AssertionError, match=r"ValueError: events\.jsonl is shorter than "):
-        desk.run(title)
+        runner.run(title)
 
     assert events.read_bytes() == b""
 
 
 @pytest.mark.integrations
 @pytest.mark.parametrize("title", sorted(ELSEWHERE))
-def test_data_frames(title: str, desk: Desk) -> None:
-    """The counts by action type are those of all events."""
-    printed = desk.run(title)
+def test_the_examples_of_data_frames_count_events(title: str, runner: ExampleRunner) -> None:
+    """The printed counts by action type add up to no more than all events."""
+    printed = runner.run(title)
     counts = re.findall(r"\b(\d+)(?: +│)?$", printed, re.MULTILINE)
     assert "workspace_create" in printed or "action_type" in printed
     assert counts
     assert sum(map(int, counts)) <= COUNT
 
 
-def test_duckdb(desk: Desk) -> None:
-    assert desk.run("DuckDB") == f"({COUNT},)\n"
+def test_the_example_of_duckdb_counts_all_events(runner: ExampleRunner) -> None:
+    assert runner.run("DuckDB") == f"({COUNT},)\n"
 
 
-def test_asyncio(desk: Desk) -> None:
-    assert desk.run("asyncio") == f"{COUNT}\n"
+def test_the_example_of_asyncio_counts_all_events(runner: ExampleRunner) -> None:
+    assert runner.run("asyncio") == f"{COUNT}\n"
 
 
-def test_several_threads(desk: Desk) -> None:
-    expected = {day: events_on(desk.service, day) for day in ("2026-01-05", "2026-01-06")}
+def test_the_example_of_several_threads_counts_the_events_of_each_day(
+    runner: ExampleRunner,
+) -> None:
+    expected = {day: events_on(runner.service, day) for day in ("2026-01-05", "2026-01-06")}
     assert all(expected.values())
-    assert desk.run("Several threads") == f"{expected}\n"
+    assert runner.run("Several threads") == f"{expected}\n"
 
 
 @pytest.mark.parametrize("title", ["In a notebook", "Ending early", "Logging"])
-def test_examples_that_print_nothing(title: str, desk: Desk) -> None:
-    assert desk.run(title) == ""
+def test_the_other_examples_run_and_print_nothing(title: str, runner: ExampleRunner) -> None:
+    assert runner.run(title) == ""
 
 
 @pytest.mark.parametrize(
@@ -167,15 +169,17 @@ def test_examples_that_print_nothing(title: str, desk: Desk) -> None:
         (None, ""),
     ],
 )
-def test_errors(fault: Fault | None, printed: str, desk: Desk) -> None:
-    desk.service.add_faults([fault] if fault else [])
-    found = desk.run("Errors")
+def test_the_example_of_errors_prints_what_to_do(
+    fault: Fault | None, printed: str, runner: ExampleRunner
+) -> None:
+    runner.service.add_faults([fault] if fault else [])
+    found = runner.run("Errors")
     assert found.startswith(printed)
     assert bool(found) == bool(printed)
 
 
 def test_each_error_of_the_page_can_be_imported() -> None:
-    """Also one that is only named, so that a program can catch it."""
+    """This holds for errors that no example uses too, so that a program can catch them."""
     text = "".join(section.text for section in SECTIONS.values())
     named = set(re.findall(r"`(\w+Error)`", text))
 
@@ -184,7 +188,7 @@ def test_each_error_of_the_page_can_be_imported() -> None:
 
 
 def test_every_example_is_tried() -> None:
-    """This file names the section of each."""
+    """This file names the section of each example."""
     source = Path(__file__).read_text()
     untried: list[Any] = [title for title in WITH_SNIPPETS if f'"{title}"' not in source]
     assert untried == []

@@ -1,4 +1,4 @@
-"""`docs/recipes.md`, each recipe as it is written, into real targets."""
+"""Each recipe in `docs/recipes.md` works as it is written, with real targets."""
 
 import hashlib
 import hmac
@@ -32,12 +32,12 @@ SPLIT = [
     "2026-01-01T00:00:00Z",
     "2026-01-01T00:00:00.000000001Z",
 ]
-"""Times on both sides of the time at which the recipe splits the history."""
+"""Times just before, at and just after the time at which the recipe splits the history."""
 
 
 @dataclass(frozen=True)
-class Desk:
-    """A folder with a configuration, next to a service, where commands of the page run."""
+class RecipeRunner:
+    """Runs commands of the page in a folder with a configuration, against a service."""
 
     service: Service
     folder: Path
@@ -53,7 +53,7 @@ class Desk:
         return done.stdout
 
     def text(self) -> str:
-        """What arrived; target-jsonl without a configuration begins a new file in each run."""
+        """Return all loaded lines; each run of target-jsonl writes a new file."""
         return "".join(path.read_text() for path in self.folder.glob("audit_events-*.jsonl"))
 
     def records(self) -> list[dict[str, Any]]:
@@ -64,18 +64,18 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def runner(tmp_path: Path) -> Iterator[RecipeRunner]:
     check_installed()
     service = Service()
     loaders = [INSTALLED / "loaders" / name / "venv" / "bin" for name in ("target-jsonl",)]
     path = [Path(sys.executable).parent, *loaders, os.environ["PATH"]]
     environment = os.environ | {"PATH": ":".join(map(str, path)), "AUDIT_EVENTS_MASK_KEY": KEY}
     with serve(service) as server:
-        desk = Desk(service, tmp_path, environment)
+        runner = RecipeRunner(service, tmp_path, environment)
         (tmp_path / "config.json").write_text(json.dumps(settings_for(service, server.base_url)))
         for section in RECIPES.values():
             section.write_files(tmp_path)
-        yield desk
+        yield runner
     assert service.violations == []
 
 
@@ -87,9 +87,9 @@ def ids(events: list[dict[str, Any]]) -> list[str]:
 
 
 def backfill_commands(target: str) -> list[str]:
-    """The live run, the backfill, and the two commands that continue it.
+    """Return the live run, the backfill, and the two commands that continue it.
 
-    The backfill includes the command before it, which is for the shell that the reader uses.
+    The backfill includes the command before it, which sets up the reader's shell.
     """
     section = RECIPES["Load old months while the live runs continue"]
     live, setup, backfill, *resume = section.commands
@@ -99,50 +99,50 @@ def backfill_commands(target: str) -> list[str]:
 
 
 def history() -> list[dict[str, Any]]:
-    """Events of two months, and some at the very time at which the history is split."""
+    """Return events of two months, and some around the time at which the history is split."""
     return [
         *generate(300, days=60, seed=3, until=NOON.replace(hour=0)),
         *(an_event(id=at, at=at) for at in SPLIT),
     ]
 
 
-def test_a_backfill_meets_the_live_runs_without_gap_or_repeat(desk: Desk) -> None:
-    """Also after it was interrupted, with a live run between; the target only appends."""
+def test_a_backfill_meets_the_live_runs_without_gap_or_repeat(runner: RecipeRunner) -> None:
+    """Each event is loaded once, although the backfill is interrupted by an error."""
     live, backfill, *resume = backfill_commands("target-jsonl")
     old, new = history(), generate(20, days=1, seed=4, until=NOON.replace(day=17))
-    desk.configure(page_size=50)
-    desk.service.add(old)
-    desk.run(live)
-    first = desk.ids()
+    runner.configure(page_size=50)
+    runner.service.add(old)
+    runner.run(live)
+    first = runner.ids()
     assert 0 < len(first) < len(old)
 
-    third = str(len(desk.service.requests) + 3)
-    desk.service.add_faults([Fault(kind="status", code=403, when=third)])
-    interrupted = shell(backfill, desk.folder, desk.environment)
+    third = str(len(runner.service.requests) + 3)
+    runner.service.add_faults([Fault(kind="status", code=403, when=third)])
+    interrupted = shell(backfill, runner.folder, runner.environment)
     assert interrupted.returncode == 1, interrupted.stderr
-    assert len(first) < len(desk.ids()) < len(old), interrupted.stderr
-    desk.service.add(new)
-    (desk.folder / "state.json").write_text(
-        (desk.folder / "live-states.jsonl").read_text().splitlines()[-1]
+    assert len(first) < len(runner.ids()) < len(old), interrupted.stderr
+    runner.service.add(new)
+    (runner.folder / "state.json").write_text(
+        (runner.folder / "live-states.jsonl").read_text().splitlines()[-1]
     )
-    desk.run(live.replace(" |", " --state state.json |"))
+    runner.run(live.replace(" |", " --state state.json |"))
     for command in resume * 2:
-        desk.run(command)
+        runner.run(command)
 
-    assert desk.ids() == ids(old + new)
+    assert runner.ids() == ids(old + new)
 
 
 @pytest.mark.long
-def test_a_backfill_fills_a_table_that_is_updated_by_id(desk: Desk) -> None:
+def test_a_backfill_fills_a_table_that_is_updated_by_id(runner: RecipeRunner) -> None:
     target = INSTALLED / "loaders" / "target-duckdb" / "venv" / "bin" / "target-duckdb"
-    (desk.folder / "duckdb.json").write_text(
+    (runner.folder / "duckdb.json").write_text(
         json.dumps({"filepath": "warehouse.duckdb", "default_target_schema": "main"})
     )
-    desk.service.add(history())
+    runner.service.add(history())
     for command in backfill_commands(f"{shlex.quote(str(target))} --config duckdb.json"):
-        desk.run(command)
+        runner.run(command)
 
-    with duckdb.connect(str(desk.folder / "warehouse.duckdb"), read_only=True) as connection:
+    with duckdb.connect(str(runner.folder / "warehouse.duckdb"), read_only=True) as connection:
         rows = connection.execute("SELECT id FROM audit_events ORDER BY id").fetchall()
     assert [row[0] for row in rows] == ids(history())
 
@@ -150,25 +150,25 @@ def test_a_backfill_fills_a_table_that_is_updated_by_id(desk: Desk) -> None:
 # Widen
 
 
-def test_added_types_come_complete_and_nothing_comes_twice(desk: Desk) -> None:
-    """First two types, then all others; the series of the first type continues."""
+def test_the_events_of_added_types_are_loaded_without_repeats(runner: RecipeRunner) -> None:
+    """One command adds two types, the other all types; no event of the first type is repeated."""
     added, others = RECIPES["Widen `action_types` without repeating anything"].commands
     first = "tap-audit-events --config config.json | target-jsonl > states.jsonl"
     events = generate(400, days=9, seed=5, until=NOON)
-    desk.configure(action_types=["user_sign_in"])
-    desk.service.add(events)
-    desk.run(first)
-    assert {record["action"]["type"] for record in desk.records()} == {"user_sign_in"}
+    runner.configure(action_types=["user_sign_in"])
+    runner.service.add(events)
+    runner.run(first)
+    assert {record["action"]["type"] for record in runner.records()} == {"user_sign_in"}
 
-    desk.run(added)
+    runner.run(added)
     wanted = {"user_sign_in", "channel_create", "file_download"}
-    assert desk.ids() == ids([each for each in events if each["action"]["type"] in wanted])
+    assert runner.ids() == ids([each for each in events if each["action"]["type"] in wanted])
 
-    for path in desk.folder.glob("audit_events-*.jsonl"):
+    for path in runner.folder.glob("audit_events-*.jsonl"):
         path.unlink()
-    desk.run(first)
-    desk.run(others)
-    assert desk.ids() == ids(events)
+    runner.run(first)
+    runner.run(others)
+    assert runner.ids() == ids(events)
 
 
 # Mask
@@ -178,24 +178,24 @@ def masked(address: str) -> str:
     return hmac.new(KEY.encode(), address.encode(), hashlib.sha256).hexdigest()
 
 
-def test_masked_addresses_leave_no_trace(desk: Desk) -> None:
-    """The rest of each event arrives as it was, also numbers that Python cannot hold."""
+def test_masked_addresses_do_not_reach_the_target(runner: RecipeRunner) -> None:
+    """The rest of each event is loaded unchanged, also numbers beyond 64 bits."""
     key, load, lookup = RECIPES["Mask e-mail and IP addresses"].commands
-    shutil.copy(PROJECT / "examples" / "mask.py", desk.folder)
-    (desk.folder / "mask-key").write_text(f"{KEY}\n")
+    shutil.copy(PROJECT / "examples" / "mask.py", runner.folder)
+    (runner.folder / "mask-key").write_text(f"{KEY}\n")
     actor = {"type": "user", "id": "user-1", "name": "Zoë", "email": "Zoe@Example.com"}
     details = {"huge": 2**70, "text": "1.5"}
-    desk.service.add(
+    runner.service.add(
         [
             an_event(id="1", actor=actor, action={"type": "a", "details": details}),
             an_event(id="2", actor={"type": "system", "id": "s"}, context={"requestIp": None}),
         ]
     )
-    desk.environment.pop("AUDIT_EVENTS_MASK_KEY")
-    desk.run(f"{key}; {load}")
+    runner.environment.pop("AUDIT_EVENTS_MASK_KEY")
+    runner.run(f"{key}; {load}")
 
-    with_addresses, without = desk.records()
-    text = desk.text()
+    with_addresses, without = runner.records()
+    text = runner.text()
     assert "example.com" not in text.lower()
     assert "192.0.2.1" not in text
     assert with_addresses == an_event(
@@ -206,7 +206,7 @@ def test_masked_addresses_leave_no_trace(desk: Desk) -> None:
     )
     assert without["actor"] == {"type": "system", "id": "s"}
     assert without["context"] == {"requestIp": None}
-    assert desk.run(f"{key}; {lookup}").split()[-1] == masked("zoe@example.com")
+    assert runner.run(f"{key}; {lookup}").split()[-1] == masked("zoe@example.com")
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ def test_masked_addresses_leave_no_trace(desk: Desk) -> None:
         ('{"type":"STATE","value":{}}', "short"),
     ],
 )
-def test_what_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_path: Path) -> None:
-    """Nothing is passed on, and the exit code says so."""
+def test_a_message_that_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_path: Path) -> None:
+    """No message is passed on, and the exit code is 1."""
     command = f"echo '{lines}' | python3 {MASK}"
     done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": key})
 
@@ -228,7 +228,7 @@ def test_what_cannot_be_masked_ends_the_run(lines: str, key: str, tmp_path: Path
 
 
 def test_the_filter_ends_with_the_target(tmp_path: Path) -> None:
-    """The exit code says so, and no traceback hides the target's own error."""
+    """The exit code is not 0, and no traceback hides the target's own error."""
     command = f'set -o pipefail; yes \'{{"type":"STATE"}}\' | python3 {MASK} | head -n 1'
     done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
 
@@ -236,8 +236,8 @@ def test_the_filter_ends_with_the_target(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ('{"type":"STATE"}\n', "")
 
 
-def test_what_has_no_address_passes(tmp_path: Path) -> None:
-    """Groups that are absent or null, and addresses that are."""
+def test_a_record_without_addresses_is_passed_on(tmp_path: Path) -> None:
+    """Objects and addresses may be absent or null."""
     record = '{"type": "RECORD", "record": {"actor": null, "entity": {"email": null}}}'
     command = f"echo '{record}' | python3 {MASK}"
     done = shell(command, tmp_path, os.environ | {"AUDIT_EVENTS_MASK_KEY": KEY})
@@ -245,7 +245,7 @@ def test_what_has_no_address_passes(tmp_path: Path) -> None:
     assert done.stdout == f"{record}\n"
 
 
-def test_numbers_and_other_messages_pass_as_they_are_written(tmp_path: Path) -> None:
+def test_numbers_and_other_messages_are_passed_on_as_they_are_written(tmp_path: Path) -> None:
     number = '{"n":1e400,"m":-0.10,"big":' + "9" * 5000 + "}"
     (tmp_path / "messages").write_text(
         '{"type":"STATE","value":{"a":1.50}}\n'
@@ -262,26 +262,26 @@ def test_numbers_and_other_messages_pass_as_they_are_written(tmp_path: Path) -> 
 # Columns
 
 
-def test_context_is_left_out(desk: Desk) -> None:
+def test_the_recipe_leaves_out_context(runner: RecipeRunner) -> None:
     (command,) = RECIPES["Leave out `context`"].commands
-    desk.service.add([an_event()])
-    desk.run(command)
+    runner.service.add([an_event()])
+    runner.run(command)
 
     left = {name: value for name, value in an_event().items() if name != "context"}
-    assert desk.records() == [left]
+    assert runner.records() == [left]
 
 
-def test_the_organization_is_a_column(desk: Desk) -> None:
+def test_the_recipe_adds_columns_for_the_organization(runner: RecipeRunner) -> None:
     (command,) = RECIPES["A column for the organization"].commands
-    desk.service.add([an_event()])
-    desk.run(command)
+    runner.service.add([an_event()])
+    runner.run(command)
 
     columns = {"organization_id": ORGANIZATION_ID, "organization": "acme"}
-    assert desk.records() == [an_event() | columns]
+    assert runner.records() == [an_event() | columns]
 
 
 def test_every_file_and_command_of_the_page_is_used() -> None:
-    """A recipe that is added needs a test."""
+    """If a recipe or a command is added, this fails until it has a test."""
     assert {name: len(section.commands) for name, section in RECIPES.items()} == {
         "Load old months while the live runs continue": 5,
         "Widen `action_types` without repeating anything": 2,

@@ -1,4 +1,4 @@
-"""`docs/scale.md`: the arithmetic holds, and the values fit the project."""
+"""The arithmetic in `docs/scale.md` is correct, and its values fit the example project."""
 
 import json
 import re
@@ -15,7 +15,7 @@ EXAMPLE = PROJECT / "examples" / "dagster_project"
 
 @pytest.fixture
 def scale(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """`docs/scale.py`, which is not in a package."""
+    """The module `docs/scale.py`, which is not in a package."""
     monkeypatch.syspath_prepend(PROJECT / "docs")
     import scale as module  # noqa: PLC0415
 
@@ -31,8 +31,8 @@ def test_the_assumptions_on_the_page_are_those_of_the_table(scale: ModuleType) -
     assert [each for each in numbers if each != 24] == [float(each) for each in values]
 
 
-def test_the_arithmetic_on_the_page(scale: ModuleType) -> None:
-    """Counted run by run, as the schedule starts them."""
+def test_the_arithmetic_on_the_page_is_correct(scale: ModuleType) -> None:
+    """The test counts the pages run by run, as the schedule starts the runs."""
     given = scale.Assumptions()
     one = scale.Load(1, given)
     pages = [max(1, -(-given.events * hour // (24 * given.page_size))) for hour in range(1, 25)]
@@ -51,7 +51,7 @@ def test_the_arithmetic_on_the_page(scale: ModuleType) -> None:
 
 
 def test_the_schedule_makes_as_many_runs_as_assumed(scale: ModuleType) -> None:
-    """Hourly; until two hours after midnight one more for the day before."""
+    """Runs start hourly, and two more in the first two hours read the day before."""
     schedules = (EXAMPLE / "audit_events_project" / "schedules.py").read_text()
     assert 'cron_schedule="10 * * * *"' in schedules
     assert "timedelta(hours=2)" in schedules
@@ -65,7 +65,7 @@ def test_other_assumptions_give_another_table(scale: ModuleType) -> None:
 
 
 def test_the_values_fit_the_project() -> None:
-    """Variables, module and secret are those that the project reads."""
+    """The project reads the variables, the module and the secret that the values name."""
     values = yaml.safe_load((EXAMPLE / "values.yaml").read_text())
     (deployment,) = values["dagster-user-deployments"]["deployments"]
     module = deployment["dagsterApiGrpcArgs"][1]
@@ -83,7 +83,7 @@ def test_the_values_fit_the_project() -> None:
 
 
 def test_the_files_of_the_project_are_listed() -> None:
-    """Each file in the table exists; the organizations and the workspace are readable."""
+    """Each file in the table exists, and the organizations and the workspace can be read."""
     table = PAGE.split("| file |")[1].split("\n\n")[0]
     for name in re.findall(r"`([\w/]+\.\w+)`", table):
         assert (EXAMPLE / name).is_file(), name

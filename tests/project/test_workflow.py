@@ -1,6 +1,6 @@
-"""The workflow file runs what `.ci/run` runs, on each supported Python.
+"""The workflow file runs `.ci/run` on each supported Python.
 
-`make check` runs zizmor on it, which knows the form of such a file and what is unsafe in one.
+`make check` runs zizmor on it, which checks its form and finds what is unsafe in it.
 """
 
 import re
@@ -17,7 +17,7 @@ MATRIX: dict[str, list[str]] = JOB["strategy"]["matrix"]
 
 
 def test_each_supported_python_is_used() -> None:
-    """Those of the classifiers; `make test-matrix` has the same."""
+    """The workflow and `make test-matrix` use the versions of the classifiers."""
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     supported = re.findall(r":: (3\.\d+)$", "\n".join(project["classifiers"]), re.MULTILINE)
 
@@ -25,12 +25,12 @@ def test_each_supported_python_is_used() -> None:
     assert f"MATRIX ?= {' '.join(supported)}\n" in (PROJECT / "Makefile").read_text()
 
 
-def test_every_value_from_the_matrix_is_there() -> None:
+def test_every_value_from_the_matrix_is_defined_and_used() -> None:
     assert set(re.findall(r"\bmatrix\.(\w+)", TEXT)) == MATRIX.keys()
 
 
-def test_what_is_run_is_the_same_as_elsewhere() -> None:
-    """One command, with the Python that was set up; actions are pinned to a commit."""
+def test_the_workflow_runs_only_ci_run() -> None:
+    """It does so with the Python that was set up. Actions are pinned to a commit."""
     *actions, command = JOB["steps"]
 
     assert (command["run"], command["env"]) == (".ci/run", {"PYTHON": "python"})
