@@ -1,4 +1,4 @@
-"""No file is used that the user did not name, and none is written."""
+"""The tap reads only files that the user named, and writes none."""
 
 import json
 import os
@@ -25,7 +25,7 @@ REQUESTS_CA_BUNDLE=/nowhere.pem
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """A folder with packages, in and above which there are `.env` files."""
+    """A folder with packages; it and the folders above it contain `.env` files."""
     packages = tmp_path / "open-to-all" / "lib" / "packages"
     packages.mkdir(parents=True)
     for package in (singer_sdk, tap_audit_events):
@@ -43,7 +43,7 @@ def installed(tmp_path: Path) -> Path:
 def test_no_file_named_env_is_read(
     source: str, service: Service, settings: dict[str, Any], installed: Path, tmp_path: Path
 ) -> None:
-    """Above the package or in the working folder, it could send the token to another host."""
+    """A file near the package or in the working folder could send the token to another host."""
     arguments = {"both": "--config config.json --config ENV"}.get(source, source)
     variables = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in settings.items()}
     (tmp_path / "config.json").write_text(json.dumps(settings))
@@ -64,7 +64,7 @@ def test_no_file_named_env_is_read(
 def test_no_file_is_written(
     service: Service, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The token and the events are in no file but those that the user names."""
+    """The token and the events are only in files that the user names."""
     service.add([an_event()])
     for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, str(tmp_path))

@@ -1,4 +1,4 @@
-"""Files on the command line: what is wrong with one is said in one line, with its path."""
+"""Files on the command line: a mistake in one is an error of one line, which names the path."""
 
 import json
 import tracemalloc
@@ -28,7 +28,7 @@ from tests.running import run
 )
 @pytest.mark.parametrize("kind", ["config", "state", "catalog"])
 def test_a_file_without_a_json_object_is_refused(kind: str, document: str, problem: str) -> None:
-    """Config, state and catalog files alike; the error names the position of the mistake."""
+    """This holds for config, state and catalog files; the error names the mistake and its place."""
     documents: dict[str, Any] = {"config": GOOD, kind: document}
     done = run(documents["config"], state=documents.get("state"), catalog=documents.get("catalog"))
     assert done.exit_code == 1
@@ -39,7 +39,7 @@ def test_a_file_without_a_json_object_is_refused(kind: str, document: str, probl
 
 
 def test_an_unusable_state_file_says_which_state_is_needed() -> None:
-    """A target that has stored nothing prints no state; otherwise it may print several."""
+    """A target prints no state if it has stored nothing, and may otherwise print several."""
     hint = "leave out --state for a first run, or give the last state of an earlier run"
     assert only_error(run(GOOD, state="")).endswith(f" is empty: {hint}")
     several = only_error(run(GOOD, state="{}\n{}\n"))
@@ -49,7 +49,7 @@ def test_an_unusable_state_file_says_which_state_is_needed() -> None:
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
-    """PowerShell writes UTF-16, of which "not JSON" would say nothing."""
+    """PowerShell writes UTF-16. For such a file, the error "not JSON" would not help."""
     path = tmp_path / "config.json"
     path.write_text(json.dumps(GOOD), "utf-16")
     done = run(GOOD, "--config", str(path))
@@ -58,7 +58,7 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--config", "--catalog"])
 def test_a_missing_file_is_named(option: str) -> None:
-    """A wrong path is a one-line error."""
+    """The error is one line with the path and the reason."""
     done = run(GOOD, option, "/nowhere/at/all.json")
     assert done.exit_code == 1
     place = f"The {option[2:]} file '/nowhere/at/all.json'"
@@ -67,27 +67,27 @@ def test_a_missing_file_is_named(option: str) -> None:
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
 def test_an_empty_path_is_not_the_working_directory(option: str) -> None:
-    """A script passes one if its variable is not set."""
+    """A script passes an empty path if its variable is not set."""
     line = only_error(run(GOOD, option, ""))
     assert line.startswith(f"AE-FILE: The {option[2:]} file '' cannot be read: the path is empty")
 
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
 def test_a_url_is_not_a_path(option: str) -> None:
-    """A store may have been meant; a password in its URL is not shown."""
+    """The error does not show the URL, which may contain a password."""
     line = only_error(run(GOOD, option, "s3://key:secret@bucket/a.json"))
     assert line == f"AE-FILE: The {option[2:]} must be the path of a file, not a URL"
 
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
 def test_a_file_without_end_is_refused(option: str) -> None:
-    """A file is read up to a bound, so a device cannot fill the memory."""
+    """A file is read only up to a bound, so a device cannot fill the memory."""
     done = run(GOOD, option, "/dev/zero", most_kilobytes=1_000_000)
     assert only_error(done) == (f"AE-FILE: The {option[2:]} file '/dev/zero' is larger than 256 MB")
 
 
 def test_a_small_file_needs_little_memory(tmp_path: Path) -> None:
-    """The bound is not reserved: `ulimit -v` may allow the tap less than that."""
+    """Memory is not reserved up to the bound, as `ulimit -v` may allow less."""
     path = tmp_path / "config.json"
     path.write_text("{}")
     tracemalloc.start()
@@ -99,7 +99,7 @@ def test_a_small_file_needs_little_memory(tmp_path: Path) -> None:
 
 
 def test_the_state_of_many_busy_organizations_is_read(tmp_path: Path) -> None:
-    """The tap reads each state that it writes: 100 organizations may have so many ids."""
+    """The tap must read each state that it writes: 100 organizations may have so many ids."""
     digests = "A" * (MAX_REMEMBERED_IDS * DIGEST_BYTES * 4 // 3)
     state = {"bookmarks": {"audit_events": {"partitions": [digests] * 100}}}
     path = tmp_path / "state.json"

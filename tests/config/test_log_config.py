@@ -1,4 +1,4 @@
-"""The file that SINGER_SDK_LOG_CONFIG names: it sets up logging, or ends the run with one line."""
+"""The file that SINGER_SDK_LOG_CONFIG names sets up logging, or ends the run with one line."""
 
 import os
 import subprocess
@@ -47,7 +47,7 @@ UNUSABLE = {
     "{version: 1, root: {level: LOUD}}": "Unable to configure root logger",
 }
 QUICK = ("", "a: [", "!!int ''", "version: 2")
-"""One of each kind. Each starts an interpreter, so the others are among the long tests."""
+"""One text of each kind. Each test starts an interpreter, so the others are long tests."""
 
 
 def error_with(path: object) -> str:
@@ -69,14 +69,14 @@ def error_with(path: object) -> str:
     ids=lambda text: text[:30] or "empty",
 )
 def test_a_file_that_cannot_be_used_is_one_line(text: str, tmp_path: Path) -> None:
-    """It says what is wrong, and where; there is no traceback."""
+    """The error names the mistake and its place, without a traceback."""
     path = tmp_path / "log.yaml"
     path.write_text(text)
     assert UNUSABLE[text] in error_with(path)
 
 
 def test_text_that_is_not_unicode_is_one_line(tmp_path: Path) -> None:
-    """Like any other text that is not YAML."""
+    """It is reported like any other text that is not YAML."""
     path = tmp_path / "log.yaml"
     path.write_bytes(b"version: \xff\xfe")
     assert "'utf-8' codec can't decode byte 0xff" in error_with(path)
@@ -92,12 +92,12 @@ def test_text_that_is_not_unicode_is_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_a_path_that_cannot_be_read_is_one_line(path: str, problem: str) -> None:
-    """Nor can a device without an end."""
+    """A device without an end is an error too."""
     assert problem in error_with(path)
 
 
 def test_a_token_in_the_wrong_place_is_not_shown(tmp_path: Path) -> None:
-    """Neither as the path nor in the file."""
+    """It may be the path, or stand in the file."""
     assert TOKEN not in error_with(TOKEN)
     path = tmp_path / "log.yaml"
     path.write_text(f"{TOKEN}: [")
@@ -105,7 +105,7 @@ def test_a_token_in_the_wrong_place_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_an_empty_path_counts_as_unset(service: Service, sync: Sync) -> None:
-    """As if the variable were not there."""
+    """The run behaves as if the variable were not set."""
     done = sync(environment={"SINGER_SDK_LOG_CONFIG": ""}).raise_for_exit_code()
     assert "Done: " in done.log
 
@@ -113,7 +113,7 @@ def test_an_empty_path_counts_as_unset(service: Service, sync: Sync) -> None:
 def test_the_tap_logs_although_the_file_disables_other_loggers(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """`disable_existing_loggers` is true by default; no error may be lost by it."""
+    """`disable_existing_loggers` is true by default; this must not hide errors."""
     (tmp_path / "log.yaml").write_text(A_CONFIG)
     service.add([an_event()])
     environment = {"SINGER_SDK_LOG_CONFIG": str(tmp_path / "log.yaml")}
@@ -124,7 +124,7 @@ def test_the_tap_logs_although_the_file_disables_other_loggers(
 
 
 def test_the_file_may_be_a_pipe(settings: dict[str, Any], tmp_path: Path) -> None:
-    """Such as `<(…)` in a shell, which can be read only once."""
+    """A pipe, such as `<(…)` in a shell, can be read only once."""
     (tmp_path / "log.yaml").write_text(A_CONFIG)
     command = (
         'SINGER_SDK_LOG_CONFIG=<(cat log.yaml) exec "$PYTHON" -m tap_audit_events --config ENV'

@@ -1,4 +1,4 @@
-"""Plain http is for this machine alone: anybody else's machine would read the token."""
+"""Plain http is allowed to this machine only: on a network, others could read the token."""
 
 import pytest
 
@@ -14,13 +14,13 @@ from tap_audit_events.config.validators import base_url
 )  # fmt: skip
 @pytest.mark.parametrize("rest", ["", ":8080", "/prefix", ":8080/prefix/"])
 def test_loopback_hosts_may_use_plain_http(host: str, rest: str) -> None:
-    """By their whole name or number, with any port and path."""
+    """The whole name or number counts; port and path do not matter."""
     assert base_url(f"http://{host}{rest}") == f"http://{host}{rest}".rstrip("/")
 
 
 @pytest.mark.parametrize("scheme", ["HTTP", "Http"])
 def test_the_scheme_is_in_lower_case(scheme: str) -> None:
-    """What compares it would take another case for another scheme, and use a proxy."""
+    """Code that compares a scheme in capitals would not recognize it, and would use a proxy."""
     assert base_url(f"{scheme}://LocalHost/A") == "http://LocalHost/A"
     assert base_url(f"{scheme}S://example.com") == "https://example.com"
 
@@ -33,12 +33,12 @@ def test_the_scheme_is_in_lower_case(scheme: str) -> None:
         "notlocalhost", "localhost.localdomain", "localhost4", "ip6-localhost", "loopback",
         "127.0.0.1.example.com", "127.0.0.1.", "127.0.0.1-a", "127-0-0-1.example.com",
         "a.127.0.0.1", "example.com",
-        # numbers that some resolvers take for loopback, and numbers of other machines
+        # numbers that some resolvers read as loopback, and numbers of other machines
         "0x7f.1", "0x7f.0.0.1", "0x7f000001", "127.1", "127.0.1", "2130706433", "017700000001",
         "0177.0.0.1", "127.0.0.01", "127.0.0.256", "0", "0.0.0.1", "10.0.0.1", "128.0.0.1",
         "126.255.255.255", "192.168.0.1", "169.254.0.1",
         "[::]", "[::2]", "[::ffff:10.0.0.1]", "[fe80::1%25lo]", "[2001:db8::1]",
-        # another host after what looks like one
+        # another host after a text that looks like a loopback host
         "[::1].example.com", "[::1]example.com", "example.com[::1]", "127.0.0.1@evil.example",
         "localhost@evil.example", "localhost:1@evil.example", "localhost:pw@evil.example",
         "evil.example#@localhost", "evil.example?@localhost", "evil.example\\@localhost",
@@ -47,8 +47,8 @@ def test_the_scheme_is_in_lower_case(scheme: str) -> None:
         "localhost\t.evil.example", "loc\u0430lhost", "\uff4cocalhost", "127\u30020\u30020\u30021",
     ],
 )  # fmt: skip
-def test_look_alikes_may_not(host: str) -> None:
-    """Whatever a library would make of them."""
+def test_hosts_that_resemble_loopback_may_not_use_plain_http(host: str) -> None:
+    """They are refused however a library would read them."""
     with pytest.raises(ValueError, match=r"^(must|has|is not)\b"):
         base_url(f"http://{host}")
     with pytest.raises(ValueError, match=r"^(must|has|is not)\b"):

@@ -1,4 +1,4 @@
-"""Bad settings are refused before any request, with one line each on the command line."""
+"""Each bad setting is refused before any request, with one line."""
 
 from pathlib import Path
 from typing import Any
@@ -112,10 +112,10 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "value", "problem"), BAD)
-def test_a_bad_setting_is_named_with_what_would_be_right(
+def test_the_error_about_a_bad_setting_names_it_and_the_problem(
     name: str, value: object, problem: str
 ) -> None:
-    """One line for the one setting, without the token."""
+    """The error is one line, and does not contain the token."""
     with pytest.raises(SettingsError) as error:
         read_settings(GOOD | {name: value})
     (line,) = error.value.lines
@@ -129,8 +129,8 @@ FIRST_OF_EACH = {name: (name, value, problem) for name, value, problem in revers
 TOKENS = [each for each in BAD if each[0] == "access_token"]
 
 
-def test_an_organization_has_the_file_that_its_token_came_from(tmp_path: Path) -> None:
-    """It is read again if the service refuses the token."""
+def test_an_organization_keeps_the_file_of_its_token(tmp_path: Path) -> None:
+    """The file is read again if the service refuses the token."""
     files = [str(tmp_path / name) for name in ("shared", "own")]
     for file in files:
         Path(file).write_text(TOKEN)
@@ -143,8 +143,8 @@ def test_an_organization_has_the_file_that_its_token_came_from(tmp_path: Path) -
     assert [each.access_token_file for each in settings.each()] == [*files, None]
 
 
-def test_everything_to_fix_in_several_organizations_is_named() -> None:
-    """One line for each, with its place in the list."""
+def test_each_mistake_in_several_organizations_is_named() -> None:
+    """Each mistake has a line, which names its place in the list."""
     items = [{"organization_id": "x", "name": "a"}, 5, {"organization_id": ORGANIZATION_ID}]
     with pytest.raises(SettingsError) as raised:
         read_settings(GOOD | {"organization_id": None, "organizations": items})
@@ -156,8 +156,8 @@ def test_everything_to_fix_in_several_organizations_is_named() -> None:
     ]
 
 
-def test_an_organization_is_not_in_the_list_twice() -> None:
-    """Also not in capitals: its events would be delivered twice."""
+def test_an_organization_that_is_in_the_list_twice_is_refused() -> None:
+    """Its events would be delivered twice. Capital letters in the UUID make no difference."""
     items = [{"organization_id": each} for each in (ORGANIZATION_ID, ORGANIZATION_ID.upper())]
     with pytest.raises(SettingsError) as raised:
         read_settings(GOOD | {"organization_id": None, "organizations": items})
@@ -169,7 +169,7 @@ def test_an_organization_is_not_in_the_list_twice() -> None:
 def test_a_bad_setting_ends_the_command_with_one_line(
     name: str, value: object, problem: str
 ) -> None:
-    """Exit code 1 and nothing on stdout; no token, no traceback."""
+    """The exit code is 1, stdout is empty, and the log does not contain the token."""
     done = run(GOOD | {name: value})
     assert done.exit_code == 1
     (line,) = done.errors
@@ -191,12 +191,12 @@ def test_a_bad_setting_ends_the_command_with_one_line(
     ],
 )
 def test_only_a_time_that_yaml_may_have_changed_needs_quotes(text: str, is_hinted: bool) -> None:
-    """YAML reads a time without quotes, and writes it in another form."""
+    """YAML reads a time without quotes as a date, which is written in another form."""
     line = only_error(run(GOOD | {"start_date": text}))
     assert line.endswith("in a YAML file write it in quotes") == is_hinted
 
 
-def test_each_bad_setting_has_a_line_of_its_own() -> None:
+def test_each_bad_setting_has_its_own_line() -> None:
     """All problems are reported at once."""
     done = run({"base_url": "http://example.com", "page_size": 0, "concurrency": 99})
     assert [line.split()[1] for line in done.errors] == [
@@ -225,7 +225,7 @@ def test_bad_settings_send_no_request(service: Service, sync: Sync) -> None:
 
 
 def test_an_unknown_setting_gets_a_warning_with_the_nearest_name(sync: Sync) -> None:
-    """A misspelt setting is not silently ignored, and does not stop the run."""
+    """A misspelt setting is not silently ignored, but it does not end the run."""
     done = sync(pagesize=5, zzz=1).raise_for_exit_code()
     assert done.warnings == [
         "'pagesize' is not a setting and is ignored: did you mean page_size?",
@@ -248,19 +248,19 @@ def test_a_token_of_another_kind_gets_a_warning(service: Service, sync: Sync) ->
         "https://a.example/prefix/",
     ],
 )
-def test_plain_http_is_allowed_to_this_machine(url: str) -> None:
-    """A loopback host may use http; a slash at the end does not matter."""
+def test_a_url_may_be_https_or_lead_to_this_machine(url: str) -> None:
+    """Plain http is allowed to a loopback host. A slash at the end does not matter."""
     assert read_settings(GOOD | {"base_url": url}).base_url == url.rstrip("/")
 
 
 def test_null_is_treated_as_unset() -> None:
-    """Platforms send null for a field that was left empty in a form."""
+    """Platforms send null for a field of a form that was left empty."""
     settings = read_settings(GOOD | {"start_date": None, "page_size": None, "action_types": None})
     assert (settings.start_date, settings.page_size, settings.action_types) == (None, 1000, ())
 
 
-def test_mistakes_in_organizations_are_told_with_the_others() -> None:
-    """Also if the token is one of them, which is not said twice."""
+def test_mistakes_in_organizations_are_reported_with_the_others() -> None:
+    """A mistake in the shared token is reported only once."""
     items = [{"organization_id": "x"}, {"organization_id": ORGANIZATION_ID}]
     wrong = GOOD | {"organization_id": None, "access_token": "", "organizations": items}
     done = run(wrong | {"page_size": 0})
@@ -295,15 +295,15 @@ def test_mistakes_in_organizations_are_told_with_the_others() -> None:
     ],
 )
 def test_bad_settings_of_the_sdk_are_refused_too(settings: dict[str, Any], problem: str) -> None:
-    """Stream maps and flattening are settings like the others."""
+    """Settings of stream maps and flattening are checked like the others."""
     done = run(GOOD | settings)
     assert done.exit_code == 1
     (line,) = done.errors
     assert line.startswith(problem)
 
 
-def test_declared_and_checked_settings_are_the_same() -> None:
-    """`--about` shows the settings that are read: names, required ones, defaults and bounds."""
+def test_the_declared_settings_are_those_that_are_read() -> None:
+    """`--about` shows the names, required settings, defaults and bounds that hold in a run."""
     assert {*SETTINGS_SCHEMA["properties"]} == {*Settings.__slots__} - {"is_one_of_several"}
     assert {*SETTINGS_SCHEMA["required"], "organization_id", "access_token"} == set(GOOD)
     defaults = read_settings(GOOD)

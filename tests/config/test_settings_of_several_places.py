@@ -16,7 +16,7 @@ from tests.running import run
 
 
 def test_several_files_and_the_environment_are_merged(service: Service, sync: Sync) -> None:
-    """Later files win, and ENV reads TAP_AUDIT_EVENTS_*, in the types of the settings."""
+    """The environment replaces a file's settings, and its texts are read in the settings' types."""
     environment = {
         "TAP_AUDIT_EVENTS_PAGE_SIZE": "7",
         "TAP_AUDIT_EVENTS_REQUEST_TIMEOUT_SECONDS": "2.5",
@@ -42,10 +42,10 @@ def test_several_files_and_the_environment_are_merged(service: Service, sync: Sy
         ({"organizations": []}, {"organization_id": ORGANIZATION_ID}),
     ],
 )
-def test_a_later_place_replaces_the_other_of_a_pair(
+def test_a_later_source_replaces_the_other_setting_of_a_pair(
     earlier: dict[str, Any], later: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A file or the environment that sets one of two settings that exclude each other."""
+    """If a later file or the environment sets one of two exclusive settings, the other is unset."""
     wrong = {"page_size": 0}  # so that no request is sent
     config = {name: value for name, value in GOOD.items() if name not in later} | earlier | wrong
     second = tmp_path / "second.json"
@@ -60,15 +60,15 @@ def test_a_later_place_replaces_the_other_of_a_pair(
         assert "both set" not in done.log
 
 
-def test_a_null_replaces_nothing_of_a_pair() -> None:
-    """It is treated as unset."""
+def test_a_null_does_not_replace_the_other_setting_of_a_pair() -> None:
+    """A null is treated as unset."""
     later = {"access_token": TOKEN, "access_token_file": None}
     assert read_settings(override(GOOD, later)) == read_settings(GOOD)
     assert override(GOOD, {"access_token_file": None})["access_token"] == TOKEN
 
 
-def test_a_missing_setting_is_looked_for_where_the_tap_reads_it() -> None:
-    """The environment counts only with ``--config ENV``."""
+def test_the_error_about_a_missing_setting_names_its_variable() -> None:
+    """The environment is read only with ``--config ENV``, as the error says."""
     environment = {f"TAP_AUDIT_EVENTS_{name.upper()}": value for name, value in GOOD.items()}
     done = run({}, environment=environment)
     assert len(done.errors) == 3
@@ -78,25 +78,25 @@ def test_a_missing_setting_is_looked_for_where_the_tap_reads_it() -> None:
 
 
 def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) -> None:
-    """`a, b` is the list of both."""
+    """The text `a, b` is a list of two action types."""
     sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "a, b"})
     assert service.requests[0].params["actionTypes"] == "a,b"
 
 
 def test_an_empty_list_in_the_environment_is_empty(service: Service, sync: Sync) -> None:
-    """As Compose files set it, if they pass on a variable that is not set."""
+    """Compose files set it like this if they pass on a variable that is not set."""
     sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": ""})
     assert "actionTypes" not in service.requests[0].params
 
 
 def test_null_in_the_environment_is_not_an_action_type(service: Service, sync: Sync) -> None:
-    """It is JSON, and treated as unset. As the name of an action type it would find no event."""
+    """It is read as JSON and treated as unset. As an action type, it would find no event."""
     sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": "null"})
     assert "actionTypes" not in service.requests[0].params
 
 
 @pytest.mark.parametrize("text", ['\'["a", "b"]\'', '"a,b"', "'a', 'b'"])
-def test_a_list_in_the_environment_has_no_quotes_around_it(text: str) -> None:
+def test_quotes_around_a_list_in_the_environment_are_refused(text: str) -> None:
     """Docker keeps the quotes in an env file. With them, no action type would be found."""
     done = run(GOOD, "--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": text})
     assert only_error(done).startswith("AE-SETTINGS: action_types must be a list of strings")
@@ -106,7 +106,7 @@ def test_a_list_in_the_environment_has_no_quotes_around_it(text: str) -> None:
     "name", ["PAGE_SIZE", "REQUEST_TIMEOUT_SECONDS", "MAX_RETRIES", "FLATTENING_MAX_DEPTH"]
 )
 def test_a_text_instead_of_a_number_in_the_environment_is_refused(name: str) -> None:
-    """The error names the setting, as for any other bad setting."""
+    """The error names the setting, like that of any other bad setting."""
     done = run(GOOD, "--config", "ENV", environment={f"TAP_AUDIT_EVENTS_{name}": "many"})
     assert done.exit_code == 1
     assert [line.split()[1].rstrip(":") for line in done.errors] == [name.lower()]

@@ -78,14 +78,14 @@ def with_property(schema: object) -> dict[str, Any]:
         {"anyOf": [{"type": "string"}, True]},
     ],
 )
-def test_a_malformed_schema_inside_is_refused(schema: object) -> None:
-    """The SDK would end with a traceback."""
+def test_a_malformed_schema_of_a_property_is_refused(schema: object) -> None:
+    """Otherwise the SDK would end the run with a traceback."""
     with pytest.raises(SettingsError, match="must look like"):
         check_catalog(with_property(schema))
 
 
 def test_the_error_says_where_the_catalog_is_malformed() -> None:
-    """A catalog may have thousands of lines."""
+    """A catalog may have thousands of lines, so the error names the path in it."""
     with pytest.raises(SettingsError) as raised:
         check_catalog(with_property({"anyOf": [5]}))
     place = "`$.streams[0].schema.properties[...].anyOf[0]`"
@@ -101,8 +101,8 @@ def test_the_error_says_where_the_catalog_is_malformed() -> None:
         {"anyOf": [{"type": "string"}, {"type": "null"}]},
     ],
 )
-def test_a_schema_inside_stays_as_it_is(schema: object) -> None:
-    """Whatever the SDK can read is accepted."""
+def test_a_schema_of_a_property_is_not_changed(schema: object) -> None:
+    """Every schema that the SDK can read is accepted."""
     stream = check_catalog(with_property(schema))["streams"][0]
     assert stream["schema"]["properties"]["tags"] == schema
 
@@ -128,7 +128,7 @@ def test_a_schema_inside_stays_as_it_is(schema: object) -> None:
     ],
 )
 def test_values_of_another_type_are_refused(change: dict[str, Any]) -> None:
-    """The text "false" would select what somebody deselected."""
+    """For example, the text "false" would select a field that somebody deselected."""
     catalog = with_property({"type": "string"})
     catalog["streams"][0] |= change
     with pytest.raises(SettingsError, match="must look like"):
@@ -160,17 +160,17 @@ def schema_message(done: Run) -> dict[str, Any]:
         ),
     ],
 )
-def test_without_keys_in_the_catalog_the_keys_stay(
+def test_a_catalog_without_keys_does_not_remove_the_keys(
     change: dict[str, Any], keys: list[str], sync: Sync
 ) -> None:
-    """Without a key a target would load late events twice, or refuse them."""
+    """Without keys, a target would load late events twice or refuse them."""
     catalog = with_property({"type": "string"})
     catalog["streams"][0] |= change
     assert schema_message(sync(catalog=catalog).raise_for_exit_code())["key_properties"] == keys
 
 
-def test_an_empty_list_of_keys_means_none(sync: Sync) -> None:
-    """Some targets then append; the keys that --discover wrote into the metadata do not count."""
+def test_an_empty_list_of_keys_removes_the_keys(sync: Sync) -> None:
+    """Some targets then append. The keys that --discover wrote into the metadata do not count."""
     catalog = with_property({"type": "string"})
     metadata = {"selected": True, "table-key-properties": ["id"]}
     catalog["streams"][0] |= {
@@ -182,7 +182,7 @@ def test_an_empty_list_of_keys_means_none(sync: Sync) -> None:
 
 
 OF_PYTHON = {"version": 2, "bookmark": "2024-05-06T08:00:09Z", "ids": []}
-"""The beginning of a state of `AuditEvents`, which Airbyte's contains too."""
+"""The beginning of a state of `AuditEvents`, which a state of Airbyte contains too."""
 
 
 @pytest.mark.parametrize("stream", ["audit_events", "audit_events_coverage"])
@@ -197,10 +197,10 @@ OF_PYTHON = {"version": 2, "bookmark": "2024-05-06T08:00:09Z", "ids": []}
         ({"replication_method": "LOG_BASED"}, "replication_method of {} must be INCREMENTAL or"),
     ],
 )
-def test_what_a_stream_does_not_have_is_refused(
+def test_keys_and_methods_that_a_stream_does_not_have_are_refused(
     stream: str, change: dict[str, Any], problem: str, service: Service, sync: Sync
 ) -> None:
-    """In either stream."""
+    """This holds for both streams."""
     catalog = with_property({"type": "string"})
     if stream != "audit_events":
         catalog["streams"].append(catalog["streams"][0] | {"tap_stream_id": stream})

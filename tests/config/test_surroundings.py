@@ -1,4 +1,4 @@
-"""The machine around a run: streams, files, variables."""
+"""The environment of a run: streams, files and variables of the machine."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def run_in_shell(settings: dict[str, Any], folder: Path, command: str, **more: s
 def test_a_stdout_that_cannot_be_written_is_one_line(
     command: str, reason: str, service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Exit code 1 and the system's reason; no traceback."""
+    """The error has the system's reason and exit code 1, without a traceback."""
     service.add(TEN_EVENTS)
     line = only_error(run_in_shell(settings, tmp_path, command))
     assert line.startswith("AE-OUTPUT: The tap cannot write to stdout: ")
@@ -64,7 +64,7 @@ def test_a_state_from_a_closed_stdin_is_one_line(settings: dict[str, Any], tmp_p
 def test_a_state_is_read_from_stdin(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """With `--state -`, as in pipelines, and with a byte order mark."""
+    """With `--state -`, as in pipelines, the state may begin with a byte order mark."""
     service.add(TEN_EVENTS)
     (tmp_path / "s.json").write_text("\ufeff" + json.dumps(state_of("2024-05-06T08:00:09Z")))
     done = run_in_shell(settings | {"lookback_seconds": 0}, tmp_path, "TAP --state - <s.json")
@@ -75,7 +75,7 @@ def test_a_state_is_read_from_stdin(
 def test_an_unusable_ca_bundle_is_named(
     bundle: str, settings: dict[str, Any], untrusted_address: str
 ) -> None:
-    """The advice of AE-CERTIFICATE may lead to this error, which is not retried."""
+    """A user who follows AE-CERTIFICATE may name a wrong bundle. The error is not retried."""
     https = {"base_url": untrusted_address, "max_retries": 3}
     done = run(settings | https, environment={"REQUESTS_CA_BUNDLE": bundle})
     assert only_error(done).startswith("AE-CERTIFICATE: ")
@@ -83,14 +83,14 @@ def test_an_unusable_ca_bundle_is_named(
 
 @pytest.mark.parametrize("proxy", ["http://", "nonsense://proxy", "http://[bad"])
 def test_an_unusable_proxy_is_named(proxy: str, settings: dict[str, Any]) -> None:
-    """Nothing can be sent to it, so it is not retried."""
+    """Nothing can be sent to such a proxy, so there is no retry."""
     https = {"base_url": "https://localhost:9", "max_retries": 3}
     done = run(settings | https, environment={"HTTPS_PROXY": proxy, "NO_PROXY": "", "no_proxy": ""})
     assert only_error(done).startswith("AE-ADDRESS: ")
 
 
 def test_a_socks_proxy_without_its_library_names_the_library(settings: dict[str, Any]) -> None:
-    """The URL of the proxy is right, so that to check it does not help."""
+    """The URL of the proxy is correct, so advice to check it would not help."""
     https = {"base_url": "https://localhost:9", "max_retries": 3}
     environment = {"HTTPS_PROXY": "socks5://localhost:9", "NO_PROXY": "", "no_proxy": ""}
     line = only_error(run(settings | https, environment=environment))
@@ -100,7 +100,7 @@ def test_a_socks_proxy_without_its_library_names_the_library(settings: dict[str,
 
 @pytest.mark.parametrize("name", ["LOGLEVEL", "TAP_AUDIT_EVENTS_LOGLEVEL"])
 def test_an_unknown_log_level_is_one_line(name: str) -> None:
-    """It is reported although logging is not set up yet."""
+    """It is reported even though logging is not set up yet."""
     done = run(None, "--version", environment={name: "LOUD"})
     assert done.exit_code == 1
     (line,) = done.errors
@@ -110,22 +110,22 @@ def test_an_unknown_log_level_is_one_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["LOGLEVEL", "TAP_AUDIT_EVENTS_LOGLEVEL"])
 def test_an_empty_log_level_counts_as_unset(name: str, service: Service, sync: Sync) -> None:
-    """As Compose files and CI set it, if they pass on a variable that is not set."""
+    """Compose files and CI set it like this if they pass on a variable that is not set."""
     service.add(TEN_EVENTS)
     done = sync(environment={name: ""}).raise_for_exit_code()
     assert len(done.ids) == 10
     assert "| INFO " in done.log
 
 
-def test_names_in_the_environment_that_are_not_settings_are_warned_about(sync: Sync) -> None:
+def test_variables_that_are_not_settings_get_a_warning(sync: Sync) -> None:
     """A misspelt variable gets the same warning as a misspelt setting."""
     given = {"TAP_AUDIT_EVENTS_PAGESIZE": "5", "TAP_AUDIT_EVENTS__ID": "m"}
     done = sync("--config", "ENV", environment=given).raise_for_exit_code()
     assert done.warnings == ["'pagesize' is not a setting and is ignored: did you mean page_size?"]
 
 
-def test_the_name_of_a_variable_may_be_in_small_letters(service: Service, sync: Sync) -> None:
-    """A setting that somebody has made is never ignored in silence."""
+def test_the_name_of_a_variable_may_be_in_lower_case(service: Service, sync: Sync) -> None:
+    """A variable that somebody has set is never silently ignored; upper case takes precedence."""
     service.add([an_event(at="2024-05-06T08:00:00Z")])
     given = {"TAP_AUDIT_EVENTS_start_date": "2024-05-07T00:00:00Z"}
     assert sync("--config", "ENV", environment=given).raise_for_exit_code().ids == []
