@@ -1,4 +1,4 @@
-"""A Meltano project of a test's own, with plugins that are installed already."""
+"""A separate Meltano project for each test, with the plugins that are already installed."""
 
 import json
 import os
@@ -24,7 +24,7 @@ Event = dict[str, Any]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """A Meltano project of the test's own, with this project's meltano.yml and plugins."""
+    """A Meltano project of one test, with this project's meltano.yml and plugins."""
 
     service: Service
     project: Path
@@ -36,7 +36,7 @@ class Pipeline:
     def execute(
         self, command: Sequence[str], **environment: str
     ) -> "subprocess.CompletedProcess[str]":
-        """Run a command in the project to its end; it shows no token."""
+        """Run a command in the project to its end, and check that it does not print the token."""
         done = subprocess.run(
             command,
             cwd=self.project,
@@ -56,7 +56,7 @@ class Pipeline:
         return finished.stderr
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows in DuckDB, oldest first."""
+        """Return the rows in DuckDB, oldest first."""
         with duckdb.connect(
             str(self.project / "output" / "warehouse.duckdb"), read_only=True
         ) as connection:
@@ -65,14 +65,14 @@ class Pipeline:
             return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
 
     def lines(self) -> list[Event]:
-        """The records in the file of target-jsonl, which only appends."""
+        """Return the records in the file of target-jsonl, which only appends."""
         text = (self.project / "output" / "audit_events.jsonl").read_text(encoding="utf-8")
         return [json.loads(line) for line in text.splitlines()]
 
 
 @contextmanager
 def a_pipeline(project: Path) -> Iterator[Pipeline]:
-    """A project next to a service; a request outside of the interface fails the test."""
+    """Start a service for a project; a request outside of the interface fails the test."""
     service = Service()
     with serve(service) as server:
         settings = {
@@ -85,19 +85,19 @@ def a_pipeline(project: Path) -> Iterator[Pipeline]:
 
 
 def inherited() -> dict[str, str]:
-    """The environment of the tests, without settings of plugins and of Meltano."""
+    """Return the environment of the tests without settings of plugins and of Meltano."""
     ours = ("TAP_AUDIT_EVENTS_", "TARGET_", "MELTANO_")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def check_installed() -> None:
-    """Fail the test if Meltano or its plugins are not there."""
+    """Fail the test if Meltano or its plugins are not installed."""
     if shutil.which("meltano") is None or not INSTALLED.exists():
         pytest.fail("Meltano is not set up: use `make test`, or leave out with -m 'not meltano'")
 
 
 def borrow_plugins(project: Path) -> None:
-    """Make a folder a project like this one; the plugins that are installed here serve it too."""
+    """Make the folder a project like this one, with links to the plugins installed here."""
     check_installed()
     shutil.copy(PROJECT / "meltano.yml", project)
     shutil.copytree(PROJECT / "plugins", project / "plugins")

@@ -1,4 +1,4 @@
-"""What is too large ends the run with an error, and loses nothing."""
+"""Anything larger than its bound ends the run with an error, and no event is lost."""
 
 import gzip
 import json
@@ -15,11 +15,11 @@ from tests.service.scripted import EMPTY_PAGE, Peer, Scripted, scripted_service
 
 MAX_EVENTS, MAX_ID_LENGTH, MAX_TIME_LENGTH, MAX_CURSOR_LENGTH = 1000, 1000, 100, 16_384
 MAX_EVENT_BYTES = 8_000_000
-"""The documented bounds: docs/operations.md."""
+"""The bounds that docs/operations.md states."""
 
 
 def events(count: int, first: int = 0) -> list[dict[str, Any]]:
-    """Events a millisecond apart."""
+    """Return events a millisecond apart."""
     return [
         an_event(id=str(n), at=f"2024-05-06T07:08:{n // 1000:02}.{n % 1000:03}Z")
         for n in range(first, first + count)
@@ -58,7 +58,7 @@ def run_against(
 
 
 def check_nothing_is_lost(done: Run, ids: Sequence[str], rest: Sequence[dict[str, Any]]) -> None:
-    """Check that a failed run delivered events, and that the next one brings the rest, once."""
+    """Check that a failed run delivered the ids, and that the next run delivers only the rest."""
     assert done.ids == list(ids)
     with serving(a_page(events(2) + list(rest))) as service:
         assert run_against(service, state=done.state).raise_for_exit_code().ids == [
@@ -66,15 +66,15 @@ def check_nothing_is_lost(done: Run, ids: Sequence[str], rest: Sequence[dict[str
         ]
 
 
-def test_as_many_events_as_can_be_requested_are_read() -> None:
-    """1,000 on a page, whatever `page_size` is: fewer may be requested than come."""
+def test_a_page_may_hold_as_many_events_as_can_be_requested() -> None:
+    """A service may send up to 1,000 events, even if `page_size` is smaller."""
     with serving(a_page(events(MAX_EVENTS))) as service:
         assert len(run_against(service).raise_for_exit_code().ids) == MAX_EVENTS
 
 
 @pytest.mark.parametrize("extra", [events(1, first=2 + MAX_EVENTS), [0], [None], [{}]])
 def test_a_page_with_more_events_is_an_error(extra: list[object]) -> None:
-    """The pages before it are delivered, and the error names the bound."""
+    """The error names the bound, and the events of earlier pages are delivered."""
     first, second = events(2), events(MAX_EVENTS, first=2)
     with serving(a_page(first, "c"), a_page([*second, *extra])) as service:
         done = run_against(service)
@@ -86,8 +86,8 @@ def test_a_page_with_more_events_is_an_error(extra: list[object]) -> None:
 
 
 @pytest.mark.parametrize("length", [MAX_CURSOR_LENGTH, MAX_CURSOR_LENGTH + 1])
-def test_a_cursor_longer_than_a_url_is_an_error(length: int) -> None:
-    """The page that it came with is delivered."""
+def test_a_cursor_that_is_too_long_is_an_error(length: int) -> None:
+    """The events of its page are delivered."""
     with serving(a_page(events(2), "é" * length), a_page(events(1, first=2))) as service:
         done = run_against(service)
     if length == MAX_CURSOR_LENGTH:
@@ -103,7 +103,7 @@ def test_a_cursor_longer_than_a_url_is_an_error(length: int) -> None:
 @pytest.mark.parametrize("character", ["x", "é", "\U0001f600"])
 @pytest.mark.parametrize("length", [MAX_ID_LENGTH, MAX_ID_LENGTH + 1])
 def test_an_id_that_is_too_long_is_an_error(length: int, character: str) -> None:
-    """The events before it are delivered."""
+    """The events before its event are delivered."""
     given = an_event(id=character * length, at="2024-05-06T07:09:00Z")
     with serving(a_page([*events(2), given])) as service:
         done = run_against(service)
@@ -119,7 +119,7 @@ def test_an_id_that_is_too_long_is_an_error(length: int, character: str) -> None
 
 @pytest.mark.parametrize("length", [MAX_TIME_LENGTH, MAX_TIME_LENGTH + 1])
 def test_a_time_that_is_too_long_is_an_error(length: int) -> None:
-    """Its digits are delivered up to the bound."""
+    """A time as long as the bound is delivered with all its digits."""
     time = "2024-05-06T07:09:00.".ljust(length - 1, "1") + "Z"
     with serving(a_page([*events(2), an_event(id="2", at=time)])) as service:
         done = run_against(service)
@@ -141,7 +141,7 @@ LANES: dict[str, dict[str, Any]] = {
 
 
 def large_event(size: int, character: str = "x") -> dict[str, Any]:
-    """An event whose JSON text has so many bytes."""
+    """Return an event whose JSON text has so many bytes."""
     event = an_event(id="2", at="2024-05-06T07:09:00Z", note="")
     space = size - len(json.dumps(event))
     text = character * (space // len(json.dumps(character)[1:-1]))
@@ -155,7 +155,7 @@ def large_event(size: int, character: str = "x") -> dict[str, Any]:
 )
 @pytest.mark.parametrize("extra", [0, 1])
 def test_an_event_that_is_too_large_is_an_error(extra: int, character: str, lane: str) -> None:
-    """By the bytes that came, in either lane; the events before it are delivered."""
+    """In each lane, its bytes in the response count. The events before it are delivered."""
     given = large_event(MAX_EVENT_BYTES + extra, character)
     with serving(a_page([*events(2), given, *events(1, first=3)])) as service:
         done = run_against(service, **LANES[lane])

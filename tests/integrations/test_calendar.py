@@ -1,4 +1,4 @@
-"""`audit-events report`: the calendar, as a real browser shows it."""
+"""The calendar of `audit-events report` in a real browser."""
 
 import json
 import re
@@ -55,7 +55,7 @@ with sync_playwright() as playwright:
     browser.close()
 print(json.dumps(found))
 """
-"""Runs in .tools/proof: what a browser makes of a page, in a light and in a dark scheme."""
+"""Runs in .tools/proof: prints how a browser shows a page, in a light and in a dark scheme."""
 
 
 def chromium() -> str:
@@ -66,7 +66,7 @@ def chromium() -> str:
 
 
 def luminance(color: str) -> float:
-    """Of a color such as rgb(1, 2, 3), from 0 to 1."""
+    """Return the luminance of a color such as rgb(1, 2, 3), from 0 to 1."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
     linear = [
         part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
@@ -75,7 +75,7 @@ def luminance(color: str) -> float:
 
 
 def contrast(one: str, other: str) -> float:
-    """As WCAG defines it, from 1 to 21."""
+    """Return the contrast that WCAG defines, from 1 to 21."""
     low, high = sorted([luminance(one), luminance(other)])
     return (high + 0.05) / (low + 0.05)
 
@@ -95,7 +95,7 @@ def report(folder: Path, to: str, year: str = "2025") -> Done:
 
 
 def test_a_browser_shows_the_calendar(folder: Path) -> None:
-    """Days have the color of their events, gaps their part of a day, text is readable."""
+    """The color of a day shows its events, a gap covers its part of a day, and text is readable."""
     done = report(folder, "calendar.html").raise_for_exit_code()
     assert done.log == "Written to calendar.html: 101 events in 2025, 1 gap\n"
 
@@ -123,8 +123,8 @@ def test_a_browser_shows_the_calendar(folder: Path) -> None:
     assert all((folder / f"{scheme}.png").stat().st_size > 10_000 for scheme in ("light", "dark"))
 
 
-def test_the_picture_alone_describes_itself(folder: Path) -> None:
-    """Also if it has no events at all, and if the whole year is missing."""
+def test_the_picture_has_a_title_and_a_description(folder: Path) -> None:
+    """They state the events and the missing time, also for a year without events."""
     report(folder, "calendar.svg").raise_for_exit_code()
     report(folder, "empty.svg", year="1999").raise_for_exit_code()
 
@@ -138,17 +138,15 @@ def test_the_picture_alone_describes_itself(folder: Path) -> None:
     assert "0 events; no time is missing" in (folder / "empty.svg").read_text()
 
 
-def test_without_coverage_records_the_events_are_of_no_known_number_of_organizations(
-    folder: Path,
-) -> None:
-    """A year with events is not said to be that of 0 organizations."""
+def test_without_coverage_records_the_number_of_organizations_is_not_shown(folder: Path) -> None:
+    """The number is unknown, so the events are not attributed to 0 organizations."""
     with duckdb.connect(str(folder / "warehouse.duckdb")) as connection:
         connection.execute("DELETE FROM audit_events_coverage")
     report(folder, "calendar.svg").raise_for_exit_code()
     assert "101 events; not covered: 1 gap, 8,760.0 hours" in (folder / "calendar.svg").read_text()
 
 
-def test_what_is_wrong_is_one_line(folder: Path) -> None:
+def test_an_error_of_the_report_is_one_line(folder: Path) -> None:
     assert report(folder, "calendar.png").error.startswith("AE-EXPORT: --to 'calendar.png' has no")
     (folder / "warehouse.duckdb").unlink()
     assert report(folder, "calendar.svg").error.startswith("AE-LOADED: ")

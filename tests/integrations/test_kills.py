@@ -1,4 +1,4 @@
-"""Killed again and again on its way, and the sum is exact."""
+"""The tap is killed again and again, and each event is still delivered exactly once."""
 
 import json
 import os
@@ -22,7 +22,7 @@ FAULTS = ["status:code=503@*/41", "reset@*/53", "cut@*/67", "empty@*/29", "short
 
 
 def many_events(rng: random.Random) -> list[dict[str, Any]]:
-    """Events of which most share their instant with others, some with hundreds."""
+    """Return events, most of which share their instant with others, some with hundreds."""
     events: list[dict[str, Any]] = []
     second = 0
     while len(events) < EVENTS:
@@ -35,7 +35,7 @@ def many_events(rng: random.Random) -> list[dict[str, Any]]:
 
 
 class TargetThatCommitsAtState:
-    """Keeps records only with the STATE that covers them, as a database in one transaction."""
+    """Commits records only with the STATE that covers them, like a database transaction."""
 
     def __init__(self) -> None:
         self.committed: Counter[str] = Counter()
@@ -47,7 +47,7 @@ class TargetThatCommitsAtState:
 
     def take(self, line: bytes) -> None:
         if not line.endswith(b"\n"):
-            return  # the process died in the middle of it
+            return  # the process died while it wrote the line
         message = json.loads(line)
         if message["type"] == "RECORD":
             self._pending.append(message["record"]["id"])
@@ -59,8 +59,8 @@ class TargetThatCommitsAtState:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_killed_on_the_way_the_sum_is_exact(tmp_path: Path) -> None:
-    """SIGKILL and SIGTERM at random lines, faults of every kind, and no event lost or repeated."""
+def test_runs_that_are_killed_deliver_each_event_once_in_total(tmp_path: Path) -> None:
+    """No event is lost or repeated with SIGKILL and SIGTERM at random lines, and many faults."""
     rng = random.Random(20260131)
     service = Service(faults=FAULTS, cursor_lifetime_requests=50)
     events = many_events(rng)
@@ -80,7 +80,7 @@ def test_killed_on_the_way_the_sum_is_exact(tmp_path: Path) -> None:
 
 
 def run_and_kill(folder: Path, target: TargetThatCommitsAtState, rng: random.Random) -> int:
-    """Run the tap from the target's state into the target, and end it at a random line."""
+    """Run the tap with the target's state into the target, and end it at a random line."""
     (folder / "state.json").write_text(json.dumps(target.state))
     target.begin()
     arguments = ["--config", "config.json", "--state", "state.json"]

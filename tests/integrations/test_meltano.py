@@ -1,6 +1,6 @@
-"""Meltano, set up by meltano.yml, loads the service's events, and then only the new ones.
+"""With this project's meltano.yml, Meltano loads all events first and then only new ones.
 
-That a second run into DuckDB writes only new events, the demo checks: `test_documents.py`.
+The demo checks that a second run into DuckDB writes only new events: `test_documents.py`.
 """
 
 import json
@@ -34,7 +34,7 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
 
 
 def as_rows(events: list[Event]) -> list[Event]:
-    """What the columns hold, without the loader's own; objects are JSON, times have no zone."""
+    """Return the values in the events' columns; times have no zone there."""
     return [
         {
             "id": event["id"],
@@ -65,7 +65,7 @@ def ids(records: list[Event]) -> list[str]:
 
 
 def test_every_field_of_every_event_arrives_in_duckdb(pipeline: Pipeline) -> None:
-    """Also fields that no schema names, integers past 64 bits, and what CSV would quote."""
+    """This includes unknown fields, integers beyond 64 bits, and text that CSV would quote."""
     odd = an_event(
         id="odd",
         at="2026-01-15T11:00:00.000001Z",
@@ -85,8 +85,8 @@ def test_every_field_of_every_event_arrives_in_duckdb(pipeline: Pipeline) -> Non
 
 
 @pytest.mark.long
-def test_runs_that_only_append_hold_each_event_once(pipeline: Pipeline) -> None:
-    """Three runs into target-jsonl, the last with nothing new, which is a single request."""
+def test_runs_into_a_target_that_only_appends_load_each_event_once(pipeline: Pipeline) -> None:
+    """The last of three runs finds no new event, for which it sends a single request."""
     old = generate(1_200, days=3, seed=7, until=NOON)
     pipeline.service.add(old)
     pipeline.run("target-jsonl")
@@ -110,8 +110,8 @@ def test_meltano_tests_the_configuration(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.long
-def test_meltano_tells_of_a_wrong_token(pipeline: Pipeline) -> None:
-    """`meltano config test` fails with it, and does not show it."""
+def test_meltano_reports_a_wrong_token(pipeline: Pipeline) -> None:
+    """`meltano config test` fails, and does not show the token."""
     done = pipeline.meltano(
         "config", "test", "tap-audit-events", TAP_AUDIT_EVENTS_ACCESS_TOKEN="acme_pat_wrong"
     )

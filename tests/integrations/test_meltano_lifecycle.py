@@ -1,6 +1,6 @@
-"""What users of Meltano rely on after the first run: loaders, states, failures, environments.
+"""Runs with Meltano after the first one: loaders, states, failures and environments.
 
-How they get there is `docs/meltano.md`, whose commands `test_meltano_page.py` runs.
+`docs/meltano.md` describes the setup; `test_meltano_page.py` runs its commands.
 """
 
 import json
@@ -54,8 +54,8 @@ def state(pipeline: Pipeline, state_id: str = STATE_ID) -> dict[str, Any]:
     return found
 
 
-def test_each_loader_gets_every_event_and_has_a_state_of_its_own(pipeline: Pipeline) -> None:
-    """In one command; a second one brings only what is new, to both."""
+def test_each_loader_gets_every_event_and_has_its_own_state(pipeline: Pipeline) -> None:
+    """One command runs both loaders; a second command loads only the new events into each."""
     both = ["run", "tap-audit-events", "target-jsonl", "tap-audit-events", "target-duckdb"]
     for added in ([], NEW):
         pipeline.service.add(added)
@@ -67,7 +67,7 @@ def test_each_loader_gets_every_event_and_has_a_state_of_its_own(pipeline: Pipel
     assert sorted(listed) == ["dev:tap-audit-events-to-target-duckdb", STATE_ID]
 
 
-def test_a_full_refresh_brings_everything_again(pipeline: Pipeline) -> None:
+def test_a_full_refresh_loads_everything_again(pipeline: Pipeline) -> None:
     pipeline.run("target-jsonl")
     pipeline.run("target-jsonl", "--full-refresh")
 
@@ -75,7 +75,7 @@ def test_a_full_refresh_brings_everything_again(pipeline: Pipeline) -> None:
 
 
 def test_a_full_refresh_that_fails_at_once_leaves_the_old_state(pipeline: Pipeline) -> None:
-    """As docs/meltano.md warns: Meltano merges the failed run's empty state into the old one."""
+    """Meltano merges the failed run's empty state into the old one, as docs/meltano.md warns."""
     pipeline.run("target-jsonl")
     pipeline.service.add_faults([Fault(kind="status", code=403, when="2")])
     arguments = ("run", "--full-refresh", "tap-audit-events", "target-jsonl")
@@ -86,7 +86,7 @@ def test_a_full_refresh_that_fails_at_once_leaves_the_old_state(pipeline: Pipeli
 
 
 def test_the_run_after_a_failed_run_continues_where_it_ended(pipeline: Pipeline) -> None:
-    """The failed run ends with 1, and its last line from the tap says why."""
+    """The exit code of the failed run is 1, and the log contains the tap's error."""
     pipeline.service.add_faults([Fault(kind="status", code=403, when="3")])
     failed = pipeline.meltano("run", "tap-audit-events", "target-jsonl", **SMALL_PAGES)
     assert failed.returncode == 1
@@ -113,8 +113,8 @@ def start(pipeline: Pipeline, loader: str) -> "subprocess.Popen[bytes]":
     return run
 
 
-def test_a_stopped_tap_loses_and_repeats_nothing(pipeline: Pipeline) -> None:
-    """SIGTERM to the tap alone: the loader gets its last state, which Meltano keeps."""
+def test_a_stopped_tap_writes_the_state_of_the_loaded_events(pipeline: Pipeline) -> None:
+    """After SIGTERM to the tap only, the loader gets its last state, which Meltano keeps."""
     run = start(pipeline, "target-jsonl")
     (stop,) = re.findall(r"<!-- stop -->\n```bash\n(.+)\n```", PAGE)
     subprocess.run(stop.replace("PID", str(run.pid)).split(), check=True)
@@ -124,7 +124,7 @@ def test_a_stopped_tap_loses_and_repeats_nothing(pipeline: Pipeline) -> None:
 
 
 def test_a_stopped_meltano_loses_nothing(pipeline: Pipeline) -> None:
-    """SIGTERM to Meltano stops the loader too; what that had not acknowledged comes again."""
+    """SIGTERM to Meltano stops the loader too; the next run loads what was not acknowledged."""
     run = start(pipeline, "target-duckdb")
     run.send_signal(signal.SIGTERM)
     assert run.wait(timeout=120) != 0
@@ -133,7 +133,7 @@ def test_a_stopped_meltano_loses_nothing(pipeline: Pipeline) -> None:
 
 
 def test_a_second_run_at_the_same_time_writes_nothing(pipeline: Pipeline) -> None:
-    """Meltano lets one run at a time have a state."""
+    """Meltano locks a state for one run at a time."""
     run = start(pipeline, "target-jsonl")
     second = pipeline.meltano("run", "tap-audit-events", "target-jsonl")
     run.send_signal(signal.SIGTERM)
@@ -145,7 +145,7 @@ def test_a_second_run_at_the_same_time_writes_nothing(pipeline: Pipeline) -> Non
 
 
 def test_a_merged_state_replaces_the_bookmark_as_a_whole(pipeline: Pipeline) -> None:
-    """Bookmark and ids fit together: the next run repeats only what lies after the merged one."""
+    """Bookmark and ids stay consistent: the next run repeats only events after that bookmark."""
     pipeline.run("target-jsonl")
     before = state(pipeline)
     pipeline.service.add(NEW)
@@ -161,8 +161,8 @@ def test_a_merged_state_replaces_the_bookmark_as_a_whole(pipeline: Pipeline) -> 
     assert ids(pipeline.lines()) == ids(OLD + NEW + NEW)
 
 
-def test_environments_have_settings_and_states_of_their_own(pipeline: Pipeline) -> None:
-    """In one of them only the newest day is read; the other one knows nothing of it."""
+def test_each_environment_has_its_own_settings_and_states(pipeline: Pipeline) -> None:
+    """One environment reads only the newest day; that does not change what the other one reads."""
     meltano_yml = (pipeline.project / "meltano.yml").read_text()
     (pipeline.project / "meltano.yml").write_text(
         meltano_yml.replace("- name: dev\n", "- name: dev\n- name: prod\n")
@@ -182,7 +182,7 @@ def test_environments_have_settings_and_states_of_their_own(pipeline: Pipeline) 
 
 
 def test_an_inherited_plugin_replaces_organizations_by_a_list_of_one(pipeline: Pipeline) -> None:
-    """As docs/meltano.md says: with `organization_id`, both settings would be set."""
+    """With `organization_id`, both settings would be set, as docs/meltano.md says."""
     inherit = ("add", "tap-audit-events--acme", "--inherit-from", "tap-audit-events")
     assert pipeline.meltano(*inherit, "--no-install").returncode == 0
     variables = pipeline.environment

@@ -1,4 +1,4 @@
-"""No response fills the memory, whatever it contains and however many are in flight."""
+"""The memory stays bounded whatever responses contain and however many are in flight."""
 
 import json
 import sys
@@ -26,23 +26,23 @@ LARGE = 50_000_000
 LARGE_EVENT = 8_000_000
 
 MAX_MEMORY_MB = 350
-"""What a run may take if every response has 50 MB: docs/operations.md."""
+"""The most memory of a run if every response has 50 MB: docs/operations.md."""
 
 MAX_MEMORY_OF_OBJECTS_MB = 700
-"""What it may take if events become Python objects, as for stream maps: docs/operations.md."""
+"""The most memory if events become Python objects, as for stream maps: docs/operations.md."""
 
 MORE_IN_FLIGHT_MB = 150
-"""What each further request in flight may add: docs/operations.md."""
+"""The most memory that each further request in flight adds: docs/operations.md."""
 
 
 def filled(start: str, piece: str, end: str, size: int = LARGE) -> bytes:
-    """A body, or an event, of so many bytes or slightly less."""
+    """Return a body, or an event, of so many bytes or slightly less."""
     count = (size - len(start) - len(end)) // len(piece)
     return (start + piece * count + end).encode(errors="surrogatepass")
 
 
 def large_events(start: str, piece: str, end: str, **fields: Any) -> bytes:
-    """A body of 50 MB with events of 8 MB each, almost all of it one field."""
+    """Return a body of 50 MB with events of 8 MB each, most of which is one field."""
     texts = []
     for number in range(LARGE // LARGE_EVENT):
         event = json.dumps(an_event(**{"id": f"{number}"} | fields))[:-1]
@@ -96,7 +96,7 @@ sys.exit(code)
 
 
 def peak_megabytes(folder: Path, *pages: bytes, **settings: Any) -> tuple[Run, float]:
-    """Run the tap against a service with these pages; its end, and the most memory it took."""
+    """Run the tap against a service with these pages; return its result and peak memory."""
     peak = folder / "peak"
     with serving(*pages) as service:
         done = run_against(service, under=measured(peak), **settings)
@@ -104,7 +104,7 @@ def peak_megabytes(folder: Path, *pages: bytes, **settings: Any) -> tuple[Run, f
 
 
 def measured(peak: Path) -> Sequence[str]:
-    """The command that writes to a file the most memory that another command took."""
+    """Return a command that runs another command and writes its peak memory to a file."""
     return [sys.executable, "-c", MEASURE, str(peak)]
 
 
@@ -115,7 +115,7 @@ def check_it_ended_as_expected(done: Run) -> None:
 
 @pytest.mark.parametrize("kind", LARGE_BODIES)
 def test_no_response_fills_the_memory(kind: str, tmp_path: Path) -> None:
-    """A run keeps to the documented memory, whatever fifty megabytes contain."""
+    """A run stays below the documented memory, whatever a response of 50 MB contains."""
     done, peak = peak_megabytes(tmp_path, LARGE_BODIES[kind]())
     check_it_ended_as_expected(done)
     assert peak < MAX_MEMORY_MB
@@ -124,7 +124,7 @@ def test_no_response_fills_the_memory(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("lane", ["map", "flat"])
 @pytest.mark.parametrize("kind", ["an event", "names in events", "fractions in events", "escapes"])
 def test_no_event_fills_the_memory(kind: str, lane: str, tmp_path: Path) -> None:
-    """Its fields become Python objects, one event after the other."""
+    """With maps and flattening, one event at a time becomes Python objects."""
     settings: dict[str, Any] = {"flattening_enabled": True, "flattening_max_depth": 3}
     if lane == "map":
         settings = {"stream_maps": {"audit_events": {"copy": "x"}}}
@@ -135,8 +135,8 @@ def test_no_event_fills_the_memory(kind: str, lane: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["an event", "names in events", "escapes"])
 @pytest.mark.parametrize("writes", ["records", "batches"])
-def test_no_shape_of_a_record_fills_the_memory(kind: str, writes: str, tmp_path: Path) -> None:
-    """With details as text and the raw event, on stdout or in files."""
+def test_no_form_of_a_record_fills_the_memory(kind: str, writes: str, tmp_path: Path) -> None:
+    """Records have details as text and the raw event, and are written to stdout or to files."""
     settings: dict[str, Any] = {"details_format": "string", "raw_event": True}
     if writes == "batches":
         storage = {"root": str(tmp_path / "batches")}
@@ -153,7 +153,7 @@ def test_no_shape_of_a_record_fills_the_memory(kind: str, writes: str, tmp_path:
 def test_requests_in_flight_do_not_fill_the_memory(
     kind: str, concurrency: int, tmp_path: Path
 ) -> None:
-    """If the service turns hostile when as many as may be are in flight."""
+    """The service sends large bodies only once as many requests as allowed are in flight."""
     service, harmless = Service(page_latency_seconds=0.4), 59
     service.add_generated(20_000, 20, 1, datetime(2024, 1, 21, tzinfo=UTC))
     hostile = Fault(kind="body", text=LARGE_BODIES[kind](), when=f"{harmless + 1}-")
@@ -163,13 +163,13 @@ def test_requests_in_flight_do_not_fill_the_memory(
         few = {"page_size": 10, "concurrency": concurrency, "max_retries": 0}
         done = run(settings | few, under=measured(tmp_path / "peak"))
     check_it_ended_as_expected(done)
-    assert len(service.requests) >= harmless + concurrency // 2  # the first to come ends the run
+    assert len(service.requests) >= harmless + concurrency // 2  # the first of them ends the run
     peak = float((tmp_path / "peak").read_text())
     assert peak < MAX_MEMORY_MB + (concurrency - 1) * MORE_IN_FLIGHT_MB
 
 
 def test_large_cursors_ids_and_times_do_not_add_up(tmp_path: Path) -> None:
-    """Not over many pages either: each is as long as it may be."""
+    """Memory does not grow over many pages on which each of them has the maximum length."""
     pages = [
         a_page(
             [

@@ -1,4 +1,4 @@
-"""Ten thousand organizations: memory, requests and STATE stay within what the documents say."""
+"""With 10,000 organizations, memory, requests and STATE stay within the documented bounds."""
 
 from pathlib import Path
 
@@ -16,15 +16,15 @@ ORGANIZATIONS = 10_000
 TOKENS = 200
 
 MAX_MEMORY_MB = 200
-"""What a run for so many may take: docs/organizations.md."""
+"""The most memory of a run for so many organizations: docs/organizations.md."""
 
 MAX_BYTES_OF_STATE = 600
-"""For each organization, with an event or two within the lookback."""
+"""The bound for each organization that has an event or two within the lookback."""
 
 
 @pytest.mark.timeout(600)
 def test_ten_thousand_organizations_stay_within_their_bounds(tmp_path: Path) -> None:
-    """A first run, and one that finds nothing new, which costs a request each and two STATEs."""
+    """A second run that finds no new event sends one request each, and at most two STATEs."""
     services = [
         Service(
             organization_id=f"{n:08x}-0000-4000-8000-000000000000",

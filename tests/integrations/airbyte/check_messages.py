@@ -1,7 +1,7 @@
 """Checks that each line on stdin is a message of the protocol, without unknown fields.
 
-Runs with `airbyte-protocol-models-pdv2`, which is generated from the protocol's definition. Prints
-how many messages there are of each type.
+It uses `airbyte-protocol-models-pdv2`, which is generated from the protocol's definition, and
+prints how many messages of each type there are.
 """
 
 import json
@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 
 def unknown_fields(value: Any, path: str) -> list[str]:
-    """The fields that a model lets pass without knowing them; a source's own state may have any."""
+    """Return the fields that no model declares; the state of a source may have any field."""
     if isinstance(value, AirbyteStateBlob):
         return []
     if isinstance(value, BaseModel):

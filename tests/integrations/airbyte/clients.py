@@ -1,4 +1,4 @@
-"""Runs Airbyte's own programs, in their environment, against the installed source."""
+"""Runs Airbyte's own programs in their environment, against the installed source."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The standard tests of `airbyte-cdk`, run with its own environment against the executable.
+"""The standard tests of `airbyte-cdk`, run in its own environment against the executable.
 
 They expect a connector written in Python with `airbyte-cdk`, or a Docker image. `Executable` is
 such a connector: each of its methods runs a command of the real source and passes on its messages.
@@ -27,7 +27,7 @@ FOLDER = Path(os.environ["CONNECTOR_FOLDER"])
 
 
 class Executable:
-    """The source, as the tests use one; configuration, catalog and state stay in their files."""
+    """The source, with the interface that the tests use; it reads each setting from its file."""
 
     message_repository = None
     check_config_against_spec = True

@@ -1,4 +1,4 @@
-"""The source works with Airbyte's real clients: PyAirbyte, the standard tests, the models."""
+"""The source works with PyAirbyte, and passes Airbyte's standard tests and models."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def has_table(folder: Path) -> bool:
 
 
 def test_pyairbyte_loads_each_event_once(service: Service, config: Path, tmp_path: Path) -> None:
-    """The example, twice: the second run reads only what is new."""
+    """The example is run twice, and its second run reads only the new events."""
     first = run_example(tmp_path, config)
     assert first.returncode == 0, first.stderr
     assert b"2000 new events" in first.stdout
@@ -85,7 +85,7 @@ def test_pyairbyte_loads_each_event_once(service: Service, config: Path, tmp_pat
 def test_pyairbyte_fails_if_the_source_does_and_then_continues(
     service: Service, config: Path, tmp_path: Path
 ) -> None:
-    """A run in which the token is refused loads nothing; the next one loads everything."""
+    """A run in which the token is refused loads nothing, and the next run loads everything."""
     outage = [True]
     # The check sends two requests, and the first page is the third.
     refused = Fault(kind="status", code=401, when="4-", only=lambda _: bool(outage))
@@ -102,7 +102,7 @@ def test_pyairbyte_fails_if_the_source_does_and_then_continues(
 
 
 def test_pyairbyte_validates_the_connector(config: Path, tmp_path: Path) -> None:
-    """Its command line finds the specification, and the check succeeds."""
+    """The command `pyab validate` finds the specification, and its check succeeds."""
     options = [f"--connector={SOURCE}", f"--config={config}"]
     done = run_client("pyab", "validate", *options, folder=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -127,11 +127,11 @@ acceptance_tests:
   basic_read:
     tests: [{config_path: config.json}]
 """
-"""In the form of the connector's acceptance tests, which the standard tests read."""
+"""The standard tests read this file, which has the form of Airbyte's acceptance tests."""
 
 
 def test_the_standard_tests_pass(config: Path, tmp_path: Path) -> None:
-    """Specification, check, discovery, a read whose records fit the schema, a wrong catalog."""
+    """They cover specification, check, discovery, a read by schema and a wrong catalog."""
     settings = json.loads(config.read_text())
     refused = settings | {"access_token": "acme_pat_refused"}
     (tmp_path / "refused.json").write_text(json.dumps(refused))
@@ -164,14 +164,14 @@ def test_the_standard_tests_pass(config: Path, tmp_path: Path) -> None:
 
 
 def written(*arguments: str | Path) -> bytes:
-    """What the source writes to stdout."""
+    """Return the output of the source on stdout."""
     return subprocess.run([SOURCE, *arguments], stdout=subprocess.PIPE, check=False).stdout
 
 
-def test_every_message_is_one_of_the_protocol(
+def test_every_message_belongs_to_the_protocol(
     service: Service, config: Path, tmp_path: Path
 ) -> None:
-    """Of a run that succeeds, one that fails, and the other commands: no field is unknown."""
+    """No message has an unknown field, in each command and in a read that fails."""
     catalog = tmp_path / "catalog.json"
     catalog.write_text(json.dumps(a_catalog()))
     read: list[str | Path] = ["read", "--config", config, "--catalog", catalog]

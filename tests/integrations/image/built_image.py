@@ -1,8 +1,8 @@
-"""The image, built by `make image` with buildah on a Debian of the system's packages, and run.
+"""Builds the image by `make image` with buildah, on a Debian of the system's packages; runs it.
 
 `buildah run` runs a command as the image's user, with the machine's network. It cannot make the
-root file system read-only; `read_only_command` does that, without anything between the test and
-the program, so that signals and exit codes are the program's own.
+root file system read-only; `read_only_command` can. Its process is the program itself, which
+therefore gets the test's signals and gives its exit code.
 """
 
 import json
@@ -36,11 +36,11 @@ mount --bind "$data" "$root$folder"
 mount -o remount,bind,ro "$root"
 exec chroot "$@"
 """
-"""Runs chroot with further arguments in a root that only the data folder can be written in."""
+"""Runs chroot with further arguments; in its root, only the data folder can be written."""
 
 
 def missing() -> str:
-    """Why the image cannot be built here, or nothing."""
+    """Return the reason why the image cannot be built here, or an empty text."""
     programs = [name for name in ("buildah", "debootstrap", "make") if not shutil.which(name)]
     if programs:
         return f"needs {' and '.join(programs)}"
@@ -51,7 +51,7 @@ def missing() -> str:
 
 @dataclass(frozen=True)
 class Buildah:
-    """buildah with a storage of its own, where containers need no cgroup."""
+    """buildah with separate storage; its containers need no cgroup."""
 
     storage: Path
 
@@ -76,7 +76,7 @@ class Buildah:
         return done.stdout.strip()
 
     def create_base(self) -> None:
-        """Create an image of the Debian, with the PATH that images of Python have."""
+        """Create a base image of the Debian, with the PATH that images of Python have."""
         container = self("from", "scratch")
         self("add", "--quiet", container, DEBIAN, "/")
         self("config", "--env", f"PATH={PATH}", container)
@@ -99,7 +99,7 @@ class Buildah:
 
 @dataclass(frozen=True)
 class BuiltImage:
-    """The image with a container of it, whose file system is mounted."""
+    """The image and a container of it, whose file system is mounted."""
 
     buildah: Buildah
     description: Mapping[str, Any]
@@ -108,18 +108,18 @@ class BuiltImage:
 
     @property
     def config(self) -> dict[str, Any]:
-        """User, environment, labels, folder and entry point."""
+        """The user, environment, labels, folder and entry point."""
         config: dict[str, Any] = self.description["OCIv1"]["config"]
         return config
 
     def buildah_command(self, data: Path, *arguments: str) -> list[str]:
-        """Run the entry point with buildah; `data` is the data folder."""
+        """Return the command that runs the entry point with buildah; `data` is the data folder."""
         options = ["--network", "host", "--volume", f"{data}:{self.config['WorkingDir']}"]
         command = [*self.config["Entrypoint"], *arguments]
         return [*self.buildah.command, "run", *options, self.container, "--", *command]
 
     def read_only_command(self, data: Path, *arguments: str) -> list[str]:
-        """Run the entry point in a root that is read-only; the process is the program itself."""
+        """Return the command that runs the entry point in a read-only root, as its own process."""
         folder = self.config["WorkingDir"]
         mounts = ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", self.root, data, folder]
         chroot = [f"--userspec={self.config['User']}", "--groups=", self.root]
@@ -140,7 +140,7 @@ class BuiltImage:
 
 
 def copy_sources(folder: Path) -> None:
-    """Copy what a clone has and the build needs."""
+    """Copy the files of the project that the build needs."""
     ignored = shutil.ignore_patterns("__pycache__")
     for name in SOURCES:
         source = PROJECT / name
@@ -152,7 +152,7 @@ def copy_sources(folder: Path) -> None:
 
 @contextmanager
 def mounted(buildah: Buildah) -> Iterator[BuiltImage]:
-    """The image that was built, with a container."""
+    """Mount a container of the built image."""
     description = json.loads(buildah("inspect", "--type", "image", NAME))
     container = buildah("from", NAME)
     try:

@@ -1,4 +1,4 @@
-"""One image for each test process, built from a copy of the project that also contains secrets."""
+"""One image for each test process, built from a copy of the project with secrets in it."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def buildah() -> Iterator[Buildah]:
     """buildah, with a base for images."""
     if reason := missing():
         pytest.skip(reason)
-    # Not below pytest's own folder, which only this user may enter.
+    # It is not below pytest's own folder, which only this user may enter.
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     buildah = Buildah(folder)
@@ -53,7 +53,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The certificates that pip trusts here, with a mark in them that OpenSSL ignores."""
+    """The certificates that pip trusts here, and a secret text that OpenSSL ignores."""
     system = ssl.get_default_verify_paths().cafile
     trusted = os.environ.get("PIP_CERT") or system or certifi.where()
     path = tmp_path_factory.mktemp("certificates") / "certificates.pem"

@@ -1,4 +1,4 @@
-"""The image is the tap, the command and the Airbyte source, and contains no secret."""
+"""The image runs the tap, the command and the Airbyte source, and contains no secret."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def data(service: Service, tmp_path: Path) -> Iterator[Path]:
 
 
 def write(folder: Path, name: str, text: str) -> None:
-    """Write a file that only the image's user may read, as a mounted secret is."""
+    """Write a file that only the image's user may read, like a mounted secret."""
     path = folder / name
     path.write_text(text)
     path.chmod(0o400)
@@ -86,7 +86,7 @@ def start(image: BuiltImage, data: Path) -> Callable[..., "subprocess.Popen[byte
 
 
 def test_the_tap_reads_every_event(image: BuiltImage, command: Command, data: Path) -> None:
-    """With the token from a mounted file."""
+    """It reads the token from a mounted file."""
     done = image.run(command(data, "tap-audit-events", "--config", "config.json"))
     assert done.returncode == 0, done.stderr
     run = Run(done.stdout, done.stderr.decode(), done.returncode)
@@ -95,7 +95,7 @@ def test_the_tap_reads_every_event(image: BuiltImage, command: Command, data: Pa
 
 
 def test_the_command_exports_every_event(image: BuiltImage, command: Command, data: Path) -> None:
-    """Into Parquet and DuckDB, whose libraries the image contains."""
+    """The image contains the libraries of Parquet and DuckDB."""
     for name in ("events.parquet", "events.duckdb"):
         done = image.run(
             command(data, "audit-events", "export", "--config", "config.json", "--to", name)
@@ -111,7 +111,7 @@ def test_the_command_exports_every_event(image: BuiltImage, command: Command, da
 def test_the_source_reads_every_event(
     image: BuiltImage, command: Command, data: Path, program: list[str]
 ) -> None:
-    """By its name, and by the command of the protocol alone, as Airbyte starts it."""
+    """It is started by its name, or only by the command of the protocol, as Airbyte does."""
     options = ["--config", "/data/airbyte.json", "--catalog", "/data/catalog.json"]
     done = image.run(command(data, *program, *options))
     output = Output(done.stdout, done.stderr.decode(), done.returncode)
@@ -120,8 +120,8 @@ def test_the_source_reads_every_event(
     assert output.statuses[-1] == "COMPLETE"
 
 
-def test_the_other_commands_of_airbyte_go_to_the_source(image: BuiltImage, data: Path) -> None:
-    """Each responds with its own message."""
+def test_the_other_commands_of_airbyte_start_the_source(image: BuiltImage, data: Path) -> None:
+    """Each command ends with a message of its type."""
     kinds = []
     for name, *options in (
         ["spec"],
@@ -165,13 +165,13 @@ def test_sigterm_ends_the_program_with_its_state(
     assert [kind for kind in kinds if kind in {"RECORD", "STATE"}][-1] == "STATE"
 
 
-# What the image is
+# The image
 
 
 def test_the_user_is_not_root_and_writes_only_to_the_data_folder(
     image: BuiltImage, data: Path
 ) -> None:
-    """A number, so that Kubernetes can check it; nothing outside /data, /tmp and /var/tmp."""
+    """Kubernetes can check the user, as it is a number. Temporary folders are writable too."""
     assert image.config["User"] == f"{USER}:{USER}"
     found = "-xdev -writable -not -type l -not -path '/proc/*' -not -path '/dev/*'"
     # Folders that the user may not enter make find fail.
@@ -184,11 +184,11 @@ def test_the_user_is_not_root_and_writes_only_to_the_data_folder(
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_any_other_user_can_run_it(image: BuiltImage, program: str) -> None:
-    """As on OpenShift: a number without a name."""
+def test_any_other_user_can_run_the_programs(image: BuiltImage, program: str) -> None:
+    """OpenShift runs an image as a number without a name."""
     run = ["run", "--user", "54321:0", image.container, *image.config["Entrypoint"]]
     done = image.run([*image.buildah.command, *run, program, "--help"])
-    # On stdout of the source, everything is a message of the protocol.
+    # The source writes only messages of the protocol to stdout.
     assert b"usage: " in (done.stdout + done.stderr).lower()
     assert done.returncode == 0
 
@@ -217,7 +217,7 @@ def test_airbyte_finds_the_source_in_the_environment(image: BuiltImage, data: Pa
 def test_a_version_other_than_that_of_the_package_is_refused(
     buildah: Buildah, image: BuiltImage, sources: Path, certificates: Path
 ) -> None:
-    """The labels cannot lie."""
+    """Otherwise the labels would name a wrong version."""
     built = buildah.make_image(
         sources, "--build-arg", "VERSION=9.9.9", PIP_CERT=str(certificates), IMAGE="wrong"
     )
@@ -226,15 +226,15 @@ def test_a_version_other_than_that_of_the_package_is_refused(
 
 
 def test_pip_uses_the_index_of_the_environment(buildah: Buildah, sources: Path) -> None:
-    """With an index that is empty, it finds nothing."""
+    """With an index that does not exist, pip finds no package."""
     index = "file:///no/such/index"
     built = buildah.make_image(sources, "--no-cache", PIP_INDEX_URL=index, IMAGE="wrong")
     assert built.returncode != 0
     assert "No matching distribution found" in built.stderr
 
 
-def test_the_image_contains_the_pinned_versions_alone(image: BuiltImage) -> None:
-    """Neither pip nor what builds the wheel."""
+def test_the_image_contains_only_the_pinned_versions(image: BuiltImage) -> None:
+    """It contains neither pip nor the packages that build the wheel."""
     pins = (PROJECT / "requirements" / "image.txt").read_text()
     pinned = set(re.findall(r"^([\w-]+==[^\s;]+)", pins, re.MULTILINE))
     (packages,) = image.root.glob("opt/tap-audit-events/lib/python3*/site-packages")
@@ -248,7 +248,7 @@ def test_the_image_contains_the_pinned_versions_alone(image: BuiltImage) -> None
 
 
 def test_no_secret_of_the_build_is_in_the_image(image: BuiltImage) -> None:
-    """Neither a file next to the Containerfile, nor what pip was given, in files or history."""
+    """Files next to the Containerfile and pip's certificates are not in its files or history."""
     assert SECRET not in json.dumps(image.description)
     files = [path for path in image.root.rglob("*") if path.is_file() and not path.is_symlink()]
     assert [path for path in files if SECRET.encode() in path.read_bytes()] == []

@@ -1,4 +1,4 @@
-"""`docs/image.md`: its commands work with the image, with buildah in the place of podman."""
+"""The commands in `docs/image.md` work with the image, with buildah in place of podman."""
 
 import json
 import os
@@ -32,7 +32,7 @@ done
 test "$1" = tap-audit-events
 shift
 """
-"""A `podman run` with the options of the page; what follows runs the entry point."""
+"""A `podman run` that knows the options of the page; a line that is added runs the image."""
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def programs(image: BuiltImage, tmp_path: Path) -> str:
 
 
 def test_each_command_runs(image: BuiltImage, programs: str, tmp_path: Path) -> None:
-    """In a folder with the file of the page and the token."""
+    """The commands are run in a folder with the file of the page and the token."""
     service = Service()
     service.add(EVENTS)
     folder = tmp_path / "data"
@@ -73,7 +73,7 @@ def test_each_command_runs(image: BuiltImage, programs: str, tmp_path: Path) -> 
 
 
 def test_the_page_names_each_program(image: BuiltImage) -> None:
-    """Its table has what the entry point accepts, and what the image has as programs."""
+    """Its table lists the programs of the image and the commands of Airbyte, first `spec`."""
     rows = [line for line in PAGE["Run"].text.splitlines() if line.startswith("| `")]
     named = {row.split("`")[1].split()[0] for row in rows}
     installed = {path.name for path in (image.root / "usr/local/bin").glob("*-events")}
