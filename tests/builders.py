@@ -10,7 +10,7 @@ from urllib3 import HTTPResponse
 ORGANIZATION_ID = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
 
 TOO_DEEP = b"[" * 1_000_000 + b"]" * 1_000_000
-"""JSON nested too deeply for every Python: since 3.14, the limit is the size of the stack."""
+"""JSON that is nested too deeply for every Python: since 3.14, the stack size is the limit."""
 
 
 def an_event(
@@ -19,7 +19,7 @@ def an_event(
     action_type: str = "workspace_create",
     **fields: Any,
 ) -> dict[str, Any]:
-    """A complete event; `fields` replace or add top-level fields, such as `actor={...}`."""
+    """Return a complete event; `fields` replace or add top-level fields, such as `actor={...}`."""
     return {
         "id": id,
         "occurredAt": at,
@@ -34,7 +34,7 @@ def an_event(
 def a_response(
     status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> requests.Response:
-    """A response whose body is ready to be read."""
+    """Return a response whose body can be read."""
     response = requests.Response()
     response.status_code = status
     response.raw = HTTPResponse(BytesIO(body), preload_content=False)

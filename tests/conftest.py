@@ -17,10 +17,10 @@ from tests.running import Run, run, settings_for
 
 Sync = Callable[..., Run]
 
-# A busy machine is not a failure; what must end in time has a test of its own.
+# A slow example on a busy machine is not a failure; other tests check what must end in time.
 hypothesis.settings.register_profile("long", deadline=None, max_examples=200)
 hypothesis.settings.register_profile("tests", deadline=None, max_examples=12)
-if hypothesis.settings.get_current_profile_name() in {"default", "ci"}:  # none is asked for
+if hypothesis.settings.get_current_profile_name() in {"default", "ci"}:  # no profile was chosen
     hypothesis.settings.load_profile("tests")
 
 # The tests' servers are on this machine: a proxy in the environment must not be used for them.
@@ -29,15 +29,15 @@ os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1"
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """More workers than processors, as tests wait for processes, servers and timeouts."""
+    """Use more workers than processors, as tests wait for processes, servers and timeouts."""
     return 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture
 def not_ignoring_ctrl_c() -> Iterator[None]:
-    """A process that the test starts ends at SIGINT, also if the tests run in the background.
+    """Processes that the test starts end at SIGINT, even if the tests run in the background.
 
-    A shell lets background jobs ignore SIGINT, and each process inherits that.
+    Background jobs of a shell ignore SIGINT, and their processes inherit that.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

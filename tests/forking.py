@@ -1,10 +1,10 @@
-"""Runs the tap, or the command, in forks of a process that has imported it: this saves time.
+"""Runs the tap, or the command, in forks of a process that has imported it, which saves time.
 
-A fork is a process like any other: it has arguments, environment, folder, streams, signals and an
-exit code of its own, and it runs the same command. What differs is what happens before the tap's
-first line: starting the interpreter, which reads variables such as ``PYTHONUNBUFFERED``, and the
-imports. And at the end, the interpreter does not free every object, which takes as long as a short
-run. A test of these starts an interpreter.
+A fork is a process like any other: it has its own arguments, environment, folder, streams, signals
+and exit code, and it runs the same command. Only its start and its end differ. The interpreter,
+which reads variables such as ``PYTHONUNBUFFERED``, has already started and has imported the tap.
+At the end, it does not free every object, which would take as long as a short run. A test of the
+start or the end starts an interpreter instead.
 """
 
 import atexit
@@ -40,13 +40,13 @@ IMPORTED = {
     ),
     "tests.cli.dying": _OF_COMMAND,
 }
-"""The modules that can be run, and what each has imported when it begins."""
+"""The modules that can be run, and the modules that each has imported when it begins."""
 NUMBER_BYTES = 8
 MAX_SILENT_SECONDS = 60
 
 
 class ForkedTap:
-    """A run of the tap; what tests use of a `subprocess.Popen`."""
+    """A run of the tap, with the methods of a `subprocess.Popen` that tests use."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ForkedTap:
         streams: tuple[int, int],
         module: str = TAP,
     ) -> None:
-        """Start the run of a module; it writes to the two streams, stdout and stderr."""
+        """Start the run of a module, which writes to the two streams, stdout and stderr."""
         self._idle = _idle.setdefault(module, [])
         self._helper = self._idle.pop() if self._idle else Helper(module)
         request = {"arguments": arguments, "environment": {**environment}, "folder": str(folder)}
@@ -65,7 +65,7 @@ class ForkedTap:
         self.exit_code: int | None = None
 
     def wait(self, timeout: float) -> int:
-        """Wait for the end of the run; negative exit codes are signals.
+        """Wait for the end of the run, and return its exit code, which is negative for a signal.
 
         Raises:
             subprocess.TimeoutExpired: the run has not ended after so many seconds.
@@ -79,7 +79,7 @@ class ForkedTap:
 
     def send_signal(self, number: int) -> None:
         if self.exit_code is None:
-            with suppress(ProcessLookupError):  # It has ended, and its exit code is on its way.
+            with suppress(ProcessLookupError):  # It has ended; its code is not here yet.
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
@@ -117,7 +117,7 @@ class PipedTap(ForkedTap):
 
 
 def signal_until_gone(process: "ForkedTap | subprocess.Popen[bytes]", number: int) -> int:
-    """Send a signal again and again until the process is gone, and return its exit code."""
+    """Send a signal again and again until the process has ended, and return its exit code."""
     for _ in range(100):
         process.send_signal(number)
         try:
@@ -128,7 +128,7 @@ def signal_until_gone(process: "ForkedTap | subprocess.Popen[bytes]", number: in
 
 
 class _Pipe(io.FileIO):
-    """Refuses to wait long for the next bytes, so that a test ends if no more come."""
+    """A pipe that does not wait long for the next bytes, so that a test ends without them."""
 
     def readinto(self, buffer: Any) -> int | None:
         if not select.select([self], [], [], MAX_SILENT_SECONDS)[0]:
@@ -137,7 +137,7 @@ class _Pipe(io.FileIO):
 
 
 class Helper:
-    """A process that forks a run of a module at a time."""
+    """A process that forks runs of a module, one at a time."""
 
     def __init__(self, module: str) -> None:
         self._connection, theirs = socket.socketpair()
@@ -151,17 +151,17 @@ class Helper:
             )
 
     def fork(self, request: dict[str, Any], streams: Sequence[int]) -> int:
-        """Start a run, and return its process id. Its exit code is sent when it has ended."""
+        """Start a run, and return its process id; its exit code is sent when it has ended."""
         socket.send_fds(self._connection, [b"!"], streams)
         self._connection.sendall(json.dumps(request).encode() + b"\n")
         return self.receive()
 
     def has_sent(self, timeout_seconds: float) -> bool:
-        """Whether there is a number to receive; wait for it so long."""
+        """Wait for a number so long, and return whether it can be received."""
         return bool(select.select([self._connection], [], [], timeout_seconds)[0])
 
     def receive(self) -> int:
-        """Wait for a number."""
+        """Wait for a number, and return it."""
         number = self._connection.recv(NUMBER_BYTES, socket.MSG_WAITALL)
         assert len(number) == NUMBER_BYTES, "the helper has ended"
         return int.from_bytes(number, sys.byteorder, signed=True)
@@ -219,7 +219,7 @@ def _end_at_once(exit_codes: list[Any]) -> None:
 
 if __name__ == "__main__":
     ended: list[Any] = []
-    atexit.register(_end_at_once, ended)  # the first one, so it is called last
+    atexit.register(_end_at_once, ended)  # it is registered first, so it is called last
     started = sys.argv.pop(2)
     for module in IMPORTED[started]:
         __import__(module)

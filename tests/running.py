@@ -20,17 +20,17 @@ from tests.forking import ForkedTap
 STREAM = "audit_events"
 TIMEOUT_SECONDS = 120
 CODED = re.compile(r"AE-[0-9A-Z]+(-[A-Z]+)*: \S")
-"""How a line that ends a run begins: `docs/errors.md`."""
+"""The beginning of a line that ends a run: `docs/errors.md`."""
 
 
 _AT_START = re.compile("PYTHON|LC_|LANG|SINGER_SDK_LOG_CONFIG$")
-"""Variables of the interpreter's start, and of a log that is set up from a file."""
+"""Variables that matter when an interpreter starts, or that set up the log from a file."""
 
 RECORD_LINE = '{"type":"RECORD",'
 
 
 def forms_of(token: str) -> set[str]:
-    """The forms in which other programs write a token, in lower case."""
+    """Return the forms in which other programs write a token, in lower case."""
     in_json = json.dumps(token)[1:-1]
     forms = {token, in_json, json.dumps(in_json)[1:-1], repr(token)[1:-1], html.escape(token)}
     return {form.lower() for form in {*forms, quote(token), quote(token, safe="")}}
@@ -96,7 +96,7 @@ class Run:
 
 
 def settings_for(service: Service, base_url: str, **settings: Any) -> dict[str, Any]:
-    """The settings that reach a sandbox, and further settings."""
+    """Return the settings that reach a sandbox, and further settings."""
     return {
         "base_url": base_url,
         "organization_id": service.organization_id,
@@ -116,7 +116,7 @@ def run(
     """Run the tap to its end. A string is written to its file as it is, other values as JSON.
 
     `most_kilobytes` limits the address space of the process. `under` is a command that runs the
-    command that follows it. A run with one of them, without settings, or with variables of
+    command that follows it. A run with either of them, without settings, or with a variable of
     `_AT_START` starts an interpreter; other runs are forks.
     """
     environment = environment or {}
@@ -144,7 +144,7 @@ def _started(
     folder: Path,
     before: Sequence[str],
 ) -> Run:
-    """Run the tap in an interpreter of its own, with a command before it."""
+    """Run the tap in a new interpreter, with a command before it."""
     done = subprocess.run(
         [*before, sys.executable, "-m", "tap_audit_events", *arguments],
         env=environment,
@@ -171,7 +171,7 @@ def _forked(arguments: Sequence[str], environment: Mapping[str, str], folder: Pa
 
 
 def _tokens(settings: Mapping[str, Any] | str, environment: Mapping[str, str]) -> list[str]:
-    """The tokens that the tap was given, including invalid ones."""
+    """Return the tokens that the tap was given, including invalid ones."""
     given = {} if isinstance(settings, str) else dict(settings)
     token = given.get("access_token"), environment.get("TAP_AUDIT_EVENTS_ACCESS_TOKEN")
     found = [str(each).strip() for each in token if each is not None]

@@ -1,4 +1,4 @@
-"""Services of several organizations behind one server, for tests of every face."""
+"""Services of several organizations behind one server, for tests of the tap and other faces."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ def an_id(number: int) -> str:
 
 
 def a_service(number: int, events: int, **options: Any) -> Service:
-    """An organization; the ids of its events are those of every other organization too."""
+    """Return the service of an organization; its events have the same ids as in all others."""
     service = Service(organization_id=an_id(number), **{"access_token": SHARED, **options})
     service.add(
         an_event(id=f"e{n:04}", at=f"2024-05-06T08:{n // 60:02}:{n % 60:02}Z")
@@ -43,7 +43,7 @@ class SharedServer:
 
     @property
     def with_tokens(self) -> list[dict[str, str]]:
-        """The setting `organizations`, each with the token of its service."""
+        """The setting `organizations`, in which each organization has the token of its service."""
         return [
             {"organization_id": each.organization_id, "access_token": each.access_token}
             for each in self.services

@@ -1,4 +1,4 @@
-"""Organizations of a run that have something in common."""
+"""Organizations of a run that share a token."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def settings_of(token_file: Path) -> Settings:
 
 
 def sent(authenticator: AccessTokenAuthenticator) -> PreparedRequest:
-    """A request with the token of now."""
+    """Return a request with the current token."""
     return authenticator(Request("GET", f"{GOOD['base_url']}/v1/x").prepare())
 
 
@@ -25,8 +25,8 @@ def open_none(settings: Settings, group: TokenGroup) -> OrganizationRun:
     raise NotImplementedError
 
 
-def test_organizations_with_the_only_token_are_never_held() -> None:
-    """There is nothing else to request while the service limits their requests."""
+def test_organizations_are_held_only_if_there_are_other_tokens() -> None:
+    """With one token, nothing else can be requested while the service limits its requests."""
     limiter = RateLimiter(RunRequests(1))
     with limiter.permit() as permit:
         limiter.rate_limited(permit, 60)
@@ -36,8 +36,8 @@ def test_organizations_with_the_only_token_are_never_held() -> None:
     assert (only.is_held, one_of_several.is_held) == (False, True)
 
 
-def test_files_with_the_same_token_may_get_different_ones(tmp_path: Path) -> None:
-    """A new token is sent for the organizations whose file has it, and for no others."""
+def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: Path) -> None:
+    """A new token is sent only for the organizations whose file contains it."""
     files = tmp_path / "one", tmp_path / "other"
     for file in files:
         file.write_text("acme_pat_first")

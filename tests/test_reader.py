@@ -1,4 +1,4 @@
-"""The core without any face: pages of events in order, each event once, without Singer."""
+"""The reader delivers pages of events in order, each event once, without Singer."""
 
 import json
 import logging
@@ -33,7 +33,7 @@ LOGGER = logging.getLogger("reader")
 
 
 def events(first: int, end: int) -> list[dict[str, Any]]:
-    """An event each second, from the first number up to the end."""
+    """Return an event each second, from the first number up to the end, which is excluded."""
     return [
         an_event(id=f"{n:04}", at=f"2024-05-06T07:{n // 60:02}:{n % 60:02}Z")
         for n in range(first, end)
@@ -41,7 +41,7 @@ def events(first: int, end: int) -> list[dict[str, Any]]:
 
 
 class OneReader:
-    """Reads one organization, whose run it knows once that is opened."""
+    """Reads one organization; `run` is set as soon as it is opened."""
 
     run: OrganizationRun
 
@@ -77,7 +77,7 @@ def a_reader(settings: dict[str, Any], watermark: Watermark, **more: Any) -> One
 
 
 def ids_of(reader: OneReader) -> list[str]:
-    """Read a range to its end; every page is written at once."""
+    """Read a range to its end, marking each page as written, and return the ids."""
     ids: list[str] = []
     for page in reader.pages():
         assert len(page.texts()) <= 10
@@ -86,8 +86,8 @@ def ids_of(reader: OneReader) -> list[str]:
     return ids
 
 
-def test_importing_it_imports_no_sdk() -> None:
-    """Other faces than Singer's need none."""
+def test_importing_the_reader_does_not_import_the_sdk() -> None:
+    """Faces other than the Singer tap do not need the SDK."""
     code = "import sys, tap_audit_events.reader; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
@@ -96,10 +96,10 @@ def test_importing_it_imports_no_sdk() -> None:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_pages_come_in_order_and_each_event_once(
+def test_pages_are_in_order_and_contain_each_event_once(
     concurrency: int, service: Service, settings: dict[str, Any]
 ) -> None:
-    """Whatever the number of requests in flight."""
+    """This holds with one request in flight and with several."""
     service.add(events(0, 95))
     reader = a_reader(settings, Watermark(), concurrency=concurrency)
     assert ids_of(reader) == [event["id"] for event in events(0, 95)]
@@ -112,7 +112,7 @@ def test_pages_come_in_order_and_each_event_once(
 def test_a_second_run_continues_from_the_state_of_the_first(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """The watermark as JSON is all that it needs: only new and late events come."""
+    """With only the watermark as JSON, it reads just the new and late events."""
     late = an_event(id="late", at="2024-05-06T07:00:15.5Z")
     service.add(events(0, 30))
     first = a_reader(settings, Watermark(lookback_seconds=300))
@@ -125,8 +125,10 @@ def test_a_second_run_continues_from_the_state_of_the_first(
     assert second.delivery.late == 1
 
 
-def test_what_was_not_written_is_not_delivered(service: Service, settings: dict[str, Any]) -> None:
-    """A run that ends early continues after its last page that was written."""
+def test_a_page_that_was_not_written_is_not_delivered(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """The run after one that ended early continues after the last page that was written."""
     service.add(events(0, 30))
     reader = a_reader(settings, Watermark(), concurrency=1)
     with closing(reader.pages()) as pages:
@@ -137,10 +139,10 @@ def test_what_was_not_written_is_not_delivered(service: Service, settings: dict[
     assert ids_of(again) == [event["id"] for event in events(10, 30)]
 
 
-def test_what_is_missing_of_the_last_page_is_delivered_by_the_next_run(
+def test_events_that_were_not_written_are_delivered_by_the_next_run(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """Also if later events were written before the one that could not be."""
+    """This holds even if newer events of the page were written before the one that failed."""
     older, newer = an_event(id="older", at="2024-05-06T01:00:00Z"), an_event(id="newer")
     service.add([older, newer])
     page = json.dumps({"auditEvents": [newer, older]}).encode()
@@ -160,12 +162,12 @@ def is_after_the_first_page(request: ReceivedRequest) -> bool:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_closing_it_early_ends_every_thread(
+def test_closing_the_reader_early_ends_every_thread(
     concurrency: int, service: Service, settings: dict[str, Any]
 ) -> None:
-    """Also one whose retry would wait for minutes; no request is sent afterwards."""
+    """A thread that waits minutes for a retry ends too, and no request is sent afterwards."""
     service.add(events(0, 500))
-    # Not all but the first request: the first page may be given up, to be read in smaller windows.
+    # Not `when="2-"`: the first page may be given up, and requested again in a smaller window.
     service.add_faults(
         [Fault(kind="status", code=503, retry_after="600", only=is_after_the_first_page)]
     )
@@ -185,7 +187,7 @@ def test_closing_it_early_ends_every_thread(
 def test_a_defect_in_one_of_several_organizations_is_raised_at_the_end(
     settings: dict[str, Any], service: Service
 ) -> None:
-    """A run never ends as if it had read everything."""
+    """Otherwise the run would end as if it had read everything."""
     service.add(events(0, 5))
     settings["organizations"] = [{"organization_id": settings.pop("organization_id")}]
     reader = a_reader(settings, Watermark())
@@ -196,7 +198,7 @@ def test_a_defect_in_one_of_several_organizations_is_raised_at_the_end(
 
 
 def test_an_empty_range_has_no_pages(service: Service, settings: dict[str, Any]) -> None:
-    """No request is sent."""
+    """No request is sent for it."""
     reader = a_reader(settings, Watermark(), start_date="2030-01-01T00:00:00Z")
     assert ids_of(reader) == []
     assert reader.run.window is None

@@ -1,4 +1,4 @@
-"""How tests run the tap."""
+"""The tests run the tap in forks, which behave like interpreters."""
 
 import re
 import signal
@@ -14,7 +14,7 @@ from tests.conftest import Sync
 from tests.singer.test_stopping import Start, start, wait_for_log  # noqa: F401 - a fixture
 
 INTERPRETER = {"PYTHONHASHSEED": "random"}
-"""A run with it starts an interpreter."""
+"""A run with this variable starts an interpreter."""
 
 
 def without_numbers(text: str) -> str:
@@ -25,7 +25,7 @@ def without_numbers(text: str) -> str:
 def test_a_fork_does_what_an_interpreter_does(
     code: int | None, level: str, service: Service, sync: Sync
 ) -> None:
-    """Its output, log and exit code are the same, whatever ran in other forks before."""
+    """Output, log and exit code are the same, whatever ran in other forks before."""
     service.add([an_event()])
     service.add_faults([Fault(kind="status", code=code)] if code else [])
     settings: dict[str, Any] = {"concurrency": 1, "stream_maps": {"audit_events": {"new": "id"}}}
@@ -35,7 +35,7 @@ def test_a_fork_does_what_an_interpreter_does(
     assert forked.exit_code == started.exit_code == bool(code)
     assert without_numbers(forked.stdout.decode()) == without_numbers(started.stdout.decode())
     lines, expected = (sorted(without_numbers(done.log).splitlines()) for done in (forked, started))
-    assert lines == expected  # in any order: the first request is sent by another thread
+    assert lines == expected  # the order may differ, as another thread sends the first request
     assert ("DEBUG" in forked.log) == (level == "DEBUG")
 
 
@@ -44,7 +44,7 @@ def test_a_fork_is_a_process_of_its_own(
     start: Start,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    """With the folder, the environment and the signals that it was given."""
+    """It has its own folder, and gets the signals that are sent to it."""
     service.add_faults([Fault(kind="hang", seconds=300)])
     process = start()
     wait_for_log(process, "Reading ")
