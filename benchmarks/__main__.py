@@ -27,7 +27,7 @@ OWN_PACKAGES: Final = ("tap-audit-events", "singer-sdk", "requests", "urllib3", 
 OTHERS: Final = {"dlt": DLT, "airbyte-cdk": AIRBYTE}
 
 QUICK: Final = 0.05
-"""The share of the events with which everything is tried out."""
+"""The share of the events in a trial run."""
 
 DISPLACED_RUNS: Final = 50
 
@@ -53,7 +53,7 @@ def _processor() -> str:
 
 
 def versions() -> dict[str, str]:
-    """The versions of what is compared, each from its own environment."""
+    """Return the versions of the compared packages, each from its own environment."""
     found = {name: version(name) for name in OWN_PACKAGES}
     for name, environment in OTHERS.items():
         code = f"import importlib.metadata as m; print(m.version({name!r}), end='')"
@@ -86,7 +86,7 @@ def measure(repetitions: int, scale: float, only: Sequence[str]) -> Results:
 
 
 def run_loads(repetitions: int, scale: float, until: datetime) -> Loads:
-    """Load by each loader, in a process of its own.
+    """Load by each loader, in a separate process.
 
     Raises:
         FailedError: a load failed.
@@ -103,7 +103,7 @@ def run_loads(repetitions: int, scale: float, until: datetime) -> Loads:
 
 
 def run_steps(until: datetime) -> dict[str, float]:
-    """Microseconds for each event, by step, measured in a process of its own."""
+    """Return the microseconds for each event, by step, measured in a separate process."""
     command = [sys.executable, "-m", "benchmarks.steps", until.isoformat()]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     return msgspec.json.decode(done.stdout, type=dict[str, float])

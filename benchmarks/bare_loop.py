@@ -1,4 +1,4 @@
-"""The floor: request page after page with `requests`, find the cursor, write the bytes.
+"""Does the least that a tap can do: requests each page, finds the cursor, writes the bytes.
 
 It parses no event, checks nothing and never retries.
 """
@@ -18,7 +18,7 @@ TAIL_BYTES: Final = 400
 
 
 def pages(config: dict[str, Any]) -> Iterator[bytes]:
-    """Each page as it came, oldest first."""
+    """Return the bytes of each page, oldest first."""
     url = f"{config['base_url']}/v1/organizations/{config['organization_id']}/audit_events"
     parameters = {"order": "asc", "pageSize": "1000"}
     with requests.Session() as session:

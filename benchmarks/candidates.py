@@ -1,6 +1,6 @@
 """The candidates that are compared, and the command line of each.
 
-Each is a process of its own, started as a user would: settings in a file, output to stdout.
+Each is a separate process, started like by a user: with settings in a file and output to stdout.
 """
 
 import json
@@ -28,7 +28,7 @@ AIRBYTE: Final = PROJECT / ".tools" / "bench-airbyte" / "bin"
 
 SDK_IMPORT: Final = "import singer_sdk, singer_sdk.typing"
 DESELECTED: Final = ["properties", "context", "properties", "requestIp"]
-"""The field without which this tap uses the SDK's record path."""
+"""A field; if it is deselected, this tap uses the SDK's record path."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Job:
 
     Attributes:
         settings: The URL of the sandbox and its token, the range of its events, and the page size.
-        folder: An empty folder, for this run alone.
-        state: What an earlier run left, from which to resume; None for a first run.
+        folder: An empty folder, for this run only.
+        state: The state of an earlier run, from which to resume; None for a first run.
     """
 
     settings: dict[str, Any]
@@ -63,10 +63,10 @@ class Candidate:
     """Something that is measured.
 
     Attributes:
-        label: What tables and charts call it.
-        command: Returns its command line for a job; it may put files into the job's folder.
+        label: Its name in tables and charts.
+        command: Returns its command line for a job; this may write files to the job's folder.
         output: The name of the format of its output in `counting`; None if it reads no events.
-        own: Whether it is of this package.
+        own: Whether it belongs to this package.
     """
 
     label: str
@@ -75,7 +75,7 @@ class Candidate:
     own: bool = False
 
 
-# With -P, a script's own folder is not on the path: its neighbours are not the candidate's modules.
+# With -P, a script's own folder is not on the path: it must not import the files next to it.
 
 
 def _words(*words: str | Path) -> list[str]:
@@ -98,7 +98,7 @@ def _sdk_lane(job: Job) -> list[str]:
 
 @cache
 def _catalog() -> Any:
-    """What `--discover` prints, with that one field deselected."""
+    """Return the catalog that `--discover` prints, with the field deselected."""
     command = _words(OWN / "tap-audit-events", "--discover")
     catalog = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     for entry in catalog["streams"][0]["metadata"]:
@@ -108,7 +108,7 @@ def _catalog() -> Any:
 
 
 def _config(job: Job, **more: object) -> list[str]:
-    """The required settings of a tap, and `more`; only dlt and Airbyte need the range."""
+    """Write the required settings of a tap, and `more`; only dlt and Airbyte need the range."""
     wanted = ("base_url", "organization_id", "organizations", "access_token")
     settings = {key: job.settings[key] for key in wanted if key in job.settings}
     return ["--config", job.file("config.json", settings | more)]
@@ -211,4 +211,4 @@ CANDIDATES: Final = {
         _command("python", "-P", str(HERE / "usual_tap.py"), "--version"),
     ),
 }
-"""By name; tables and charts keep this order."""
+"""The candidates by name, in the order of tables and charts."""

@@ -27,7 +27,7 @@ rect { fill: #8c959f }
 
 @dataclass(frozen=True)
 class Bar:
-    """One row; those of this package are `own` and have another color."""
+    """One row; a row of this package is `own` and has another color."""
 
     label: str
     value: float
@@ -36,7 +36,7 @@ class Bar:
 
 
 def bar_chart(title: str, rows: Iterable[Bar]) -> str:
-    """The bars one below the other; the longest has the whole width."""
+    """Draw the bars one below the other; the longest has the whole width."""
     bars = list(rows)
     height = TOP + ROW_HEIGHT * len(bars) + 8
     svg = Element(

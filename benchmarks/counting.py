@@ -1,4 +1,4 @@
-"""Counts what a candidate wrote, in runs that are not timed, and prints it as one JSON object."""
+"""Counts the output of a candidate in a run that is not timed, and prints one JSON object."""
 
 import argparse
 import sys
@@ -36,7 +36,7 @@ class _Page(msgspec.Struct):
 
 
 class Counted(msgspec.Struct):
-    """The number of records, of distinct ids and of bytes, and the last state if there was one."""
+    """The numbers of records, distinct ids and bytes, and the last state if there is one."""
 
     records: int = 0
     distinct: int = 0
@@ -78,7 +78,7 @@ TABLES: Final = {
     "duckdb": "file.audit_events",
     "dlt-duckdb": "file.main.audit_events",
 }
-"""What is counted in a file, by its format."""
+"""The SQL relation that is counted in a file, by the file's format."""
 
 
 def count(lines: Iterable[bytes], read: Callable[[bytes], Found]) -> Counted:
@@ -106,7 +106,7 @@ def _count_table(path: Path, relation: str) -> Counted:
 
 
 def lines_of(folder: Path | None, standard_input: IO[bytes]) -> Iterator[bytes]:
-    """The lines of dlt's extracted files, or of standard input."""
+    """Return the lines of dlt's extracted files, or of standard input."""
     if folder is None:
         yield from standard_input
         return

@@ -18,7 +18,7 @@ from benchmarks.shapes import OFFICE_HOURS
 
 CANDIDATE: Final = "tap-8"
 LATENCY_SECONDS: Final = 0.05
-"""Far enough that windows are cut and eight requests are in flight."""
+"""A latency at which windows are cut and eight requests are in flight."""
 
 PAGES: Final = 60
 PAGE_SIZES: Final = (50, 100, 200, 500)
@@ -26,15 +26,15 @@ PLACES: Final = range(100, 1000)
 SHAPES: Final = (OFFICE_HOURS, "one burst", "even", "bursts of seconds", "ties")
 
 AT_A_TIME: Final = 2
-"""Runs in parallel; they are not timed."""
+"""The number of parallel runs; they are not timed."""
 
 _CODE: Final = re.compile(r"\| ERROR +\|.*?(AE-[A-Z0-9-]+): ")
 
 
 def cases(count: int) -> Iterator[DisplacedCase]:
-    """That many cases: every shape with every page size in turn, at random positions."""
+    """Return so many cases: every shape with every page size in turn, at random positions."""
     random = Random(count)
-    pairs = zip(cycle(SHAPES), cycle(PAGE_SIZES), strict=False)  # five and four: every pair comes
+    pairs = zip(cycle(SHAPES), cycle(PAGE_SIZES), strict=False)  # 5 and 4: every pair occurs
     for shape, page_size in islice(pairs, count):
         event = random.randint(1, PAGES * page_size)
         yield DisplacedCase(shape, page_size, event, random.choice(PLACES))
@@ -60,7 +60,11 @@ def _run(case: DisplacedCase, until: datetime) -> DisplacedRun:
 
 
 def _error_code(log: Path) -> str:
-    """The code of the error; a run that fails without one is not counted as saying so."""
+    """Return the code of the error in the log.
+
+    Raises:
+        FailedError: the log has no code.
+    """
     text = log.read_text(errors="replace")
     code = _CODE.search(text)
     if code is None:

@@ -1,8 +1,8 @@
 """The same stream read by dlt's `rest_api` source: the extract step, up to its files on disk.
 
-It runs in an environment of its own. With `--load`, the whole pipeline runs, into a DuckDB file.
-With `--slices`, eight workers read the range day by day, with the parallel dependent resource that
-dlt's documentation shows; dlt then keeps no bookmark.
+It runs in its own environment. With `--load`, the whole pipeline runs and loads into a DuckDB
+file. With `--slices`, eight workers read the range day by day, with the parallel dependent
+resource that dlt's documentation shows; dlt then keeps no bookmark.
 """
 
 import argparse
@@ -25,7 +25,7 @@ DAY: Final = timedelta(days=1)
 
 
 def events(config: Mapping[str, Any], parameters: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The resource in the configuration of `rest_api`."""
+    """Return the resource for the configuration of `rest_api`."""
     return {
         "name": "audit_events",
         "primary_key": "id",
@@ -41,7 +41,7 @@ def events(config: Mapping[str, Any], parameters: Mapping[str, Any], **more: Any
 
 
 def incremental(config: Mapping[str, Any]) -> list[Any]:
-    """From the bookmark, one page after the other."""
+    """Return a resource that reads from the bookmark, one page after the other."""
     resource = events(config, {})
     resource["endpoint"]["incremental"] = {
         "start_param": "startTime",
@@ -53,7 +53,7 @@ def incremental(config: Mapping[str, Any]) -> list[Any]:
 
 
 def sliced(config: Mapping[str, Any]) -> list[Any]:
-    """The range day by day, several days in parallel."""
+    """Return resources that read the range day by day, several days in parallel."""
     import dlt  # noqa: PLC0415 - it reads its settings on import
 
     days = dlt.resource([list(_days(config))], name="days", selected=False)

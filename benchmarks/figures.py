@@ -1,4 +1,4 @@
-"""Medians and ratios of what was measured."""
+"""Medians and ratios of the measured samples."""
 
 from collections import defaultdict
 from statistics import median
@@ -11,10 +11,10 @@ Runs: TypeAlias = tuple[str, str]
 """A scenario and a candidate."""
 
 START_UP: Final = "empty"
-"""The scenario without events, whose runs are start-up alone."""
+"""The scenario without events, whose runs consist only of start-up."""
 
 LEAST_SECONDS: Final = 1e-3
-"""The least that counts as time after start-up; only tiny runs come near it."""
+"""The least time after start-up that is assumed; only tiny runs are near it."""
 
 
 class Figures:
@@ -49,15 +49,15 @@ class Figures:
         return median(each.service_cpu_seconds for each in self._samples[scenario, candidate])
 
     def peak_mib(self, scenario: str, candidate: str) -> float:
-        """The largest peak of all runs, as every run must keep the bound."""
+        """The largest peak of all runs, as each run must stay below the bound."""
         return max(each.peak_mib for each in self._samples[scenario, candidate])
 
     def requests(self, scenario: str, candidate: str) -> int:
-        """The largest number of requests of any run."""
+        """The largest number of requests of all runs."""
         return max(each.requests for each in self._samples[scenario, candidate])
 
     def after_start_up(self, scenario: str, candidate: str) -> float:
-        """Seconds of a run, less those of a run that finds no events."""
+        """The seconds of a run, minus those of a run that finds no events."""
         return median(self._after_start_up(scenario, candidate))
 
     def events_per_second(self, scenario: str, candidate: str) -> float:
@@ -68,19 +68,19 @@ class Figures:
     def times_as_fast(self, one: Runs, other: Runs) -> float:
         """The ratio of events per second after start-up.
 
-        It is the median of the ratios within each repetition: a machine that is slow for a while
-        is slow for both.
+        It is the median of the ratios within each repetition, because a machine that is slow for a
+        while is slow for both runs of a repetition.
         """
         pairs = zip(self._seconds_per_event(*one), self._seconds_per_event(*other), strict=True)
         return median(theirs / ours for ours, theirs in pairs)
 
     def times_as_long(self, one: Runs, other: Runs) -> float:
-        """The ratio of the times of whole runs of one scenario, start-up included."""
+        """The ratio of the times of whole runs, including start-up."""
         pairs = zip(self._samples[one], self._samples[other], strict=True)
         return median(ours.seconds / theirs.seconds for ours, theirs in pairs)
 
     def load_seconds(self, case: str) -> float:
-        """Seconds of a load by the tap and a loader, start-up included."""
+        """The seconds of a load by the tap and a loader, including start-up."""
         return median(each.seconds for each in self.results.loads if each.case == case)
 
     def _after_start_up(self, scenario: str, candidate: str) -> list[float]:
@@ -94,7 +94,7 @@ class Figures:
 
 
 def runs_of(figures: Figures, *scenarios: str) -> list[Runs]:
-    """The runs of each candidate that was measured, in the order of `CANDIDATES`.
+    """Return the scenario of each candidate that was measured, in the order of `CANDIDATES`.
 
     If a candidate was measured in several of the scenarios, the last one counts.
     """
@@ -108,7 +108,7 @@ def runs_of(figures: Figures, *scenarios: str) -> list[Runs]:
 
 
 def memory_runs(figures: Figures) -> list[Runs]:
-    """The runs of every candidate, and those that show how memory grows with the events."""
+    """Return the runs of every candidate, and those that show how memory grows with the events."""
     growth = ["near-short", "near-long", "far", "far-long", "far-full"]
     rows = [row for row in runs_of(figures, "near", "near-long") if row[1] != "tap-8"]
     return rows + [(each, "tap-8") for each in growth if figures.measured(each, "tap-8")]

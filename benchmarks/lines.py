@@ -1,4 +1,4 @@
-"""Counts the lines of the package: all of them, and those of code alone."""
+"""Counts the lines of the package: all lines, and only those of code."""
 
 import ast
 import tokenize
@@ -11,7 +11,7 @@ from benchmarks.candidates import PROJECT
 PACKAGE: Final = PROJECT / "tap_audit_events"
 
 OTHER_FACES: Final = ("sandbox", "airbyte", "api", "cli")
-"""What the tap does not use."""
+"""Folders that the tap does not use."""
 
 CORE: Final = "core"
 WHOLE: Final = "package"
@@ -25,9 +25,9 @@ _NO_CODE: Final = {
 
 
 def count_lines(package: Path = PACKAGE) -> dict[str, int]:
-    """Lines of `extraction/` and `service/` together, and of all that the tap uses.
+    """Count the lines of `extraction/` and `service/` together, and of all that the tap uses.
 
-    Of both, all lines, and those without blank lines, comments and docstrings.
+    Each is counted twice: with all lines, and without blank lines, comments and docstrings.
     """
 
     def count(lines_of: Callable[[Path], int], *folders: Path) -> int:
@@ -48,7 +48,7 @@ def _lines(path: Path) -> int:
 
 
 def _code_lines(path: Path) -> int:
-    """Lines without blank ones, comments and texts that stand alone, such as docstrings."""
+    """Count the lines without blank lines, comments and docstrings."""
     texts = {
         line
         for node in ast.walk(ast.parse(path.read_text()))

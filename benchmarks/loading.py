@@ -1,6 +1,6 @@
-"""The tap and real loaders, joined by a pipe: whole loads into empty files and tables.
+"""Measures whole loads by the tap and real loaders into empty files and tables.
 
-This runs in a process of its own, as it imports much: the peak memory of a process is never below
+It runs in a separate process, as it imports much: the peak memory of a process is never below
 that of the process that started it.
 """
 
@@ -27,7 +27,7 @@ from tests.loaders.postgres_server import postgres_server
 LOADS: Final = {case.name: case for case in CASES if case.is_timed}
 MANY: Final = 100_000
 FEW: Final = 20_000
-"""For loaders that are not compared with each other: most store a few thousand a second."""
+"""Events for loaders that are not compared; most store a few thousand events a second."""
 
 
 def run_loads(repetitions: int, scale: float, until: datetime) -> Loads:
@@ -59,11 +59,11 @@ def _loads(names: list[str], repetitions: int, events: int, until: datetime) -> 
 
 
 def _seconds(case: Case, events: int, settings: dict[str, Any]) -> float:
-    """The time from the start of the tap and the loader to the end of both."""
+    """Return the time from the start of the tap and the loader to the end of both."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         loader = case.loader(folder, case.settings)
-        # Without a start and an end, as usual.
+        # The range has no start and no end, as usual.
         wanted = {key: settings[key] for key in ("base_url", "organization_id", "access_token")}
         config = written(folder / "tap.json", wanted | case.tap_settings(folder))
         tap: Command = [OWN / "tap-audit-events", "--config", config]

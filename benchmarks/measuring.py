@@ -27,7 +27,7 @@ class FailedError(Exception):
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process used: see `results.Sample`."""
+    """The time and memory that a process used: see `results.Sample`."""
 
     seconds: float
     cpu_seconds: float
@@ -36,7 +36,7 @@ class Usage:
 
 @contextmanager
 def new_job(settings: dict[str, Any], state: Path | None = None) -> Iterator[Job]:
-    """A job in a folder of its own, which is deleted with the block."""
+    """Create a job with its own folder, which is deleted after the block."""
     with tempfile.TemporaryDirectory() as folder:
         yield Job(settings, Path(folder), state)
 
@@ -44,8 +44,8 @@ def new_job(settings: dict[str, Any], state: Path | None = None) -> Iterator[Job
 def timed(candidate: Candidate, job: Job) -> Usage:
     """Run a candidate once, with its output to the null device.
 
-    The peak is never less than the caller's own at its start; so this process imports little and
-    holds little.
+    The peak is never less than the memory of this process at the start. Therefore this process
+    imports little and holds little.
 
     Raises:
         FailedError: it ended with an exit code other than 0.
@@ -64,7 +64,7 @@ def timed(candidate: Candidate, job: Job) -> Usage:
 
 
 def counted(candidate: Candidate, job: Job) -> Counted:
-    """Run a candidate once, untimed, and count what it delivers.
+    """Run a candidate once without measuring time, and count the events that it delivers.
 
     Raises:
         FailedError: it ended with an exit code other than 0.
@@ -76,7 +76,7 @@ def counted(candidate: Candidate, job: Job) -> Counted:
 
 
 def attempted(candidate: Candidate, job: Job, log: IO[bytes]) -> tuple[Counted, int]:
-    """The same for a candidate that may fail: what it delivered, and its exit code."""
+    """Run a candidate that may fail; return the counts of its events, and its exit code."""
     command = candidate.command(job)
     with _start(command, job, stdout=subprocess.PIPE, stderr=log) as process:
         if candidate.output == "dlt" or candidate.output in FILES:  # complete only at its end
@@ -109,7 +109,7 @@ def _check(exit_code: int) -> None:
 
 @contextmanager
 def _log(candidate: Candidate, job: Job) -> Iterator[IO[bytes]]:
-    """A file for the log of a candidate; its last lines become part of the error."""
+    """Open a file for the log of a candidate; its last lines become part of the error."""
     path = job.folder / "log"
     try:
         with path.open("wb") as log:

@@ -11,10 +11,10 @@ _PEAK: Final = "VmHWM:"
 
 
 class PeakMemory:
-    """Watches a process tree while its ``with`` block runs; only if there is ``/proc``.
+    """Watches a process tree while its ``with`` block runs, if the system has ``/proc``.
 
     Args:
-        process_id: the process at its root.
+        process_id: the process at the root of the tree.
     """
 
     def __init__(self, process_id: int) -> None:
@@ -25,9 +25,9 @@ class PeakMemory:
 
     @property
     def mib(self) -> float:
-        """The sum of the peaks of its processes, which need not come at the same time.
+        """The sum of the peaks of the processes, which may be at different times.
 
-        What processes share counts for each of them.
+        Memory that processes share counts for each of them.
         """
         return sum(self._peaks.values()) / 1024
 
@@ -41,7 +41,7 @@ class PeakMemory:
 
     def _watch(self) -> None:
         while not self._ended.wait(_SECONDS):
-            with suppress(OSError, ValueError):  # a process that ends has no files any more
+            with suppress(OSError, ValueError):  # a process that has ended has no files
                 for process_id in _tree(self._root):
                     self._peaks[process_id] = _peak_kib(process_id)
 
@@ -54,7 +54,7 @@ def _tree(process_id: int) -> Iterator[int]:
 
 
 def _peak_kib(process_id: int) -> int:
-    """The largest resident set of a process so far.
+    """Return the largest resident set of a process so far.
 
     Raises:
         ValueError: it has ended.

@@ -20,8 +20,11 @@ CHARTS: Final = DOCS / "charts"
 
 
 def generator() -> ModuleType:
-    """`docs/generate.py`, which replaces the generated parts of a page; `docs` is not a package."""
-    sys.path.insert(0, str(DOCS))  # it imports what lies next to it
+    """Import `docs/generate.py`, which replaces the generated parts of a page.
+
+    It must be imported from its folder, as `docs` is not a package.
+    """
+    sys.path.insert(0, str(DOCS))  # it imports modules next to it
     try:
         return importlib.import_module("generate")
     finally:
@@ -29,7 +32,7 @@ def generator() -> ModuleType:
 
 
 def page(text: str, results: Results) -> str:
-    """The page with every generated part replaced."""
+    """Return the page with every generated part replaced."""
     module, figures = generator(), Figures(results)
     for name, part in PARTS.items():
         text = module.with_part(text, name, part(figures))
@@ -37,7 +40,7 @@ def page(text: str, results: Results) -> str:
 
 
 def charts(results: Results) -> dict[str, str]:
-    """Each chart by the name of its file."""
+    """Return each chart by the name of its file."""
     figures = Figures(results)
     latency = f"{figures.scenario('far').milliseconds} ms per response"
     events = f"{figures.scenario('far-long').events:,} events"
@@ -76,7 +79,7 @@ def _peaks(figures: Figures) -> Iterator[Bar]:
 
 
 def write(results: Results) -> None:
-    """Bring the page and its charts up to date."""
+    """Update the page and its charts."""
     PAGE.write_text(page(PAGE.read_text(), results))
     CHARTS.mkdir(exist_ok=True)
     for name, chart in charts(results).items():

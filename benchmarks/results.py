@@ -1,4 +1,4 @@
-"""What a run of the benchmarks leaves: every sample, and on what machine it was measured."""
+"""The results of a run of the benchmarks: every sample, and the machine."""
 
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,24 +16,27 @@ ALL_QUIET: Final = "quiet organizations"
 LARGE_AMONG_QUIET: Final = "one large organization among quiet ones"
 
 FAR_EARLIER: Final = {f"far-long-{hours}": hours for hours in range(14, 168, 14)}
-"""Scenarios like ``far-long``, so many hours earlier: how well windows can be cut depends on the
-hour of the week at which a history begins. With it they are twelve, spread over the week."""
+"""Scenarios like ``far-long`` whose events end so many hours earlier.
+
+How well windows can be cut depends on the hour of the week at which a history begins. Together
+with ``far-long``, there are twelve scenarios, spread over the week.
+"""
 
 COPY: Final = "meltanolabs-target-postgres, COPY"
 BATCH: Final = "meltanolabs-target-postgres, BATCH"
-"""Loads that are compared."""
+"""The two loads that are compared."""
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What one sandbox serves, and how.
+    """The events that one sandbox serves, and how it serves them.
 
     Attributes:
-        latency_seconds: How long each response takes at least.
+        latency_seconds: The least time that each response takes.
         gzip: Whether bodies are compressed.
-        shape: How the events lie in time.
-        organizations: How many there are, all with one token: the first has the events, the others
-            have none. 0 for one that is configured alone.
-        hours_earlier: How long before the others' range its range and its events end.
+        shape: The times of the events: `OFFICE_HOURS`, or a name in `shapes.SHAPES`.
+        organizations: The number of organizations, all with one token. The first has the events,
+            the others have none. 0 means a single organization without a list.
+        hours_earlier: How many hours before other contents its range and its events end.
     """
 
     events: int
@@ -44,12 +47,12 @@ class Content(msgspec.Struct, frozen=True):
     hours_earlier: int = 0
 
     def until(self, until: datetime) -> datetime:
-        """The end of its range, from that of the others."""
+        """Return the end of its range; `until` is the end of other contents."""
         return until - timedelta(hours=self.hours_earlier)
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """Content, and the candidates that read it in turn.
+    """The content of a sandbox, and the candidates that read it in turn.
 
     Attributes:
         runs: How often each candidate runs in one repetition.
@@ -72,14 +75,14 @@ class Scenario(msgspec.Struct, frozen=True):
 
     @property
     def pages(self) -> int:
-        """The requests of a sequential run."""
+        """The number of requests of a sequential run."""
         return max(1, -(-self.events // self.page_size))
 
 
 class Check(msgspec.Struct, frozen=True):
-    """What a candidate delivered in a run that was not timed.
+    """The counts of a candidate's events in a run that was not timed.
 
-    `output_bytes` is the size of what it wrote.
+    `output_bytes` is the size of its output.
     """
 
     scenario: str
@@ -95,8 +98,8 @@ class Sample(msgspec.Struct, frozen=True):
     Attributes:
         cpu_seconds: User and system time of the process.
         service_cpu_seconds: User and system time of the sandbox, during the run.
-        peak_mib: The largest resident set; with several processes, the sum of theirs.
-        requests: How many requests the sandbox received.
+        peak_mib: The largest resident set; for several processes, the sum of their largest ones.
+        requests: The number of requests that the sandbox received.
     """
 
     scenario: str
@@ -113,8 +116,8 @@ class DisplacedCase(msgspec.Struct, frozen=True):
     """A service that returns one event too late.
 
     Attributes:
-        event: Ordinal of that event, from the oldest.
-        places: How many places later than its time says it is returned.
+        event: The ordinal of that event, counted from the oldest.
+        places: How many places after its correct place it is returned.
     """
 
     shape: str
@@ -124,11 +127,11 @@ class DisplacedCase(msgspec.Struct, frozen=True):
 
 
 class DisplacedRun(msgspec.Struct, frozen=True):
-    """What a run against such a service delivered.
+    """The result of a run against such a service.
 
     Attributes:
-        missing: How many events were not delivered.
-        repeated: How many records were delivered again.
+        missing: The number of events that were not delivered.
+        repeated: The number of records that were delivered again.
         error: The code of the error that ended the run, None if it ended with exit code 0.
     """
 
@@ -159,12 +162,12 @@ class Loads(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """All of one run; the content of `results.json`.
+    """All results of one run; the content of `results.json`.
 
     Attributes:
         scale: The share of the events of a full run.
         lines: Lines of Python, by the part of the package.
-        steps: Microseconds for each event that a step takes.
+        steps: The microseconds that a step takes for each event, by step.
     """
 
     date: str
@@ -186,6 +189,6 @@ def load(path: Path = RESULTS) -> Results:
 
 
 def save(results: Results, path: Path) -> None:
-    """Write them indented, so that a diff can be read."""
+    """Write the results with indentation, so that a diff can be read."""
     text = msgspec.json.format(msgspec.json.encode(results), indent=1)
     path.write_bytes(text + b"\n")

@@ -1,4 +1,4 @@
-"""A sandbox in a process of its own, which reports its traffic on request."""
+"""A sandbox in a separate process, which reports its traffic on request."""
 
 import argparse
 import gc
@@ -22,7 +22,7 @@ from benchmarks.shapes import DAYS, OFFICE_HOURS, SEED, TEMPLATES, events
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a sandbox has received since it was started; `cpu_seconds` are its own process's."""
+    """The requests to a sandbox since its start, and the processor time of its process."""
 
     requests: int
     violations: int
@@ -30,7 +30,7 @@ class Traffic:
 
 
 class Sandbox:
-    """The measuring side of a process of `start_sandbox`.
+    """Controls a process of `start_sandbox` from the measuring process.
 
     Attributes:
         settings: The settings with which a client reaches it.
@@ -56,7 +56,7 @@ class Sandbox:
 def start_sandbox(
     content: Content, until: datetime, faults: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[str]]:
-    """The process of a sandbox that may still be generating its events; it ends with the block."""
+    """Start the process of a sandbox, which first generates its events; it ends with the block."""
     command = [sys.executable, "-m", "benchmarks.sandbox", f"--until={until.isoformat()}"]
     command += [f"--content={msgspec.json.encode(content).decode()}"]
     command += [f"--fault={fault}" for fault in faults]
@@ -71,7 +71,7 @@ def start_sandbox(
 
 def _serve(content: Content, until: datetime, faults: Sequence[str]) -> None:
     """Print the settings of a client, then the traffic so far for each line of stdin."""
-    # The measuring side must stay small: see `measuring.timed`.
+    # The measuring process imports this module too and must stay small: see `measuring.timed`.
     from tap_audit_events.sandbox import Service, generate, serve  # noqa: PLC0415
     from tap_audit_events.sandbox.several import SeveralServices  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""How long the steps take in which a body becomes a page; run in a process of its own."""
+"""Measures the steps in which a body becomes a page; it runs in a separate process."""
 
 import gc
 import sys
@@ -16,7 +16,7 @@ from tap_audit_events.events.text_repair import storable
 from tap_audit_events.sandbox import generate
 
 EVENTS: Final = 1000
-"""Of one page."""
+"""The number of events on the page."""
 
 REPETITIONS: Final = 500
 
@@ -28,10 +28,10 @@ STEPS: Final[dict[str, Callable[[bytes], object]]] = {
 
 
 def microseconds_per_event(until: datetime) -> dict[str, float]:
-    """The shortest time of each step, for each event of a page."""
+    """Return the shortest time of each step, for each event of a page."""
     events = list(generate(EVENTS, DAYS, SEED, until))
     body = msgspec.json.encode({"auditEvents": events, "nextCursor": "next"})
-    parse_page(bytes(bytearray(body)))  # after one body was freed, memory is kept for the next
+    parse_page(bytes(bytearray(body)))  # the memory of a body that was freed is kept for the next
     gc.disable()
     return {
         name: min(timeit.repeat(lambda: step(body), number=1, repeat=REPETITIONS)) / EVENTS * 1e6  # noqa: B023 - called here

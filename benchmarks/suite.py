@@ -1,4 +1,4 @@
-"""What is measured: the scenarios, and one run through all of them in turn."""
+"""The scenarios that are measured, and one run through all of them in turn."""
 
 import json
 import shutil
@@ -39,11 +39,11 @@ DLT_LOAD: Final = "dlt-duckdb"
 ORGANIZATIONS: Final = 200
 
 SMALL_PAGE: Final = 100
-"""Events per page if only the number of requests counts."""
+"""Events per page in scenarios that compare only the number of requests."""
 
 
 def scenarios(scale: float = 1.0) -> list[Scenario]:
-    """All of them; a scale below 1 makes them smaller, to try the suite out.
+    """Return all scenarios; a scale below 1 makes them smaller, to try out the suite.
 
     Candidates that read ten thousand events per second get fewer events than those that read a
     million in a few seconds, so that neither start-up nor the length of the benchmark dominates.
@@ -71,7 +71,7 @@ def scenarios(scale: float = 1.0) -> list[Scenario]:
 
 
 def _near(content: Callable[..., Content]) -> list[Scenario]:
-    """A service on the same machine."""
+    """Return scenarios with a service on the same machine."""
     return [
         Scenario("near", content(50_000), (*SLOW, DLT_LOAD)),
         Scenario("near-gzip", content(50_000, gzip=True), (*OTHERS, "usual", "usual-msgspec")),
@@ -82,7 +82,7 @@ def _near(content: Callable[..., Content]) -> list[Scenario]:
 
 
 def _far(content: Callable[..., Content]) -> list[Scenario]:
-    """A service that takes a while to respond."""
+    """Return scenarios with a service that takes a while to respond."""
     far, far_gzip = content(30_000, FAR_SECONDS), content(30_000, FAR_SECONDS, gzip=True)
     return [
         Scenario("mid", content(30_000, MID_SECONDS), (*FAST, *OTHERS)),
@@ -100,7 +100,7 @@ def _far(content: Callable[..., Content]) -> list[Scenario]:
 
 
 def _small_pages(content: Callable[..., Content]) -> list[Scenario]:
-    """Many pages of few events: only the number of requests counts."""
+    """Return scenarios with many pages of few events, which compare the number of requests."""
     shapes = ("one burst", "bursts of seconds", "ended a year ago", "ties")
     contents = {shape: content(20_000, MID_SECONDS, shape=shape) for shape in shapes}
     contents["3 pages"] = Content(300, MID_SECONDS)
@@ -110,7 +110,7 @@ def _small_pages(content: Callable[..., Content]) -> list[Scenario]:
 
 
 def limited(wanted: Sequence[Scenario], names: Sequence[str]) -> list[Scenario]:
-    """The scenarios with these candidates only."""
+    """Return the scenarios with these candidates only."""
     return [
         msgspec.structs.replace(
             each, candidates=tuple(name for name in each.candidates if name in names)
@@ -125,7 +125,7 @@ class Suite:
     Args:
         wanted: The scenarios.
         until: The end of the range of the events.
-        folder: Where the state of first runs is kept for quiet ones.
+        folder: The folder in which the states of first runs are kept for quiet runs.
     """
 
     def __init__(self, wanted: Sequence[Scenario], until: datetime, folder: Path) -> None:
@@ -136,7 +136,7 @@ class Suite:
         self._until = until
 
     def run(self, repetitions: int) -> tuple[list[Check], list[Sample]]:
-        """Count everything once, then measure everything in turn, `repetitions` times."""
+        """Count the events of all runs once, then measure all runs in turn, `repetitions` times."""
         with ExitStack() as stack:
             self._sandboxes = self._start_sandboxes(stack)
             checks = list(self._checks())
@@ -149,7 +149,7 @@ class Suite:
             return checks, samples
 
     def _start_sandboxes(self, stack: ExitStack) -> dict[Content, Sandbox]:
-        """One sandbox for all scenarios with the same content; they generate it in parallel."""
+        """Start a sandbox for each content; the sandboxes generate their events in parallel."""
         wanted = {each.content for each in self._scenarios if each.candidates}
         processes = {
             content: stack.enter_context(start_sandbox(content, self._until)) for content in wanted
@@ -159,7 +159,7 @@ class Suite:
     # Counting
 
     def _checks(self) -> Iterator[Check]:
-        """Counts of this tap in every scenario; of the others once, and in the quiet one."""
+        """Count runs of this tap in every scenario; of others, only the first and the quiet one."""
         counted = set()
         for scenario in self._scenarios:
             for name in scenario.candidates:
@@ -170,7 +170,7 @@ class Suite:
                     yield self._check(scenario, name)
 
     def _check(self, scenario: Scenario, name: str) -> Check:
-        """Count what a first run delivers, and in the quiet scenario what the run after it does."""
+        """Count the events of a first run, or in the quiet scenario those of the run after it."""
         _log(f"count  {scenario.name:17} {name}")
         candidate = CANDIDATES[name]
         with measuring.new_job(self._settings(scenario)) as job:

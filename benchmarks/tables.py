@@ -29,7 +29,7 @@ def label(candidate: str) -> str:
 
 
 def note(figures: Figures) -> str:
-    """How far the figures can be trusted; empty after a full run with the default repetitions."""
+    """Return a warning about a trial run or few repetitions; it is empty after a full run."""
     results = figures.results
     repetitions = f"{results.repetitions} repetition{'s' * (results.repetitions > 1)}"
     if results.scale < 1:
@@ -80,7 +80,7 @@ def _target_row(figures: Figures, target: Target) -> list[str]:
 
 
 def _unless_trial(figures: Figures, verdict: str) -> str:
-    """A verdict on a full run; a trial run has none."""
+    """Return the verdict on a full run; a trial run has no verdict."""
     return verdict if figures.results.scale >= 1 else "(trial)"
 
 
@@ -90,14 +90,14 @@ def _bound(target: Target) -> str:
 
 
 def _number(value: float) -> str:
-    """A count as it is, anything else with one or two digits after the point."""
+    """Write a count with all digits, and any other value with one or two decimals."""
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.2f}" if value < 10 else f"{value:,.1f}"
 
 
 def simplicity_table(figures: Figures) -> str:
-    """What simpler code costs: the figures of the version before, and those of this one."""
+    """The cost of simpler code: the figures of the version before it, and those of this version."""
     rows = [
         [
             target.text,
@@ -113,7 +113,7 @@ def simplicity_table(figures: Figures) -> str:
 
 
 def near_table(figures: Figures, scenarios: tuple[str, str]) -> str:
-    """Candidates in the first scenario, and those that read more events, in the second."""
+    """The candidates of the first scenario, and fast ones in the second, which has more events."""
     head = "0 ms per response|events|run, s|of it start-up, s|events/s after start-up|times usual"
     head += "|CPU s per 100,000 events|the sandbox's|peak MiB"
     rows = [_near_row(figures, *row, scenarios[0]) for row in runs_of(figures, *scenarios)]
@@ -162,7 +162,7 @@ def in_flight_table(figures: Figures) -> str:
     rows = [
         [
             label(name),
-            _where(figures.scenario(scenario_name).content),
+            _history(figures.scenario(scenario_name).content),
             _with_spread(figures, scenario_name, name),
             f"{figures.after_start_up(scenario_name, name):.2f}",
             _times_as_fast(figures, (scenario_name, name), ("far-long", "tap-1")),
@@ -174,14 +174,14 @@ def in_flight_table(figures: Figures) -> str:
     return _table(head, rows)
 
 
-def _where(content: Content) -> str:
-    """Where the events of a content lie in time."""
+def _history(content: Content) -> str:
+    """Describe the times of the events of a content."""
     earlier = f", {content.hours_earlier} hours earlier" if content.hours_earlier else ""
     return f"{content.shape}{earlier}"
 
 
 def organizations_table(figures: Figures) -> str:
-    """Runs that read several organizations; one of them has all the events."""
+    """The runs that read several organizations, of which one has all the events."""
     rows = [
         [
             f"{content.organizations}",
@@ -201,7 +201,7 @@ def organizations_table(figures: Figures) -> str:
 
 
 def displaced_table(figures: Figures) -> str:
-    """How the runs against a service that returns one event too late ended, by shape."""
+    """The ends of the runs against a service that returns one event too late, by shape."""
     runs = figures.results.displaced
     rows = []
     for shape in dict.fromkeys(run.case.shape for run in runs):
@@ -282,7 +282,7 @@ def loads_table(figures: Figures) -> str:
 
 
 def steps_table(figures: Figures) -> str:
-    """Microseconds for each event: of whole runs after start-up, and of single steps."""
+    """The microseconds for each event of whole runs after start-up, and of single steps."""
     runs = {
         f"{label(name)}, after start-up": figures.after_start_up("near-long", name)
         / figures.scenario("near-long").events
@@ -317,10 +317,10 @@ PARTS: Final[dict[str, Callable[[Figures], str]]] = {
     "quiet": quiet_table,
     "steps": steps_table,
 }
-"""By their names on the page."""
+"""The generated parts by their names on the page."""
 
 
 def all_parts(results: Results) -> str:
-    """Every part, one below the other."""
+    """Return all parts, one below the other."""
     figures = Figures(results)
     return "\n".join(filter(None, (part(figures) for part in PARTS.values())))

@@ -1,4 +1,4 @@
-"""What the tap must reach, and whether it does."""
+"""The bounds that the tap must keep, and whether it keeps them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from benchmarks.lines import CORE, CORE_CODE, WHOLE, WHOLE_CODE
 from benchmarks.results import ALL_QUIET, BATCH, COPY, FAR_EARLIER
 
 NOISE: Final = 1.05
-"""What counts as no slower, and as about so many lines."""
+"""The tolerance of ratios that must not grow, and of numbers of lines."""
 
 OWN: Final = "tap-4"
 """The tap with its default settings."""
 
 NEAR: Final = (("near", "near-long", ""), ("near-gzip", "near-long-gzip", ", gzip"))
-"""The scenarios of slow and of fast candidates at 0 ms, without gzip and with it."""
+"""The scenarios of slow and of fast candidates at 0 ms, without and with gzip."""
 
 REQUESTS: Final = {
     "even": "far-even",
@@ -29,9 +29,13 @@ REQUESTS: Final = {
     "3 pages": "3 pages",
     "no events": START_UP,
 }
-"""The scenarios whose requests are counted, by what they show."""
+"""The scenarios whose requests are counted, by their names in the table."""
 
-RIVALS: Final = {"dlt": "dlt", "dlt-days": "dlt, days in parallel", "airbyte": "the Airbyte source"}
+OTHER_TOOLS: Final = {
+    "dlt": "dlt",
+    "dlt-days": "dlt, days in parallel",
+    "airbyte": "the Airbyte source",
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Target:
 
 
 def targets(figures: Figures) -> Iterator[Target]:
-    """All whose candidates were measured."""
+    """Return all targets whose candidates were measured."""
     for slow, fast, how in NEAR:
         yield from _against_usual(figures, slow, fast, how)
         if figures.measured(fast, OWN, "bare"):
@@ -88,7 +92,7 @@ def targets(figures: Figures) -> Iterator[Target]:
         yield Target(text, 2.5, figures.load_seconds(COPY) / figures.load_seconds(BATCH))
     yield from _memory(figures, "near-long", "near-short")
     yield from _memory(figures, "far-full", "far-long")
-    yield from _rivals(figures)
+    yield from _against_other_tools(figures)
     yield from _commands(figures)
     yield from _lines(figures)
 
@@ -183,15 +187,15 @@ def _memory(figures: Figures, many: str, few: str) -> Iterator[Target]:
         yield Target(text, 1.1, ratio, at_least=False)
 
 
-def _rivals(figures: Figures) -> Iterator[Target]:
-    """The tap with its default settings against the others."""
+def _against_other_tools(figures: Figures) -> Iterator[Target]:
+    """Compare the tap with its default settings with the other tools."""
     remote = (("mid", ""), ("mid-gzip", ", gzip"), ("far", ""), ("far-gzip", ", gzip"))
     for theirs, ours, how in (*NEAR, *((each, each, how) for each, how in remote)):
-        for rival, name in RIVALS.items():
-            if figures.measured(theirs, rival) and figures.measured(ours, OWN):
+        for tool, name in OTHER_TOOLS.items():
+            if figures.measured(theirs, tool) and figures.measured(ours, OWN):
                 milliseconds = figures.scenario(theirs).milliseconds
                 text = f"events/s after start-up against {name}, {milliseconds} ms{how}"
-                yield Target(text, 1, figures.times_as_fast((ours, OWN), (theirs, rival)))
+                yield Target(text, 1, figures.times_as_fast((ours, OWN), (theirs, tool)))
 
 
 def _commands(figures: Figures) -> Iterator[Target]:

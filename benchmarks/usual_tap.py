@@ -1,8 +1,8 @@
-"""The same stream written the usual way: `RESTStream` and what the SDK's template fills in.
+"""The same stream written in the usual way, with `RESTStream` and the code of the SDK's template.
 
-Nothing is tuned and nothing is left out; what the template leaves at its default is at its default.
-With ``--msgspec`` as the first argument it writes with the SDK's msgspec writer: the one line that
-the SDK's documentation gives for it.
+Nothing is tuned and nothing is left out; every default of the template is kept. With ``--msgspec``
+as the first argument, it uses the SDK's msgspec writer, by the one line that the SDK's
+documentation shows.
 """
 
 import decimal
