@@ -2,8 +2,8 @@
 
 Each part is between ``<!-- made: NAME -->`` and ``<!-- end -->``: the demo's output, a record, the
 table of settings, the errors, the size of a state, the Python API, the sizing, the columns of an
-export.
-Tests compare the parts with the code. The definition of the Meltano plugin is generated as a whole.
+export. Tests compare the parts with the code. The definition of the Meltano plugin is generated as
+a whole.
 """
 
 import json
@@ -39,12 +39,12 @@ PICTURE = PROJECT / "docs" / "pictures" / "demo.svg"
 
 
 def part(text: str, name: str) -> str:
-    """The content of a generated part of a page."""
+    """Return the content of a generated part of a page."""
     return _pattern(name).search(text)[2]  # type: ignore[index]  # a page without the part is an error
 
 
 def with_part(text: str, name: str, content: str) -> str:
-    """The page with other content in a generated part."""
+    """Return the page with other content in a generated part."""
     return _pattern(name).sub(lambda found: f"{found[1]}{content}{found[3]}", text)
 
 
@@ -58,7 +58,7 @@ ALTERNATIVES = dict.fromkeys(
 
 
 def record() -> str:
-    """A record as the target receives it."""
+    """Show a record in the form in which the target receives it."""
     events = generate(1000, days=1, seed=3, until=datetime(2026, 1, 31, 8, tzinfo=UTC))
     event = next(
         each
@@ -69,7 +69,7 @@ def record() -> str:
 
 
 def settings_table() -> str:
-    """Each setting with its type, default, variable in the environment and description."""
+    """List each setting with its type, default, variable in the environment and description."""
     rows = [
         "| setting | type | required | default | in the environment | description |",
         "|---|---|---|---|---|---|",
@@ -88,7 +88,7 @@ def settings_table() -> str:
 
 
 def error_line() -> str:
-    """An error as a line of the log."""
+    """Show an error as a line of the log."""
     error = service_error(
         "AE-403", details="status 403, errCode 'forbidden', msg 'No', vars 'null'"
     )
@@ -109,7 +109,7 @@ EXIT_CODES = {
 
 
 def error_sections() -> str:
-    """A section for each code: what happened, why, what to do, whether it is retried, exit code."""
+    """Write a section for each code: summary, cause, next step, retries and exit code."""
     return "\n".join(
         f"## {code}\n\n**{entry.summary}.**\n\n"
         f"- Why: {entry.cause}\n"
@@ -121,7 +121,7 @@ def error_sections() -> str:
 
 
 def state_table() -> str:
-    """The size of a STATE line, for ids that are UUIDs."""
+    """List sizes of a STATE line, for ids that are UUIDs."""
     rows = ["| ids within the lookback | one STATE |", "|---|---|"]
     for count in (0, 100, 1000, MAX_REMEMBERED_IDS):
         ids = [str(uuid.UUID(int=number)) for number in range(count)]
@@ -145,7 +145,7 @@ OTHER_COLUMNS = {
 
 
 def columns_table() -> str:
-    """Each column of an export, with its type, its field and its meaning."""
+    """List each column of an export with its type, field and meaning."""
     rows = ["| column | type | field | meaning |", "|---|---|---|---|"]
     for column in arrow.SCHEMA:
         path = arrow.COLUMNS[column.name]
@@ -169,16 +169,16 @@ PARTS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/python.md": {"reference": python_reference.reference},
     "docs/scale.md": {"sizing": scale.table},
 }
-"""The parts of each page, and what generates them; the demo's output comes from a run of it."""
+"""The parts of each page, and the functions that generate them; the demo is run for its part."""
 
 
 def demo_output(printed: str) -> str:
-    """The output of the demo."""
+    """Return the printed output of the demo as a fenced block."""
     return "```text\n" + "\n".join(map(str.rstrip, printed.strip("\n").split("\n"))) + "\n```\n"
 
 
 def update(page: str, parts: Mapping[str, str]) -> None:
-    """Replace the content of generated parts of a page."""
+    """Replace the content of the generated parts of a page."""
     path = PROJECT / page
     text = path.read_text()
     for name, content in parts.items():

@@ -1,8 +1,8 @@
 """The definition of the tap as a Meltano plugin, in the two forms that Meltano reads.
 
 ``plugins/extractors/tap-audit-events.yml`` is for other projects: ``meltano add --from-ref``. The
-lock file next to it is how this repository's own ``meltano.yml`` gets the same facts: Meltano looks
-there for a plugin without a definition of its own. ``make docs`` generates both.
+lock file next to it is for this repository's ``meltano.yml``: Meltano reads it for a plugin that
+has no definition there. ``make docs`` generates both files.
 """
 
 import json
@@ -42,7 +42,7 @@ LEFT_OUT = "faker_"  # settings of a package that the tap does not install
 
 
 def definition() -> dict[str, Any]:
-    """The plugin as Meltano describes one, from what the tap says of itself."""
+    """Return the plugin in the form of Meltano, from the tap's description of itself."""
     about = _about()
     urls = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"]
     required = about["settings"]["required"]
@@ -108,12 +108,12 @@ def _kind(schema: dict[str, Any]) -> str:
 
 
 def as_definition() -> str:
-    """The file for ``meltano add --from-ref``."""
+    """Return the text of the file for ``meltano add --from-ref``."""
     return HEADER + yaml.safe_dump(definition(), sort_keys=False, allow_unicode=True, width=1000)
 
 
 def as_lock() -> str:
-    """The file that Meltano reads for a plugin that `meltano.yml` names by name and variant."""
+    """Return the text of the lock file, which Meltano finds by the name and variant of a plugin."""
     return json.dumps({"plugin_type": "extractors", **definition()}, indent=2) + "\n"
 
 

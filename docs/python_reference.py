@@ -1,4 +1,4 @@
-"""The reference in docs/python.md, from the signatures and docstrings of the public classes."""
+"""Generates the reference in docs/python.md from the public classes and their docstrings."""
 
 import inspect
 import re
@@ -25,7 +25,7 @@ _ENTRY = re.compile(r"^(\w+): (.*)$", re.DOTALL)
 
 
 def reference() -> str:
-    """Every public class with its public methods and attributes, and the exceptions."""
+    """Describe every public class with its public methods and attributes, and the exceptions."""
     parts = [part for name in CLASSES for part in _class(getattr(tap_audit_events, name))]
     parts.append("### Exceptions")
     tree = inspect.cleandoc(exceptions.__doc__ or "").split("::\n\n", 1)[1]
@@ -48,7 +48,7 @@ def _class(kind: type) -> Iterator[str]:
 
 
 def _member(owner: str, name: str, value: object) -> str | None:
-    if isinstance(value, classmethod):  # for other parts of the package
+    if isinstance(value, classmethod):  # it is for other parts of the package
         return None
     if isinstance(value, cached_property):
         return f"#### {owner}.{name}\n\n{_text(value.func)}"
@@ -66,7 +66,7 @@ def _exception(kind: type) -> str:
 
 
 def _attributes(kind: type) -> list[tuple[str, str]]:
-    """The attributes that a class's docstring describes."""
+    """Return the attributes that the docstring of a class describes."""
     section = re.search(r"Attributes:\n((?: +.*\n?)+)", inspect.getdoc(kind) or "")
     return _entry_texts(inspect.cleandoc(section[1])) if section else []
 
@@ -89,7 +89,7 @@ def _signature(name: str, function: Any) -> str:
 
 
 def _text(documented: Any) -> str:
-    """A docstring as Markdown: its paragraphs, and lists of arguments and errors."""
+    """Return a docstring as Markdown: its paragraphs, and lists of arguments and errors."""
     paragraphs = inspect.cleandoc(documented.__doc__ or "").split("\n\n")
     return "\n\n".join(_paragraph(paragraph) for paragraph in paragraphs)
 
@@ -108,12 +108,12 @@ def _list(entries: Iterable[tuple[str, str]]) -> str:
 
 
 def _entry_texts(body: str) -> list[tuple[str, str]]:
-    """The entries of a section; a line that is indented continues an entry."""
+    """Return the entries of a section; an indented line continues an entry."""
     joined = re.sub(r"\n +", " ", body)
     matches = [_ENTRY.match(line) for line in joined.splitlines()]
     return [(found[1], _marked(found[2])) for found in matches if found]
 
 
 def _marked(text: str) -> str:
-    """Markdown has one backquote for the two of reStructuredText."""
+    """Join lines, and replace the two backquotes of reStructuredText by the one of Markdown."""
     return re.sub(r"\s*\n\s*", " ", text).replace("``", "`")

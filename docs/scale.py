@@ -1,7 +1,7 @@
-"""The sizing table of docs/scale.md: what exporting every day of many organizations takes.
+"""Computes the sizing table of docs/scale.md: the needs of daily exports of many organizations.
 
-The arithmetic is here, and the assumptions are the fields of `Assumptions`, so that both can be
-read, changed and tested.
+The assumptions are the fields of `Assumptions`, so that they can be read, changed and tested like
+the arithmetic.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ DAY_SECONDS = 86_400
 
 @dataclass(frozen=True)
 class Assumptions:
-    """What the table assumes of each organization and of the service.
+    """The assumptions of the table about each organization and the service.
 
     Attributes:
         events: events of an organization in a day.
@@ -22,7 +22,7 @@ class Assumptions:
         response_seconds: seconds from a request to the end of its response.
         runs: exports of an organization in a day; each reads the day from its start.
         start_seconds: seconds from the start of a run to its first request: pod, Python, Dagster.
-        requests_per_second: how many the service allows the owner of a token.
+        requests_per_second: requests that the service allows the owner of a token each second.
     """
 
     events: int = 5_000
@@ -37,7 +37,7 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Load:
-    """What a number of organizations needs."""
+    """The needs of a number of organizations."""
 
     organizations: int
     given: Assumptions
@@ -49,9 +49,10 @@ class Load:
 
     @property
     def pages_of_a_run(self) -> float:
-        """Pages of a run, on average: a run in the middle of the day reads half of the day.
+        """Pages of a run, on average.
 
-        The two runs after midnight read the whole day. A run without events reads one page.
+        A run in the middle of the day reads half of the day, and the two extra runs after midnight
+        read the whole day before. A run without events reads one page.
         """
         full = ceil(self.given.events / self.given.page_size)
         hourly = self.given.runs - 2
@@ -60,7 +61,7 @@ class Load:
 
     @property
     def requests(self) -> int:
-        """Requests in a day: each run reads its pages twice, for the export and for its check."""
+        """Requests in a day; each run reads its pages twice, for the export and for its check."""
         return ceil(self.organizations * self.given.runs * 2 * self.pages_of_a_run)
 
     @property
@@ -86,17 +87,17 @@ class Load:
 
     @property
     def pods(self) -> int:
-        """Pods at a time that are needed so that the runs of an hour end within the hour."""
+        """Pods that are needed at a time so that the runs of an hour end within the hour."""
         return ceil(self.organizations * self.run_seconds / 3600)
 
     @property
     def token_owners(self) -> int:
-        """Owners that are needed to stay below the rate of each, if requests are spread evenly."""
+        """Owners that are needed to stay below the rate limit of each, if requests are spread."""
         return ceil(self.requests_per_second / self.given.requests_per_second)
 
 
 def table(given: Assumptions | None = None) -> str:
-    """The table, a row for each number of organizations."""
+    """Return the table, which has a row for each number of organizations."""
     rows = [
         (
             "| organizations | events a day | requests a day | requests/s | read a day"
