@@ -34,7 +34,7 @@ from tap_audit_events import AuditEvents, AuditEventsError
 
 NAME = "audit_events"
 MAX_EVENTS = 500_000
-"""About how many events a load package has: a run that fails has to read at most these again."""
+"""About how many events a load package has. A run that fails has to read only these again."""
 
 
 @dlt.source(name=NAME, section=NAME)
@@ -45,7 +45,7 @@ def audit_events(
     start_date: str | None = None,
     most_events: int = MAX_EVENTS,
 ) -> Any:
-    """The new events of an organization, oldest first."""
+    """Read the new events of an organization, oldest first."""
     log = AuditEvents(
         base_url=base_url,
         organization_id=organization_id,
@@ -56,7 +56,7 @@ def audit_events(
 
 
 def new_events(log: AuditEvents, most_events: int) -> Iterator[pa.Table]:
-    """The new events, a table for each page.
+    """Return the new events, as a table for each page.
 
     dlt loads the state together with the events. The state is set before the page is yielded,
     because dlt may end a resource at any yield, for example with `add_limit`.
@@ -73,7 +73,7 @@ def new_events(log: AuditEvents, most_events: int) -> Iterator[pa.Table]:
 
 
 def finish_interrupted_load(pipeline: dlt.Pipeline) -> None:
-    """Load what a killed run has extracted, and continue with the state in that package.
+    """Load the events that a killed run has extracted, and continue with the state of that package.
 
     dlt saves the package before its local state. After a kill in between, only the package has the
     new state.
@@ -96,14 +96,14 @@ def load(pipeline: dlt.Pipeline, write_disposition: str, **settings: Any) -> int
 
 
 def environment_settings() -> dict[str, str]:
-    """The settings in the tap's environment variables; dlt finds others in its configuration."""
+    """Return the settings in the tap's variables; dlt finds the others in its configuration."""
     names = ("base_url", "organization_id", "access_token", "start_date")
     found = {name: os.environ.get(f"TAP_AUDIT_EVENTS_{name.upper()}") for name in names}
     return {name: value for name, value in found.items() if value}
 
 
 def cause_of(error: BaseException) -> BaseException:
-    """The error of the tap among the causes of an error of dlt, or that error itself."""
+    """Return the error of the tap that caused an error of dlt, or that error itself."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, AuditEventsError):
         cause = cause.__cause__

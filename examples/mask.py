@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Singer filter: replaces the e-mail and IP addresses in `MASKED` by their HMAC-SHA256.
+"""A Singer filter that replaces the e-mail and IP addresses in `MASKED` by their HMAC-SHA256.
 
     export AUDIT_EVENTS_MASK_KEY=$(cat /run/secrets/mask-key)
     tap-audit-events --config config.json | python3 mask.py | target-jsonl
 
 The same address gives the same 64 hexadecimal digits, so that events can be counted and joined
-by person. Without the key, nobody can test whether a hash is that of some address. Nothing else
+by person. Without the key, nobody can test whether a hash belongs to an address. Nothing else
 changes, and numbers keep every digit. The script needs only Python.
 """
 
@@ -43,7 +43,7 @@ def main() -> None:
 
 
 def as_written(number: str) -> str:
-    """The number as text between NUL characters, because `json` would round it."""
+    """Return the number as text between NUL characters, because `json` would round it."""
     return f"\0{number}\0"
 
 
@@ -53,7 +53,7 @@ def is_flat(properties: dict[str, Any]) -> bool:
 
 
 def mask(record: dict[str, Any], key: bytes) -> None:
-    """Replace the addresses in a record; an address that is absent or null stays so."""
+    """Replace the addresses in a record, except those that are absent or null."""
     for group, field in MASKED:
         fields = record.get(group)
         if fields is not None and fields.get(field) is not None:

@@ -1,4 +1,4 @@
-"""Loads audit events into DuckDB with PyAirbyte; each further run adds what is new.
+"""Loads audit events into DuckDB with PyAirbyte; each further run adds the new events.
 
 Install PyAirbyte with ``pip install airbyte``; ``source-audit-events`` must be on the ``PATH``.
 """

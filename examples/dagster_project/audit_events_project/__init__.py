@@ -1,1 +1,1 @@
-"""A Dagster project: a Parquet file for each day and organization."""
+"""A Dagster project that writes a Parquet file for each day and organization."""

@@ -18,21 +18,21 @@ PARTITIONS = dg.MultiPartitionsDefinition(
         "organization": dg.StaticPartitionsDefinition(list(ORGANIZATIONS)),
     }
 )
-"""`end_offset=1`: today is a partition, too."""
+"""With `end_offset=1`, today is a partition too."""
 
 POOL = "audit_events_token"
 """The pool of one token's owner; `dagster.yaml` limits how many of its steps run at a time."""
 
 KILLED = dg.RetryPolicy(max_retries=3, delay=5, backoff=dg.Backoff.EXPONENTIAL)
-"""For a step whose process is killed; `errors_for_dagster` retries after errors of the service."""
+"""Retries a step whose process is killed; `errors_for_dagster` retries after service errors."""
 
 
 class Export(dg.ConfigurableResource[None]):
-    """Where events are read from and written to.
+    """The access to the service, and the folder of the files.
 
     Attributes:
         access_token: the token; Dagster resolves it in the process of the step.
-        folder: the folder of the files.
+        folder: the folder in which the files are written.
         retry_seconds: the wait before the first retry.
     """
 
@@ -41,7 +41,7 @@ class Export(dg.ConfigurableResource[None]):
     retry_seconds: float = 30.0
 
     def log(self, organization: str) -> AuditEvents:
-        """What reads the events of an organization."""
+        """Return a reader of the events of an organization."""
         where = ORGANIZATIONS[organization]
         return AuditEvents(
             base_url=where.base_url,
@@ -50,7 +50,7 @@ class Export(dg.ConfigurableResource[None]):
         )
 
     def path(self, organization: str, day: str) -> Path:
-        """The file of a partition."""
+        """Return the path of the file of a partition."""
         folder = Path(self.folder) / f"organization={organization}" / f"day={day}"
         return folder / "audit_events.parquet"
 
@@ -58,7 +58,7 @@ class Export(dg.ConfigurableResource[None]):
 def _partition(
     context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext,
 ) -> tuple[str, str]:
-    """The organization and the day."""
+    """Return the organization and the day of a partition."""
     key = PARTITIONS.get_partition_key_from_str(context.partition_key).keys_by_dimension
     return key["organization"], key["day"]
 
@@ -79,7 +79,7 @@ def audit_events(context: dg.AssetExecutionContext, export: Export) -> dg.Materi
 def count_equals_the_service(
     context: dg.AssetCheckExecutionContext, export: Export
 ) -> dg.AssetCheckResult:
-    """The file has as many events as the service shows now in the same range.
+    """Check that the file has as many events as the service shows now in the same range.
 
     If the service shows more, some became visible late: materialize the partition again.
     """

@@ -7,7 +7,7 @@ from audit_events_project.schedules import export_job, export_today
 
 MODULES = [
     "audit_events_project.assets",
-    # Every step of Dagster imports these; a module that a later version lacks is left out.
+    # Every step of Dagster imports these; a module that a later version does not have is skipped.
     "dagster._core.workspace.autodiscovery",
     "dagster._core.storage.sqlite_storage",
     "dagster._core.instance.factory",

@@ -10,14 +10,14 @@ DEFAULT_FILE = Path(__file__).resolve().parent.parent / "organizations.json"
 
 @dataclass(frozen=True)
 class Organization:
-    """Where the events of an organization are read."""
+    """The URL and the ID with which the events of an organization are read."""
 
     base_url: str
     organization_id: str
 
 
 def read_organizations() -> tuple[str, dict[str, Organization]]:
-    """The first day to export, and the organizations by the name of their partition."""
+    """Return the first day to export, and the organizations by the names of their partitions."""
     path = Path(os.environ.get("AUDIT_EVENTS_ORGANIZATIONS", DEFAULT_FILE))
     document = json.loads(path.read_text())
     organizations = {

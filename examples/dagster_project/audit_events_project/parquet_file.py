@@ -1,4 +1,4 @@
-"""Parquet files that are complete or absent."""
+"""Writes Parquet files so that each is either complete or absent."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _UNTIL = b"audit_events.until"
 
 
 def write(path: Path, batches: Iterable[pa.RecordBatch], *, until: datetime, run_id: str) -> int:
-    """Write or replace a file, and return how many events it has.
+    """Write or replace a file, and return the number of its events.
 
     Readers see the old file or the new one. A process that is killed leaves a hidden file, which
     the next attempt of the same run replaces.
@@ -37,17 +37,17 @@ def write(path: Path, batches: Iterable[pa.RecordBatch], *, until: datetime, run
 
 
 def count(path: Path) -> int:
-    """The number of events in a file."""
+    """Return the number of events in a file."""
     return int(pq.read_metadata(path).num_rows)
 
 
 def until(path: Path) -> datetime:
-    """The end of the range in a file, exclusive."""
+    """Return the end of the range in a file, exclusive."""
     return datetime.fromisoformat(pq.read_schema(path).metadata[_UNTIL].decode())
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Join batches to row groups: a page is too small for one."""
+    """Join batches to row groups, as a page is too small for a row group."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)

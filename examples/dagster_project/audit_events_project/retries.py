@@ -1,4 +1,4 @@
-"""Turns errors of the tap into those of Dagster."""
+"""Converts errors of the tap to errors of Dagster."""
 
 import random
 from collections.abc import Iterator
@@ -11,18 +11,21 @@ from tap_audit_events import AuditEventsError, RetryableError
 MAX_RETRIES = 5
 MAX_SECONDS = 3600.0
 AN_HOUR_LATER = ("AE-RETRY-AFTER", "AE-CURSOR-REFUSED")
-"""A long wait that the service requests, and cursors that it refuses, which may have expired."""
+"""Errors after which a step is retried an hour later.
+
+The service requests a long wait, or refuses cursors, which may have expired.
+"""
 
 
 @contextmanager
 def errors_for_dagster(retry_number: int, first_seconds: float) -> Iterator[None]:
-    """Retry what may succeed later; end the run at once if somebody has to fix something.
+    """Retry errors that may pass; end the run at once if somebody has to fix something.
 
     When an error arrives here, the package has retried the request up to `max_retries` times.
 
     Args:
-        retry_number: how many retries there were.
-        first_seconds: wait before the first retry; each further one is twice as long.
+        retry_number: the number of retries so far.
+        first_seconds: the wait before the first retry; each further wait is twice as long.
 
     Raises:
         RetryRequested: the service is overloaded, cannot be reached or refuses its cursors.
