@@ -111,7 +111,7 @@ class Watermark:
     def covered_from(self) -> Instant | None:
         """The instant from which on everything up to the bookmark was read, None if not known."""
         start = self._start_after_gap
-        is_passed = start is not None and self.bookmark is not None and start <= self.bookmark
+        is_passed = start is not None and start <= (self.bookmark or NEVER)
         return start if is_passed else self._covered_from
 
     @property
