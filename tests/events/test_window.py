@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tap_audit_events.events.instants import Instant, later, parse_instant, text_of, whole_second
+from tap_audit_events.events.instants import (
+    LATEST,
+    Instant,
+    later,
+    parse_instant,
+    text_of,
+    whole_second,
+)
 from tap_audit_events.events.window import Window, run_window
 from tests.extraction.watermarks import at
 
@@ -37,6 +44,21 @@ def test_a_run_reads_from_its_start_to_its_end(
         assert window is None
     else:
         assert window == Window(max(starts, default=None), end)
+
+
+@given(instants, instants)
+def test_a_run_does_not_start_before_its_ids(bookmark: Instant, ids_from: Instant) -> None:
+    """It could not tell which older events were delivered."""
+    window = run_window(
+        start_date=None,
+        end_date=None,
+        now=LATEST,
+        bookmark=bookmark,
+        lookback_seconds=600,
+        ids_from=ids_from,
+    )
+    lookback = whole_second(later(bookmark, seconds=-600))
+    assert window == Window(max(lookback, ids_from), LATEST)
 
 
 @given(instants, instants)
