@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tap_audit_events.events.instants import (
     EARLIEST,
     LATEST,
+    NEVER,
     Instant,
     brief,
     later,
@@ -25,8 +26,8 @@ class Window:
     Attributes:
         start: first instant that belongs to it, None for the oldest event there is.
         end: last instant that belongs to it.
-        until: first instant that belongs to the next window, None in the last window of a run.
-            Nothing from `until` on belongs to this window.
+        until: first instant that belongs to the next window, not after `end`; None in the last
+            window of a run. Nothing from `until` on belongs to this window.
     """
 
     start: Instant | None
@@ -55,11 +56,10 @@ class Window:
 
     def held(self, ascending: Sequence[Instant]) -> Sequence[Instant]:
         """Those of ascending instants that belong to the window."""
-        first = 0 if self.start is None else bisect_left(ascending, self.start)
-        end = bisect_right(ascending, self.end)
+        first = bisect_left(ascending, self.start or NEVER)
         if self.until is not None:
-            end = min(end, bisect_left(ascending, self.until))
-        return ascending[first:end]
+            return ascending[first : bisect_left(ascending, self.until)]
+        return ascending[first : bisect_right(ascending, self.end)]
 
     @property
     def rounded(self) -> Window:

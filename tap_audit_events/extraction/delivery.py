@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from tap_audit_events.errors.exceptions import sanitize, service_error
 from tap_audit_events.events.exact_json import JsonText, read_record
-from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, seconds_between
+from tap_audit_events.events.instants import EARLIEST, LATEST, NEVER, Instant, seconds_between
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.events.window import Window
@@ -140,7 +140,7 @@ class Delivery:
         one may have been read before it appeared. An event of an earlier window is delivered too,
         as that window did not show it. But it may be a repeat if ids up to its time were dropped.
         """
-        if window.start is None or instant >= window.start:
+        if instant >= (window.start or NEVER):
             return window.holds(instant) or instant == window.until
         return instant > self.watermark.dropped_until and instant >= self._range_start
 
