@@ -154,6 +154,21 @@ def test_the_first_window_continues_if_no_room_is_left() -> None:
     assert following.reader is requests[0].reader
 
 
+@pytest.mark.parametrize(("page_bytes", "most"), [(1, 8), (BYTES_HELD // 4, 2)])
+def test_what_is_in_flight_needs_room_too(page_bytes: int, most: int) -> None:
+    """Even if each page is taken at once. Half of the room is kept for pages before them."""
+    play = Play(evenly(5000), concurrency=8, page_bytes=page_bytes)
+    in_flight = []
+    for _ in range(20):
+        requests = requests_due(play.plan, ALL_PAY)
+        in_flight.append(len(requests))
+        for request in requests:
+            play.plan.accept(request, play._respond(request)[1])
+        while play.plan.next_page() is not None:
+            pass
+    assert max(in_flight) == most
+
+
 def test_pages_after_an_error_are_not_ready() -> None:
     """They will not be delivered."""
     play = Play(evenly(5000), concurrency=4)
