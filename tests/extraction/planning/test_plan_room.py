@@ -169,6 +169,19 @@ def test_what_is_in_flight_needs_room_too(page_bytes: int, most: int) -> None:
     assert max(in_flight) == most
 
 
+def test_all_pages_that_can_be_taken_are_ready() -> None:
+    """Those of several windows, if each is read to its end."""
+    play = Play(evenly(5000), concurrency=4)
+    for _ in range(20):
+        for request in requests_due(play.plan, ALL_PAY):
+            play.plan.accept(request, play._respond(request)[1])
+    ready = play.plan.ready_pages
+    taken = 0
+    while play.plan.next_page() is not None:
+        taken += 1
+    assert taken == ready > plan.WINDOW_PAGES
+
+
 def test_pages_after_an_error_are_not_ready() -> None:
     """They will not be delivered."""
     play = Play(evenly(5000), concurrency=4)
