@@ -1,4 +1,4 @@
-"""What a coverage record says of the events: whatever their order, and wherever a run ended."""
+"""A coverage record does not depend on the order of events or on where a run ended."""
 
 import json
 from collections.abc import Sequence
@@ -45,8 +45,8 @@ def counted(*parts: Sequence[Event]) -> Coverage:
 
 
 @given(events=EVENTS, data=st.data())
-def test_the_order_does_not_matter(events: list[Event], data: st.DataObject) -> None:
-    """Nor how the events are spread over pages."""
+def test_the_order_of_events_does_not_matter(events: list[Event], data: st.DataObject) -> None:
+    """The same events give the same record, however they are spread over pages."""
     other = data.draw(st.permutations(events))
     cut = data.draw(st.integers(0, len(events)))
     assert record_of(counted(events)) == record_of(counted(other[:cut], other[cut:]))
@@ -54,7 +54,7 @@ def test_the_order_does_not_matter(events: list[Event], data: st.DataObject) -> 
 
 @given(events=EVENTS, cuts=st.lists(st.integers(0, 20), max_size=4))
 def test_a_run_may_end_anywhere(events: list[Event], cuts: list[int]) -> None:
-    """The next one counts on from the STATE of the last."""
+    """The next run continues to count from the STATE of the last one."""
     coverage = counted()
     ends = [0, *sorted(cuts), len(events)]
     for first, end in pairwise(ends):
@@ -64,8 +64,8 @@ def test_a_run_may_end_anywhere(events: list[Event], cuts: list[int]) -> None:
 
 
 @given(events=EVENTS)
-def test_a_record_says_what_was_counted(events: list[Event]) -> None:
-    """Late is what lies before the record; the digest is a sum."""
+def test_a_record_describes_the_events_that_were_added(events: list[Event]) -> None:
+    """Events before the start of the record are late; the digest is a sum."""
     record = record_of(counted(events))
     instants = sorted(instant for _, instant, _ in events)
     assert record["events"] == len(events)
@@ -78,20 +78,20 @@ def test_a_record_says_what_was_counted(events: list[Event]) -> None:
     assert record["previous_digest"] == "ab" * 32
 
 
-def test_late_is_what_lies_before_the_record() -> None:
-    """The instant at which it begins is its own."""
+def test_only_events_before_the_record_are_late() -> None:
+    """An event of the instant at which the record begins is not late."""
     events = [("a", parse_instant("2024-05-06T07:59:59.999Z"), b"{}"), ("b", START, b"{}")]
     assert counted(events).late_events == 1
 
 
 def test_the_number_of_an_event_stays_the_same() -> None:
-    """Digests are compared with those of other runs, of other versions, and of queries."""
+    """Digests are compared with those of other runs, other versions and queries."""
     number = int(sha256(b'e1\0{"id":"e1"}').hexdigest(), 16)
     assert digest_number("e1", b'{"id":"e1"}') == number
 
 
 def test_a_digest_begins_with_zeros_if_its_number_is_small() -> None:
-    """So that the next run can read it, and digests can be compared as texts."""
+    """All digests have the same length, so the next run can read them and compare them as texts."""
     small = next(n for n in range(1000) if digest_number(f"e{n}", b"{}") < 2**252)
     coverage = counted([(f"e{small}", START, b"{}")])
     assert coverage.digest[0] == "0"
@@ -100,7 +100,7 @@ def test_a_digest_begins_with_zeros_if_its_number_is_small() -> None:
 
 @given(events=EVENTS.filter(bool), data=st.data())
 def test_any_change_changes_the_digest(events: list[Event], data: st.DataObject) -> None:
-    """An event that is missing, added twice or has another byte."""
+    """A missing event, a repeated event and a changed byte each change the digest."""
     digest = counted(events).digest
     place = data.draw(st.integers(0, len(events) - 1))
     event_id, instant, text = events[place]
@@ -111,7 +111,7 @@ def test_any_change_changes_the_digest(events: list[Event], data: st.DataObject)
 
 
 def test_the_next_record_begins_where_this_one_ends() -> None:
-    """With its digest, and without its events."""
+    """It has this record's digest as `previous_digest`, and none of its events."""
     coverage = counted([an_event(1, 70)])
     after = record_of(coverage.following(END))
     assert after["covered_from"] == f"{END}Z"
@@ -123,10 +123,10 @@ def test_the_next_record_begins_where_this_one_ends() -> None:
     ("bookmark", "start", "expected"),
     [(None, None, None), (None, START, START), (END, START, END), (START, END, END)],
 )
-def test_a_chain_starts_at_the_bookmark_or_the_start(
+def test_a_chain_starts_at_the_later_of_bookmark_and_start(
     bookmark: Instant | None, start: Instant | None, expected: Instant | None
 ) -> None:
-    """Whichever is later: what lies before it is in no record."""
+    """Events before that time are in no record."""
     covered_from = start_of_chain(bookmark, start, []).start
     assert covered_from == (expected or parse_instant("0001-01-01T00:00:00Z"))
 
@@ -134,14 +134,14 @@ def test_a_chain_starts_at_the_bookmark_or_the_start(
 GOOD = counted([an_event(1, 70)]).to_json()
 
 
-def test_numbers_may_come_back_with_a_point() -> None:
-    """As from tools that store all numbers as floats; the watermark accepts that too."""
+def test_counts_may_be_read_as_floats() -> None:
+    """Some tools store all numbers as floats; the watermark accepts them too."""
     coverage = Coverage.from_json({**GOOD, "events": 1.0, "late_events": 0.0})
     assert json.dumps(coverage.to_json()) == json.dumps(GOOD)
 
 
 def test_a_coverage_of_an_earlier_version_is_read() -> None:
-    """Otherwise each run after an update would fail: every state that has a coverage is refused."""
+    """If it were refused, each run after an update would fail."""
     written = {
         "covered_from": "2024-05-06T08:00:00Z",
         "action_types": ["a"],
@@ -159,8 +159,8 @@ def test_a_coverage_of_an_earlier_version_is_read() -> None:
 
 @pytest.mark.parametrize("name", list(GOOD))
 @pytest.mark.parametrize("value", [..., [], {}, "x", "1", "null", 1.5, -1.5])
-def test_what_it_did_not_write_is_refused(name: str, value: object) -> None:
-    """With one kind of error, which names nothing secret."""
+def test_a_coverage_in_another_form_is_refused(name: str, value: object) -> None:
+    """Every wrong value leads to the same error, which contains no secret."""
     broken = dict(GOOD)
     if value is ...:
         del broken[name]
@@ -175,7 +175,7 @@ def test_what_it_did_not_write_is_refused(name: str, value: object) -> None:
 @pytest.mark.parametrize("name", ["digest", "previous_digest"])
 @pytest.mark.parametrize("value", ["", "a" * 63, "a" * 65, "A" * 64, "a" * 64 + "\n"])
 def test_a_digest_of_another_form_is_refused(name: str, value: str) -> None:
-    """It could not be counted on, or would not be the digest of the record before."""
+    """The next run could not add to it, or it would not equal the digest of the record before."""
     with pytest.raises(ValueError, match="its coverage is not as this tap writes it"):
         Coverage.from_json({**GOOD, name: value})
 
@@ -183,6 +183,6 @@ def test_a_digest_of_another_form_is_refused(name: str, value: str) -> None:
 @pytest.mark.parametrize("name", ["covered_from", "first_event_at", "last_event_at"])
 @pytest.mark.parametrize("value", ["2024-05-06T08:00:00+00:00", "2024-05-06T08:00:00.0Z"])
 def test_a_time_in_another_form_is_refused(name: str, value: str) -> None:
-    """The record would not begin with the text with which the one before ends."""
+    """The record would not begin with the text with which the previous one ends."""
     with pytest.raises(ValueError, match="its coverage is not as this tap writes it"):
         Coverage.from_json({**GOOD, name: value})

@@ -1,4 +1,4 @@
-"""From which time on everything was read, up to the bookmark."""
+"""The time from which everything up to the bookmark was read."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ Runs = list[tuple[int | None, list[int]]]
     st.lists(st.tuples(st.none() | st.integers(0, 60), st.lists(st.integers(0, 60))), max_size=6)
 )
 def test_everything_from_covered_from_up_to_the_bookmark_was_read(runs: Runs) -> None:
-    """Start dates that move between runs: a run reads from its start date or its bookmark on."""
+    """The start date changes between runs; a run reads from the later of it and its bookmark."""
     watermark = Watermark()
     was_read: set[int] = set()
     for start, seconds in runs:
@@ -50,7 +50,7 @@ def test_everything_from_covered_from_up_to_the_bookmark_was_read(runs: Runs) ->
 def test_only_a_start_after_the_bookmark_that_brings_events_leaves_a_gap(
     start: int | None, brings: bool, expected: Instant
 ) -> None:
-    """Otherwise the range that was read only grows."""
+    """In all other cases the range that was read only grows."""
     watermark = Watermark(at(100), covered_from=at(50))
     watermark.start_at(None if start is None else at(start))
     assert watermark.covered_from == at(50)
@@ -61,10 +61,10 @@ def test_only_a_start_after_the_bookmark_that_brings_events_leaves_a_gap(
 
 @pytest.mark.parametrize("first", [None, 50])
 @pytest.mark.parametrize("then", [None, 40, 60])
-def test_a_run_that_fails_before_its_first_bookmark_has_passed_nothing(
+def test_a_run_that_fails_before_its_first_bookmark_covers_nothing(
     first: int | None, then: int | None
 ) -> None:
-    """Its events came out of order: the next run begins again, at its own start date."""
+    """Its events were out of order, so the next run begins again at its own start date."""
     watermark = Watermark()
     watermark.start_at(None if first is None else at(first))
     deliver(watermark, [("b", at(80)), ("a", at(70))], moves_bookmark=False)
@@ -75,8 +75,8 @@ def test_a_run_that_fails_before_its_first_bookmark_has_passed_nothing(
     assert again.covered_from == (EARLIEST if then is None else at(then))
 
 
-def test_where_what_was_read_begins_may_be_unknown() -> None:
-    """Until a run skips events: from then on it is known."""
+def test_the_start_of_the_covered_range_may_be_unknown() -> None:
+    """The start is unknown until a run skips events."""
     watermark = Watermark(at(100))
     watermark.start_at(at(90))
     deliver(watermark, [("a", at(110))])

@@ -1,4 +1,4 @@
-"""Pages in, records out: complete and once, for any pages, runs and repeats by the service."""
+"""Each event of the pages is delivered once, for any pages, runs and repeats by the service."""
 
 import gc
 import sys
@@ -65,7 +65,7 @@ def test_any_runs_over_any_pages_deliver_every_event_once(
     lookback: int,
     data: st.DataObject,
 ) -> None:
-    """Runs at any times, pages of any size, repeated pages, state through JSON: complete, once."""
+    """Runs start at any time, pages of any size may repeat, and the state goes through JSON."""
     bookmark: dict[str, Any] = {}
     seen: list[str] = []
     for now in [*sorted(run_times), 460]:
@@ -95,15 +95,15 @@ def test_any_runs_over_any_pages_deliver_every_event_once(
 
 
 @given(events_of_time, st.integers(0, 50))
-def test_only_what_is_written_counts_as_delivered(
+def test_only_written_records_count_as_delivered(
     events: list[tuple[str, Instant]], written: int
 ) -> None:
-    """A run that ends within a page knows the records before the one in hand, and no more."""
+    """If a run ends within a page, the record that was requested last does not count."""
     delivery = Delivery(Watermark(lookback_seconds=100))
     delivery.start(ReadPage(EVERYTHING, a_page(events), in_order=True, completes_window=False))
     records = delivery.records()
     for _ in zip(range(written), records, strict=False):
-        pass  # the record in hand last is not written yet
+        pass  # the record requested last is not written yet
     delivery.commit()
     count = min(written, len(events))
     whole = count if written > len(events) else max(0, count - 1)
@@ -114,7 +114,7 @@ def test_only_what_is_written_counts_as_delivered(
 
 
 def test_a_bookmark_stays_while_pages_are_out_of_order() -> None:
-    """It moves when the window is complete; until then the ids beyond it are held."""
+    """The bookmark moves when the window is complete; until then the ids after it are held."""
     delivery = Delivery(Watermark(at(100), [], lookback_seconds=0))
     delivered(delivery, a_page([("a", at(110))]))
     delivered(delivery, a_page([("c", at(300)), ("b", at(200))]), in_order=False)
@@ -133,7 +133,7 @@ def test_a_bookmark_stays_while_pages_are_out_of_order() -> None:
 
 
 def test_a_complete_window_moves_the_bookmark_once_its_last_page_was_written() -> None:
-    """Not before, and not beyond the window, even if later events were delivered."""
+    """The bookmark does not move beyond the window, even if later events were delivered."""
     watermark = Watermark(lookback_seconds=60)
     watermark.deliver(["later"], [at(700)], moves_bookmark=False)
     delivery = Delivery(watermark)
@@ -150,8 +150,8 @@ def test_a_complete_window_moves_the_bookmark_once_its_last_page_was_written() -
     assert watermark.bookmark == at(600)
 
 
-def test_a_page_can_be_let_go() -> None:
-    """It is large, and may wait long until the next one comes."""
+def test_a_delivered_page_can_be_released() -> None:
+    """A page is large, and the next one may take long to arrive."""
     delivery = Delivery(Watermark())
     page = a_page([("a", at(1)), ("b", at(2))])
     kept = [weakref.ref(page)]
@@ -187,15 +187,15 @@ def test_the_texts_of_a_page_are_its_fresh_records(
     assert started().repeats == len(before)
 
 
-def test_late_events_are_counted_with_the_latest() -> None:
-    """Late is what lies before the bookmark that the run began with."""
+def test_late_events_are_counted_and_the_greatest_delay_is_kept() -> None:
+    """An event is late if it is older than the bookmark with which the run began."""
     delivery = Delivery(Watermark(at(100), [], lookback_seconds=60))
     delivered(delivery, a_page([("a", at(25)), ("b", at(99)), ("c", at(100)), ("d", at(120))]))
     assert (delivery.delivered, delivery.late, delivery.latest_seconds) == (4, 2, 7.5)
 
 
-def test_the_latest_of_all_pages_counts() -> None:
-    """Wherever it comes: early or late in the run, first or last in its page."""
+def test_the_greatest_delay_of_all_pages_is_kept() -> None:
+    """The event with the greatest delay may be on any page, at any place in it."""
     delivery = Delivery(Watermark(at(200), [], lookback_seconds=600))
     found = []
     for page in ([150, 190], [], [20, 120, 180], [199], [200, 300], [60, 10]):
@@ -204,8 +204,8 @@ def test_the_latest_of_all_pages_counts() -> None:
     assert found == [(2, 5.0), (2, 5.0), (5, 18.0), (6, 18.0), (6, 18.0), (8, 19.0)]
 
 
-def test_what_was_written_is_counted_once() -> None:
-    """However often it is committed."""
+def test_written_records_are_counted_once() -> None:
+    """Repeated commits do not count the records again."""
     delivery = Delivery(Watermark())
     page = a_page([("a", at(1)), ("b", at(2))])
     delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=False))
@@ -216,8 +216,8 @@ def test_what_was_written_is_counted_once() -> None:
     assert delivery.delivered == 2
 
 
-def test_what_all_pages_were_like_is_known() -> None:
-    """One page out of order, or with an empty cursor, is enough, whatever follows."""
+def test_disorder_and_empty_cursors_are_remembered() -> None:
+    """One page out of order or with an empty cursor is enough, whatever pages follow."""
     delivery = Delivery(Watermark())
     found = []
     for in_order, has_empty_cursor in [(True, False), (True, True), (True, False), (False, False)]:
@@ -229,8 +229,8 @@ def test_what_all_pages_were_like_is_known() -> None:
     assert found == [(True, False), (True, True), (True, True), (False, True), (False, True)]
 
 
-def test_what_was_written_is_counted_as_covered() -> None:
-    """Of a page of which a part was delivered before: only the new events."""
+def test_written_events_are_added_to_the_coverage() -> None:
+    """If some events of a page were delivered before, only the new ones are added."""
     events = [("a", at(1)), ("b", at(2)), ("c", at(3))]
     delivery = Delivery(Watermark())
     delivered(delivery, a_page(events[:1]))
@@ -242,7 +242,7 @@ def test_what_was_written_is_counted_as_covered() -> None:
     assert delivery.coverage.events == 2
 
 
-def test_before_the_first_page_there_is_nothing() -> None:
+def test_a_delivery_without_pages_is_empty() -> None:
     delivery = Delivery(Watermark())
     assert (delivery.was_in_order, delivery.had_empty_cursor) == (True, False)
     assert not list(delivery.texts())
@@ -252,7 +252,7 @@ def test_before_the_first_page_there_is_nothing() -> None:
 
 
 def test_each_record_counts_when_the_next_is_requested() -> None:
-    """Also if what was written is committed after each."""
+    """A commit after each record does not count the record earlier."""
     delivery = Delivery(Watermark())
     page = a_page([(f"{time}", at(time)) for time in range(5)])
     delivery.start(ReadPage(EVERYTHING, page, in_order=True, completes_window=False))
@@ -272,7 +272,7 @@ def test_without_a_bookmark_nothing_is_late() -> None:
 
 
 def steps(work: Callable[[], object]) -> int:
-    """How many instructions of Python code are run."""
+    """The number of Python instructions that the work takes."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
@@ -292,8 +292,8 @@ def steps(work: Callable[[], object]) -> int:
     return count
 
 
-def test_a_page_that_repeats_nothing_costs_no_step_for_each_event() -> None:
-    """The watermark works at the speed of C: a page of 1,000 takes as many steps as one of 10."""
+def test_a_page_without_repeats_takes_no_step_for_each_event() -> None:
+    """The watermark's loops run in C: a page of 1,000 takes as many steps as one of 10."""
 
     def page_of(size: int) -> Callable[[], object]:
         ids = [f"new-{number}" for number in range(size)]

@@ -1,4 +1,4 @@
-"""Events of a page that belong to other windows, or come out of order: none lost, none twice."""
+"""Events of a page that belong to other windows or are out of order: none is lost or repeated."""
 
 import pytest
 
@@ -12,16 +12,16 @@ from tests.extraction.test_delivery import EVERYTHING, a_page, delivered
 from tests.extraction.watermarks import at
 
 
-def test_what_lies_outside_of_the_window_is_left_out_and_counted() -> None:
-    """A service that ignores a bound changes nothing."""
+def test_events_outside_of_the_window_are_dropped_and_counted() -> None:
+    """A service that ignores a bound does not change what is delivered."""
     delivery = Delivery(Watermark())
     page = a_page([("a", at(5)), ("b", at(10)), ("c", at(20)), ("d", at(21))])
     assert delivered(delivery, page, Window(at(10), at(20))) == ["b", "c"]
     assert (delivery.outside, delivery.repeats) == (2, 0)
 
 
-def test_what_is_dropped_is_counted_over_all_pages() -> None:
-    """As repeats or as outside; what the next page brings for the first time is neither."""
+def test_dropped_events_are_counted_over_all_pages() -> None:
+    """A dropped event is a repeat if it was delivered before, or else outside of the window."""
     delivery = Delivery(Watermark())
     window = Window(at(10), at(20))
     for times in ([5, 6, 10], [5, 10, 11], [10, 11, 30, 31]):
@@ -38,8 +38,8 @@ def test_events_of_the_next_window_are_not_counted_as_outside() -> None:
     assert delivery.outside == 0
 
 
-def test_where_two_windows_meet_an_event_comes_with_the_first_that_shows_it() -> None:
-    """It may appear after the second one was read."""
+def test_an_event_at_the_border_of_two_windows_is_delivered_with_the_first_that_shows_it() -> None:
+    """The second window may have been read before the event became visible."""
     delivery = Delivery(Watermark())
     first = Window(None, at(500), until=at(34))
     assert delivered(delivery, a_page([("a", at(33)), ("b", at(34))]), first) == ["a", "b"]
@@ -48,8 +48,8 @@ def test_where_two_windows_meet_an_event_comes_with_the_first_that_shows_it() ->
     assert delivery.repeats == 1
 
 
-def test_where_two_windows_meet_the_second_need_not_show_what_the_first_delivered() -> None:
-    """It does not if the service treats `startTime` as exclusive."""
+def test_a_window_need_not_show_an_event_that_the_window_before_it_delivered() -> None:
+    """A service that treats `startTime` as exclusive shows the event only in the first window."""
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(34)), ("c", at(35))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a", "b"]
@@ -57,8 +57,8 @@ def test_where_two_windows_meet_the_second_need_not_show_what_the_first_delivere
     assert delivered(delivery, a_page([("c", at(35))]), second, completes_window=True) == ["c"]
 
 
-def test_an_event_that_its_window_did_not_show_comes_with_a_later_one() -> None:
-    """A service that rounds times to minutes shows it there; nothing else would bring it."""
+def test_an_event_that_its_window_did_not_show_is_delivered_with_a_later_one() -> None:
+    """A service that rounds times to minutes shows the event only in the later window."""
     delivery = Delivery(Watermark())
     delivered(delivery, a_page([("a", at(12))]), Window(at(10), at(500), until=at(34)))
     page = a_page([("start", at(9)), ("a", at(12)), ("b", at(33)), ("c", at(35))])
@@ -66,10 +66,10 @@ def test_an_event_that_its_window_did_not_show_comes_with_a_later_one() -> None:
     assert (delivery.outside, delivery.repeats) == (1, 1)
 
 
-def test_what_may_have_been_delivered_does_not_come_with_a_later_window(
+def test_an_event_that_may_have_been_delivered_is_dropped_from_a_later_window(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The ids of its time were dropped."""
+    """If ids were dropped, an event of their time may be a repeat that cannot be recognized."""
     monkeypatch.setattr("tap_audit_events.extraction.watermark.IDS_HELD_BEFORE_LOOKBACK", 2)
     delivery = Delivery(Watermark())
     times = [10, 60, 110, 160]
@@ -81,14 +81,14 @@ def test_what_may_have_been_delivered_does_not_come_with_a_later_window(
 
 
 def test_an_event_of_the_first_instant_of_its_window_is_delivered() -> None:
-    """Also if ids up to then were dropped: only events of earlier windows may be repeats."""
+    """Even if ids of its time were dropped, only events before the window may be repeats."""
     delivery = Delivery(Watermark())
     delivery.watermark.dropped_until = at(25)
     page = a_page([("earlier", at(10)), ("first", at(20))])
     assert delivered(delivery, page, Window(at(20), at(40))) == ["first"]
 
 
-def test_an_event_of_the_first_instant_of_the_range_comes_with_a_later_window() -> None:
+def test_an_event_of_the_first_instant_of_the_range_may_be_delivered_with_a_later_window() -> None:
     delivery = Delivery(Watermark())
     assert delivered(delivery, a_page([]), Window(at(20), at(90), until=at(50))) == []
     page = a_page([("before", at(19)), ("first", at(20))])
@@ -101,7 +101,7 @@ def test_an_event_of_the_first_instant_of_the_range_comes_with_a_later_window() 
 def test_an_event_that_its_window_does_not_show_is_an_error(
     times: list[int], completes_window: bool
 ) -> None:
-    """Before later ones are delivered: the bookmark would pass it, and the next run lose it."""
+    """The error is raised before later events could move the bookmark past the missing one."""
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(36))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
@@ -115,7 +115,7 @@ def test_an_event_that_its_window_does_not_show_is_an_error(
     assert delivery.watermark.bookmark == at(33)
 
 
-def test_an_event_of_the_last_instant_of_the_range_must_come_with_its_window() -> None:
+def test_an_event_of_the_last_instant_of_the_range_must_be_shown_in_its_window() -> None:
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(40))])
     delivered(delivery, first, Window(None, at(40), until=at(34)))
@@ -124,8 +124,8 @@ def test_an_event_of_the_last_instant_of_the_range_must_come_with_its_window() -
         delivery.start(rest)
 
 
-def test_an_event_that_appears_between_two_windows_comes_with_the_next_run() -> None:
-    """If the filter ignores fractions, the first window may show it and the next one not yet."""
+def test_an_event_that_only_the_window_before_showed_is_delivered_by_the_next_run() -> None:
+    """The event may have become visible after its own window was read."""
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(36))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
@@ -138,7 +138,7 @@ def test_an_event_that_appears_between_two_windows_comes_with_the_next_run() -> 
 
 
 def test_an_event_of_a_later_window_is_not_missing_from_the_one_before_it() -> None:
-    """A service that ignores ``endTime`` may show it long before its window is read."""
+    """A service that ignores ``endTime`` may show the event long before its window is read."""
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("d", at(60))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
@@ -148,8 +148,10 @@ def test_an_event_of_a_later_window_is_not_missing_from_the_one_before_it() -> N
     assert delivered(delivery, third, Window(at(50), at(500)), completes_window=True) == ["c", "d"]
 
 
-def test_only_so_many_events_of_later_windows_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A service that ignores ``endTime`` may send all that follow: those beyond are not missed."""
+def test_the_number_of_expected_events_of_later_windows_is_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A service that ignores ``endTime`` may send all later events; not all are expected then."""
     monkeypatch.setattr("tap_audit_events.extraction.delivery.MAX_EXPECTED", 2)
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(35)), ("c", at(36)), ("d", at(37))])
@@ -160,7 +162,7 @@ def test_only_so_many_events_of_later_windows_are_noted(monkeypatch: pytest.Monk
 
 
 def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
-    """What came out of order waits for its end, and older events may be among what is missing."""
+    """The events not written may be older than those before them, so the bookmark stays."""
     delivery = Delivery(Watermark())
     page = a_page([("a", at(35)), ("b", at(33))])
     delivery.start(ReadPage(EVERYTHING, page, in_order=False, completes_window=True))
@@ -171,8 +173,8 @@ def test_a_window_whose_last_page_was_not_written_is_not_complete() -> None:
     assert delivery.watermark.bookmark == EARLIEST
 
 
-def test_an_event_that_follows_in_its_window_is_not_an_error() -> None:
-    """With a later page, after an empty one, or out of order."""
+def test_an_event_that_its_window_shows_later_is_not_an_error() -> None:
+    """The event may be on a later page, follow an empty page or be out of order."""
     delivery = Delivery(Watermark())
     first = a_page([("a", at(33)), ("b", at(36)), ("c", at(35))])
     assert delivered(delivery, first, Window(None, at(500), until=at(34))) == ["a"]
@@ -199,10 +201,10 @@ def test_an_event_that_follows_in_its_window_is_not_an_error() -> None:
         (at(40), ["newer"]),
     ],
 )
-def test_a_restarted_window_repeats_nothing_whose_id_was_dropped(
+def test_a_restarted_window_repeats_no_event_whose_id_was_dropped(
     restarted_at: Instant | None, expected: list[str]
 ) -> None:
-    """What is newer than the dropped ids, or than the restart, is delivered."""
+    """Events newer than the dropped ids, or newer than the restart, are delivered."""
     delivery = Delivery(Watermark())
     delivery.watermark.dropped_until = at(25)
     page = a_page([("older", at(20)), ("last dropped", at(25)), ("newer", at(30))])

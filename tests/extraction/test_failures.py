@@ -18,15 +18,15 @@ def given_up(failed: list[str], error: Exception) -> list[Collection[str]]:
 
 
 @pytest.mark.parametrize("error", TEMPORARY)
-def test_all_are_given_up_after_ten_with_different_tokens(error: Exception) -> None:
-    """Then the service is down. The next ten are counted from one again."""
+def test_all_are_given_up_after_ten_failures_with_different_tokens(error: Exception) -> None:
+    """The service must be down then; later failures are counted from one again."""
     found = given_up(TOKENS, error)
     nine: list[Collection[str]] = [()] * (MAX_FAILURES - 1)
     assert found == [*nine, TOKENS, *nine, TOKENS]
 
 
 @pytest.mark.parametrize("count", [1, 2, MAX_FAILURES - 1])
-def test_only_those_with_the_same_tokens_are_given_up_if_there_are_fewer(count: int) -> None:
+def test_ten_failures_with_fewer_tokens_give_up_only_those_tokens(count: int) -> None:
     failed = [TOKENS[number % count] for number in range(MAX_FAILURES)]
     *others, last = given_up(failed, TEMPORARY[0])
     assert not any(others)
@@ -35,7 +35,7 @@ def test_only_those_with_the_same_tokens_are_given_up_if_there_are_fewer(count: 
 
 @pytest.mark.parametrize("count", [2, 5, MAX_FAILURES])
 def test_all_are_given_up_if_ten_tokens_have_failed_one_after_the_other(count: int) -> None:
-    """As if organizations with the same token stand next to each other in the settings."""
+    """Organizations with the same token may be next to each other in the settings."""
     failed = [TOKENS[number // count] for number in range(MAX_FAILURES * count)]
     *others, last = given_up(failed, TEMPORARY[0])
     assert last == TOKENS
@@ -43,12 +43,12 @@ def test_all_are_given_up_if_ten_tokens_have_failed_one_after_the_other(count: i
 
 
 @pytest.mark.parametrize("error", FINAL)
-def test_an_error_that_does_not_pass_says_nothing_about_others(error: Exception) -> None:
+def test_an_error_that_is_not_temporary_gives_up_no_other_organization(error: Exception) -> None:
     assert not any(given_up(TOKENS, error))
 
 
 @pytest.mark.parametrize("error", [None, *FINAL])
-def test_a_page_or_another_error_ends_the_row(error: Exception | None) -> None:
+def test_a_page_or_another_error_resets_the_count(error: Exception | None) -> None:
     failures = FailuresInARow(TOKENS)
     for token in TOKENS[1:MAX_FAILURES]:
         assert not failures.add(token, TEMPORARY[0])

@@ -4,8 +4,8 @@ from tap_audit_events.extraction.id_groups import Group, digests_of, grouped
 from tests.extraction.watermarks import at
 
 
-def test_ids_are_grouped_on_either_side_of_the_bookmark() -> None:
-    """Each group expires with its newest id; more than `size` ids are all of one instant."""
+def test_ids_before_and_after_the_bookmark_are_in_different_groups() -> None:
+    """Each group expires with its newest id; more than `size` ids in a group share one instant."""
     known = [(at(time), f"{time}") for time in range(1, 9)]
     known += [(at(9), "ties"), (at(9), "of"), (at(9), "one"), (at(9), "instant")]
     assert grouped(known, bookmark=at(5), size=3) == [

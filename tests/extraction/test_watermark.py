@@ -1,4 +1,4 @@
-"""What was delivered is not delivered again, and nothing else is dropped."""
+"""Events that were delivered are not delivered again, and no others are dropped."""
 
 import pytest
 from hypothesis import given
@@ -19,8 +19,8 @@ from tests.extraction.watermarks import (
 )
 
 
-def test_a_late_event_comes_once_even_if_the_state_is_full() -> None:
-    """Its window may be requested again, although newer ids leave no room for it in STATE."""
+def test_a_late_event_is_delivered_once_even_if_the_memory_is_full() -> None:
+    """Its window may be requested again, although STATE has no room for its id."""
     memory = IDS_HELD_BEFORE_LOOKBACK + 1000
     earlier = with_memory(memory, lookback_seconds=10**4)
     deliver(earlier, [(f"{n}", at(500 + n)) for n in range(memory)])
@@ -39,7 +39,7 @@ def test_a_late_event_comes_once_even_if_the_state_is_full() -> None:
 def test_within_the_lookback_each_id_is_delivered_once(
     pages: list[list[Event]], lookback: int
 ) -> None:
-    """Of pages in any order, every id comes out once if the lookback covers them all."""
+    """If the lookback covers all pages, each id is delivered once, whatever their order."""
     watermark = Watermark(lookback_seconds=max(lookback, 31))
     delivered = [event_id for page in pages for event_id in deliver(watermark, page)]
     assert sorted(delivered) == sorted({event_id for page in pages for event_id, _ in page})
@@ -49,7 +49,7 @@ def test_within_the_lookback_each_id_is_delivered_once(
 def test_the_watermark_follows_a_plain_model(
     pages: list[list[Event]], lookback: int, memory: int
 ) -> None:
-    """STATE holds every id since `ids_from`, and at most the memory besides the bookmark's ties."""
+    """STATE holds each id since `ids_from`, but no more than the memory or the bookmark's ties."""
     watermark = with_memory(memory, lookback_seconds=lookback)
     unlimited = Watermark(lookback_seconds=lookback)
     history: dict[str, Instant] = {}
@@ -73,7 +73,7 @@ def test_the_watermark_follows_a_plain_model(
 
 
 def test_the_bookmark_never_moves_back() -> None:
-    """A late event is delivered and held, and leaves the bookmark where it is."""
+    """A late event is delivered and held, but does not move the bookmark."""
     watermark = Watermark(at(100), [Group(at(100), digests_of(["new"]))], lookback_seconds=60)
     assert deliver(watermark, [("late", at(50))]) == ["late"]
     assert watermark.bookmark == at(100)
@@ -87,8 +87,8 @@ def test_a_page_that_repeats_an_id_delivers_it_once() -> None:
     assert deliver(Watermark(), [("a", at(0)), ("b", at(0)), ("a", at(0))]) == ["a", "b"]
 
 
-def test_expired_ids_are_dropped_and_those_of_the_running_second_never() -> None:
-    """Without a lookback the ids since the whole second before the bookmark are held."""
+def test_expired_ids_are_dropped_but_not_those_of_the_last_second() -> None:
+    """Without a lookback, ids are held from one second before the bookmark, rounded down."""
     watermark = Watermark(lookback_seconds=0)
     deliver(watermark, [("a", at(0)), ("b", at(9)), ("c", at(10)), ("d", at(25))])
     assert digests_in(watermark) == [digest_of(each) for each in ["c", "d"]]
@@ -104,8 +104,8 @@ def test_a_group_expires_when_its_instant_leaves_the_lookback(until: int, is_hel
     assert (digest_of("a") in digests_in(watermark)) == is_held
 
 
-def test_the_last_pages_are_known_again_though_the_lookback_is_over() -> None:
-    """The last five pages of 1,000 are recognized. Older ones are forgotten."""
+def test_the_newest_pages_are_recognized_after_the_lookback() -> None:
+    """The last five pages of 1,000 events are recognized; older ones are not."""
     watermark = Watermark(lookback_seconds=1)
     pages = [[(f"{n}-{i}", at(100 * n + i // 20)) for i in range(1000)] for n in range(12)]
     for page in pages:
@@ -118,7 +118,7 @@ def test_the_last_pages_are_known_again_though_the_lookback_is_over() -> None:
 
 
 def test_memory_in_a_run_is_bounded() -> None:
-    """However many pages lie within the lookback, the ids of old ones are dropped."""
+    """However many pages lie within the lookback, the oldest ids are dropped."""
     watermark = with_memory(7_000, lookback_seconds=10**6)
     for page in range(30):
         deliver(watermark, [(f"{page}-{i}", at(10 * page + i // 100)) for i in range(1000)])
@@ -138,8 +138,8 @@ def test_a_page_that_is_dropped_at_the_start_of_the_lookback_counts_as_forgotten
     assert watermark.forgot
 
 
-def test_of_pages_out_of_order_the_oldest_are_dropped() -> None:
-    """What is older goes first, not what came first."""
+def test_the_oldest_ids_are_dropped_from_pages_out_of_order() -> None:
+    """The oldest ids are dropped first, not those that arrived first."""
     watermark = with_memory(5_000, lookback_seconds=10**6)
     for page in reversed(range(12)):
         events = [(f"{page}-{n}", at(10 * page)) for n in range(1000)]
@@ -153,8 +153,8 @@ def test_of_pages_out_of_order_the_oldest_are_dropped() -> None:
 # A memory that is full
 
 
-def test_beyond_the_memory_the_oldest_are_forgotten_and_not_read_again() -> None:
-    """`ids_from` rises just above the newest instant that was forgotten, and the reach is told."""
+def test_ids_beyond_the_memory_are_forgotten_and_their_time_is_not_read_again() -> None:
+    """`ids_from` rises just above the newest forgotten instant, and `reach_seconds` shrinks."""
     watermark = with_memory(3, lookback_seconds=60)
     deliver(watermark, [("a", at(0)), ("b", at(1)), ("c", at(2))])
     assert (watermark.forgot, watermark.reach_seconds) == (False, 60.2)
@@ -184,7 +184,7 @@ def test_ids_of_the_bookmarks_instant_are_always_kept() -> None:
 
 
 def test_ids_of_the_bookmarks_instant_are_kept_over_many_pages() -> None:
-    """They are kept during the run as well, and do not keep ids that lie after them."""
+    """The ids are kept during the run as well, without keeping later ids with them."""
     watermark = with_memory(3, lookback_seconds=60)
     for page in range(9):
         deliver(watermark, [(f"{page}-{n}", at(5)) for n in range(1000)])
@@ -199,7 +199,7 @@ def test_ids_of_the_bookmarks_instant_are_kept_over_many_pages() -> None:
 
 
 def test_ids_from_does_not_rise_above_a_bookmark_that_had_to_stay() -> None:
-    """Ids after it are kept as far as the memory goes; beyond it repeats are possible."""
+    """The newest ids after the bookmark are kept, up to the memory; others may be repeated."""
     watermark = with_memory(3, at(10), lookback_seconds=60)
     page = [(f"id-{n}", at(20 + n)) for n in reversed(range(6))]
     deliver(watermark, page, moves_bookmark=False)
@@ -210,8 +210,8 @@ def test_ids_from_does_not_rise_above_a_bookmark_that_had_to_stay() -> None:
     assert at(22) < watermark.ids_from < at(23)
 
 
-def test_an_event_is_recognized_if_it_comes_again_with_more_digits() -> None:
-    """A service may keep newer events at another precision than older ones."""
+def test_an_event_is_recognized_if_it_is_repeated_with_more_digits() -> None:
+    """A service may show newer events with another precision than older ones."""
     watermark = Watermark(lookback_seconds=60)
     deliver(watermark, [("a", Instant(f"{at(50)}.123"))])
     again = next_run(watermark, lookback=60)
@@ -220,7 +220,7 @@ def test_an_event_is_recognized_if_it_comes_again_with_more_digits() -> None:
 
 @pytest.mark.parametrize("others", [["b"], ["b", "b"]])
 def test_events_after_those_of_earlier_runs_are_not_compared_by_digest(others: list[str]) -> None:
-    """A digest may equal that of another id, even if another event of the page repeats one."""
+    """Two ids may have the same digest, so only events of the earlier runs' time are compared."""
     watermark = Watermark(lookback_seconds=60)
     deliver(watermark, [("a", at(50))])
     again = next_run(watermark, lookback=60)
@@ -231,7 +231,7 @@ def test_events_after_those_of_earlier_runs_are_not_compared_by_digest(others: l
 
 
 def test_a_bookmark_that_had_to_stay_is_settled_by_a_run_that_finds_nothing_new() -> None:
-    """The ids from STATE tell how far the earlier run came, even from the year 0001 on."""
+    """The ids in STATE show how far the failed run read, even if its bookmark was the year 0001."""
     failed = Watermark(lookback_seconds=60)
     page = [("b", at(20)), ("a", at(10))]
     deliver(failed, page, moves_bookmark=False)
@@ -245,7 +245,7 @@ def test_a_bookmark_that_had_to_stay_is_settled_by_a_run_that_finds_nothing_new(
 
 
 def test_a_run_that_ends_early_settles_no_more_than_it_read() -> None:
-    """Events after its end may still be missing."""
+    """Events after the run's end may still be missing."""
     failed = Watermark(lookback_seconds=60)
     deliver(failed, [("c", at(30)), ("a", at(10)), ("b", at(20))], moves_bookmark=False)
     failed.settle(at(25))
@@ -258,8 +258,8 @@ def test_a_run_that_ends_early_settles_no_more_than_it_read() -> None:
     assert again.bookmark == at(30)
 
 
-def test_ids_after_the_bookmark_do_not_carry_it_along() -> None:
-    """What a failed run delivered in disorder does not say that all before it was delivered."""
+def test_ids_after_the_bookmark_do_not_move_it() -> None:
+    """A failed run may have delivered them out of order, without the events before them."""
     failed = Watermark(at(5), lookback_seconds=60)
     deliver(failed, [("z", at(90)), ("y", at(80))], moves_bookmark=False)
     again = next_run(failed, lookback=60)
@@ -268,8 +268,8 @@ def test_ids_after_the_bookmark_do_not_carry_it_along() -> None:
     assert deliver(again, [("y", at(80)), ("z", at(90))]) == []
 
 
-def test_nothing_delivered_settles_nothing() -> None:
-    """A range without events leaves no bookmark."""
+def test_a_range_without_events_leaves_no_bookmark() -> None:
+    """`settle` has no delivered event to which it could move the bookmark."""
     watermark = Watermark()
     watermark.settle(LATEST)
     assert (watermark.bookmark, watermark.groups, watermark.ids_from) == (None, [], EARLIEST)

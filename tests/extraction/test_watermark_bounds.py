@@ -1,4 +1,4 @@
-"""Which ids the watermark holds, to the instant and to the number."""
+"""Exactly which ids the watermark holds, and how many."""
 
 from collections.abc import Sequence
 
@@ -29,8 +29,8 @@ def delivered_at(times: dict[int, int], memory: int = 10**6) -> Watermark:
 @pytest.mark.parametrize(
     ("time", "is_in_lookback"), [(399, False), (400, True), (401, True), (999, True)]
 )
-def test_the_lookback_begins_with_its_first_instant(time: int, is_in_lookback: bool) -> None:
-    """As much of it is held as the memory allows; only of what is before it a few thousand."""
+def test_the_first_instant_of_the_lookback_belongs_to_it(time: int, is_in_lookback: bool) -> None:
+    """Ids of the lookback are held up to the memory, but only a few thousand older ones."""
     watermark = delivered_at({time: 6000})
     assert len(watermark._held) == (6001 if is_in_lookback else IDS_HELD_BEFORE_LOOKBACK)
     assert len(digests_in(watermark)) == (6001 if is_in_lookback else 1)
@@ -42,7 +42,7 @@ def test_the_lookback_begins_with_its_first_instant(time: int, is_in_lookback: b
 
 @pytest.mark.parametrize(("memory", "forgot"), [(6000, True), (6001, False), (6002, False)])
 def test_the_memory_holds_exactly_as_many_ids_as_it_says(memory: int, forgot: bool) -> None:
-    """One more, and the oldest instant is forgotten; the next run starts after it."""
+    """With one id more, the oldest instant is forgotten, and the next run starts after it."""
     watermark = delivered_at({400: 1000, 500: 5000}, memory)
     assert watermark.forgot == forgot
     assert len(digests_in(watermark)) == (5001 if forgot else 6001)
@@ -51,8 +51,8 @@ def test_the_memory_holds_exactly_as_many_ids_as_it_says(memory: int, forgot: bo
     assert watermark.reach_seconds == pytest.approx(60 if forgot else LOOKBACK, abs=1e-3)
 
 
-def test_what_lies_before_the_complete_ids_is_not_forgotten() -> None:
-    """An earlier run with a shorter lookback left it out: it takes no place in the memory."""
+def test_ids_before_ids_from_do_not_count_as_forgotten() -> None:
+    """An earlier run with a shorter lookback dropped them already; they need no memory."""
     watermark = with_memory(2, at(950), ids_from=at(900), lookback_seconds=LOOKBACK)
     deliver(watermark, [("late", at(500)), ("later", at(600)), ("newest", at(BOOKMARK))])
     assert not watermark.forgot
@@ -61,7 +61,7 @@ def test_what_lies_before_the_complete_ids_is_not_forgotten() -> None:
 
 @pytest.mark.parametrize("until", [398, 399, 400, 401, 402])
 def test_a_group_of_ids_expires_with_its_own_instant(until: int) -> None:
-    """An id leaves STATE when its group's instant leaves the lookback, whatever others do."""
+    """An id leaves STATE when its group's instant leaves the lookback, whatever other groups do."""
     groups = [Group(at(until), digests_of(["a", "b"])), Group(at(900), digests_of(["c"]))]
     watermark = Watermark(at(950), groups, ids_from=at(0), lookback_seconds=LOOKBACK)
     deliver(watermark, [("newest", at(BOOKMARK))])
@@ -72,8 +72,8 @@ def test_a_group_of_ids_expires_with_its_own_instant(until: int) -> None:
     assert deliver(again, page) == ([] if until >= 400 else ["a", "b"])
 
 
-def test_an_id_of_a_group_is_known_up_to_a_second_after_the_groups_instant() -> None:
-    """Later than that, an event with the same id is another run's."""
+def test_an_id_of_a_group_is_recognized_up_to_a_second_after_the_groups_instant() -> None:
+    """A later event with the same id counts as new."""
     for time, is_known in ((899, True), (900, True), (910, True), (911, False)):
         watermark = Watermark(at(950), [Group(at(900), digests_of(["a"]))], lookback_seconds=60)
         assert deliver(watermark, [("a", at(time))]) == ([] if is_known else ["a"])
@@ -84,14 +84,14 @@ def test_ids_that_are_not_unicode_text_have_digests_of_their_own() -> None:
     assert len({digest_of(each) for each in ("\ud800", "\ud801", "\ufffd", "?")}) == 4
 
 
-def test_the_bookmark_moves_unless_it_has_to_stay() -> None:
+def test_delivering_moves_the_bookmark_by_default() -> None:
     watermark = Watermark()
     watermark.deliver(["a"], [at(3)])
     assert watermark.bookmark == at(3)
 
 
-def test_a_snapshot_stays_as_it_is() -> None:
-    """It may be written as JSON after more was delivered."""
+def test_a_snapshot_does_not_change() -> None:
+    """A snapshot may be written as JSON after more events were delivered."""
     watermark = delivered_at({990: 2})
     snapshot, expected = watermark.snapshot(), to_json(watermark)
     deliver(watermark, [("later", at(BOOKMARK + 1)), ("late", at(BOOKMARK - 1))])
@@ -100,7 +100,7 @@ def test_a_snapshot_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize(("ties", "newest"), [(6001, 1), (1, 6001), (6001, 6001)])
 def test_the_newest_events_of_a_window_out_of_order_are_remembered(ties: int, newest: int) -> None:
-    """However many ties there are: the bookmark moves there once the window is complete."""
+    """All ids of the newest instant are held, as the bookmark moves there when the window ends."""
     watermark = with_memory(6000, lookback_seconds=LOOKBACK)
     deliver(watermark, [(f"tie-{n}", at(BOOKMARK)) for n in range(ties)])
     page = [(f"newest-{n}", at(BOOKMARK + 1)) for n in range(newest)]
@@ -117,7 +117,7 @@ MEMORY, MEMORY_BEFORE = 6, 3
 
 
 def plainly_trimmed(held: Sequence[Known], watermark: Watermark) -> list[Known]:
-    """What should be left: one id after the other is dropped while there are too many."""
+    """The ids that should be held: the oldest are dropped one by one while there are too many."""
     start, bookmark = watermark.lookback_start, watermark.bookmark or EARLIEST
     in_lookback = sum(instant >= start for instant, _ in held)
     surplus = len(held) - max(MEMORY_BEFORE, min(in_lookback, MEMORY))
@@ -144,12 +144,12 @@ def plainly_trimmed(held: Sequence[Known], watermark: Watermark) -> list[Known]:
     ),
     st.integers(1, 3),
 )
-@example([(0, 2), (8, 1)], [([5, 5, 40], True)], 1)  # two of an earlier run, then one of its own
-@example([], [([5] * 5, True), ([6, 7], False)], 1)  # all up to the newest, but the bookmark's
+@example([(0, 2), (8, 1)], [([5, 5, 40], True)], 1)  # two ids of an earlier run, one of this run
+@example([], [([5] * 5, True), ([6, 7], False)], 1)  # drops all but the bookmark's and the newest
 def test_the_oldest_ids_are_dropped_one_by_one(
     earlier: list[tuple[int, int]], pages: list[tuple[list[int], bool]], lookback: int
 ) -> None:
-    """Those of the bookmark and of the newest instant stay, and so do a few of the run's own."""
+    """Ids of the bookmark and of the newest instant are kept, and so are a few of the run's own."""
     groups = [
         Group(at(time), digests_of(f"{time}-{n}" for n in range(count)))
         for time, count in sorted(earlier)

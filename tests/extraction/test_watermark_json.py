@@ -38,8 +38,8 @@ def read(value: Any, lookback: int = 60) -> Watermark:
     return from_json(value, lookback_seconds=lookback)
 
 
-def test_the_json_form_is_known_to_the_byte() -> None:
-    """A later version must read what this one has written."""
+def test_the_json_form_does_not_change() -> None:
+    """A later version must read what this one wrote."""
     watermark = Watermark(lookback_seconds=60)
     deliver(watermark, [("a", at(5)), ("b", at(100)), ("\ud800", at(100))])
     assert to_json(watermark) == GOLDEN
@@ -50,8 +50,8 @@ def test_the_json_form_is_known_to_the_byte() -> None:
     assert deliver(again, page) == ["c"]
 
 
-def test_the_start_of_what_was_read_is_an_optional_key() -> None:
-    """Earlier versions did not write it, and ignore it."""
+def test_covered_from_is_an_optional_key() -> None:
+    """Earlier versions did not write the key, and ignore it."""
     value = GOLDEN | {"covered_from": "2025-12-31T00:00:00.5Z"}
     assert read(value).covered_from == parse_instant("2025-12-31T00:00:00.5Z")
     assert to_json(read(value)) == value
@@ -60,14 +60,14 @@ def test_the_start_of_what_was_read_is_an_optional_key() -> None:
     assert at_the_bookmark.covered_from == at(100)
 
 
-def test_nothing_delivered_is_an_empty_object() -> None:
-    """Before the first event there is no bookmark, and so no watermark."""
+def test_a_watermark_without_events_is_an_empty_object() -> None:
+    """Before the first event there is no bookmark to write."""
     assert to_json(Watermark()) == {}
     assert read({}).bookmark is None
 
 
 def test_version_1_becomes_one_group() -> None:
-    """Its ids have one instant for all of them, after the bookmark if that had to stay."""
+    """All ids of version 1 have one instant, which is after the bookmark if that had to stay."""
     watermark = read(VERSION_1, lookback=1)
     assert watermark.groups == [Group(at(200), digests_of(["a", "b", "\ud800"]))]
     assert (watermark.bookmark, watermark.ids_from) == (at(100), at(90))
@@ -88,7 +88,7 @@ def test_version_1_becomes_one_group() -> None:
 def test_a_watermark_survives_json(
     events: list[tuple[str, int]], lookback: int, in_order: bool
 ) -> None:
-    """What was written is read again, through JSON text, and written the same."""
+    """A watermark that is read from JSON text equals the written one, and is written the same."""
     watermark = Watermark(lookback_seconds=lookback)
     deliver(watermark, [(i, at(tenths)) for i, tenths in events], moves_bookmark=in_order)
     written = json.loads(json.dumps(to_json(watermark)))
@@ -114,15 +114,15 @@ def test_a_full_memory_is_about_a_megabyte() -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @pytest.mark.parametrize("byte", [b"\0", b"W", b"=", b"\xff"])
-def test_any_digests_survive(count: int, byte: bytes) -> None:
-    """With and without padding, whatever their last character."""
+def test_any_digests_survive_json(count: int, byte: bytes) -> None:
+    """Digests are read as they were written, with or without base64 padding."""
     group = Group(at(100), byte * 8 * count)
     written = to_json(Watermark(at(100), [group], lookback_seconds=60))
     assert read(written).groups == [group]
 
 
 def test_groups_of_one_instant_are_read() -> None:
-    """They follow each other in any order."""
+    """Groups with the same instant may be in any order."""
     digests = ["QPieOVtmQi8", "hHLC402FT3U"]
     value = with_ids(*[[GOLDEN["bookmark"], each] for each in digests])
     assert sum(len(group.split()) for group in read(value).groups) == 2
@@ -132,7 +132,7 @@ def test_groups_of_one_instant_are_read() -> None:
 def test_lookback_and_memory_are_those_of_this_run(
     value: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever was written, and even if nothing was."""
+    """Neither is read from the JSON, which may also be empty."""
     monkeypatch.setattr(module, "MAX_REMEMBERED_IDS", 5)
     watermark = from_json(value, lookback_seconds=60)
     deliver(watermark, [(f"{time}", at(time)) for time in range(1000, 1010)])
@@ -188,7 +188,7 @@ TIME = "2026-01-01T00:00:10Z"
         ({key: VERSION_1[key] for key in ("version", "bookmark", "ids_from")}, "not a list"),
     ],
 )
-def test_what_is_not_a_watermark_is_refused(value: dict[str, Any], problem: str) -> None:
+def test_json_that_is_not_a_watermark_is_refused(value: dict[str, Any], problem: str) -> None:
     """The message says which part is wrong."""
     with pytest.raises(ValueError, match=problem):
         read(value)

@@ -14,8 +14,8 @@ from tap_audit_events.extraction.watermark import Watermark
 from tests.extraction.watermarks import Event, at, check_held, deliver, next_run
 
 
-def test_a_lookback_that_was_shorter_for_one_run_is_told() -> None:
-    """The ids from before are gone, so the next run does not read there again, and can say so."""
+def test_a_shorter_lookback_in_one_run_limits_the_reach_of_the_next() -> None:
+    """The older ids were dropped, so the next run starts later and `reach_seconds` says so."""
     first = Watermark(lookback_seconds=300)
     deliver(first, [("a", at(0)), ("b", at(1000))])
     short = next_run(first, lookback=0)
@@ -30,7 +30,7 @@ def test_a_lookback_that_was_shorter_for_one_run_is_told() -> None:
 
 @pytest.mark.long
 def test_groups_stay_few_and_small_over_many_runs() -> None:
-    """A few ids a run, and hundreds of runs: a few hundred groups, and hardly an expired id."""
+    """After 600 runs of two ids each, there are a few hundred groups and hardly an expired id."""
     watermark = Watermark(lookback_seconds=400)
     for number in range(600):
         watermark = next_run(watermark, lookback=400)
@@ -43,7 +43,7 @@ def test_groups_stay_few_and_small_over_many_runs() -> None:
 
 @pytest.mark.parametrize("bookmark", [300, 301, 302, 597, 599])
 def test_no_group_joins_the_bookmarks_instant_with_others(bookmark: int) -> None:
-    """Its ids are kept however many there are; others are not kept for their sake."""
+    """All ids of the bookmark's instant are kept; a shared group would keep others with them."""
     watermark = Watermark(at(bookmark), lookback_seconds=60)
     events = [(f"id-{tenths}", at(tenths)) for tenths in range(600)]
     deliver(watermark, events, moves_bookmark=False)
@@ -125,10 +125,10 @@ def play(
 
 
 @given(shown_events(), any_runs)
-def test_any_runs_deliver_what_they_can_reach_once(
+def test_any_runs_deliver_each_event_in_reach_once(
     shown: list[Shown], runs: list[Settings]
 ) -> None:
-    """Any lookbacks, ends, stops and disorder: a run delivers all of its range, nothing twice."""
+    """Whatever lookback, end, stop or order, a run delivers its whole range and repeats nothing."""
     watermark, everything = Watermark(), []
     for number, run in enumerate(runs):
         visible = [each.event for each in shown if each.first_run <= number <= each.last_run]
@@ -142,7 +142,7 @@ def test_any_runs_deliver_what_they_can_reach_once(
 def test_a_small_memory_repeats_nothing_and_loses_nothing_in_reach(
     shown: list[Shown], runs: list[Settings], memory: int
 ) -> None:
-    """The same in order, with more ids than the memory holds: only the reach shrinks."""
+    """If events in order have more ids than the memory holds, only the reach shrinks."""
     watermark, everything = Watermark(), []
     times = dict(each.event for each in shown)
     for number, run in enumerate(runs):

@@ -1,4 +1,4 @@
-"""The threads that send requests: each page once and in order, and an end to every wait."""
+"""The threads that send requests: each page arrives once and in order, and every wait ends."""
 
 import gc
 import signal
@@ -32,7 +32,7 @@ from tests.extraction.planning.scheduling import EVER
 
 
 class Steered(ConcurrencyEstimator):
-    """Permits as many requests in flight as the test says, one number after the other."""
+    """Permits as many requests in flight as the test says; the number changes each time."""
 
     def __init__(self, mosts: list[int]) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ def workers_for(
     most: int = 4,
     count: int = 4,
 ) -> Workers:
-    """Workers that may have so many requests in flight from the second response on."""
+    """Workers that may have `most` requests in flight from the second response on."""
     workers = Workers(plan or a_plan(), service.send, stop or Stop(), count)
     workers._estimator = Steered([most])
     return workers
@@ -75,7 +75,7 @@ def distinct(ids: list[int]) -> list[int]:
 
 
 def patiently() -> Callable[[], None]:
-    """What the main thread does while it waits; it fails if no page comes for long."""
+    """The main thread's work while it waits; it fails if no page arrives for long."""
     waits = iter(range(WAIT_SECONDS))
 
     def idle() -> None:
@@ -90,8 +90,8 @@ def patiently() -> Callable[[], None]:
 @pytest.mark.parametrize(
     "mosts", [[1], [4], [1, 4], [1, 1, 1, 4, 4, 4, 4], [4, 1, 1, 2, 8], [3, 1]]
 )
-def test_each_page_comes_once_and_in_order(mosts: list[int]) -> None:
-    """Whichever threads request them, and however the number that gains time changes."""
+def test_each_page_is_delivered_once_and_in_order(mosts: list[int]) -> None:
+    """Any thread may send a request, and the number of useful requests in flight may change."""
     service = FakeService(pages=200)
     workers = workers_for(service)
     workers._estimator = Steered(mosts)
@@ -102,15 +102,15 @@ def test_each_page_comes_once_and_in_order(mosts: list[int]) -> None:
     assert ended(service.threads)
 
 
-def test_each_page_comes_once_whatever_the_estimate_is() -> None:
-    """The estimate is made from the times that the responses really took."""
+def test_each_page_is_delivered_once_with_the_real_estimate() -> None:
+    """The estimate is computed from the times that the responses really took."""
     service = FakeService(pages=50)
     workers = Workers(a_plan(), service.send, Stop(), 4)
     assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
 
 
 def test_pages_that_are_not_waited_for_leave_few_wakeups() -> None:
-    """A run whose target is slow would collect one for each page."""
+    """Otherwise a run with a slow target would collect a wakeup for each page."""
     many = threading.Event()
 
     class Counting(FakeService):
@@ -128,8 +128,8 @@ def test_pages_that_are_not_waited_for_leave_few_wakeups() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(50))
-def test_each_page_comes_once_and_in_order_again_and_again(seed: int) -> None:
-    """As above: threads meet in another way each time."""
+def test_each_page_is_delivered_once_and_in_order_in_many_runs(seed: int) -> None:
+    """The threads interleave in another way each time."""
     service = FakeService(pages=50 + seed)
     workers = workers_for(service)
     workers._estimator = Steered([1 + seed % 4, 4, 1 + seed % 3])
@@ -140,7 +140,7 @@ def test_each_page_comes_once_and_in_order_again_and_again(seed: int) -> None:
     "count", [1, 4, *(pytest.param(count, marks=pytest.mark.long) for count in (2, 3))]
 )
 def test_requests_are_in_flight_together(count: int) -> None:
-    """As many as there are workers, if that many gain time."""
+    """If that many gain time, there are as many requests in flight as workers."""
     service = Patient(pages=50, together=count)
     workers = workers_for(service, count=count)
     assert distinct(ids_of(workers.pages(patiently()))) == list(range(500))
@@ -149,15 +149,15 @@ def test_requests_are_in_flight_together(count: int) -> None:
 
 
 def test_one_request_in_flight_needs_one_thread() -> None:
-    """Against a near service a second thread would only be in the way."""
+    """Against a near service a second thread would only cost time."""
     service = FakeService(pages=50)
     assert len(distinct(ids_of(workers_for(service, most=1).pages(patiently())))) == 500
     assert service.most_in_flight == 1
     assert len(service.threads) == 1
 
 
-def test_a_page_is_gone_before_the_next_is_taken() -> None:
-    """So that the next page can take its place in memory."""
+def test_a_page_is_released_before_the_next_is_taken() -> None:
+    """The next page can then use its memory."""
     service = FakeService(pages=30)
     taken: list[weakref.ref[Page]] = []
     gc.collect()
@@ -169,8 +169,8 @@ def test_a_page_is_gone_before_the_next_is_taken() -> None:
     assert len(taken) >= 30
 
 
-def test_a_run_that_nobody_refers_to_can_be_ended_by_a_thread_that_uses_its_plan() -> None:
-    """The garbage collector closes the generator in whichever thread it runs."""
+def test_the_pages_can_be_closed_by_a_thread_that_uses_the_plan() -> None:
+    """The garbage collector closes pages that nothing refers to, in whichever thread it runs."""
     taken, is_closed = threading.Event(), threading.Event()
 
     class Waiting(FakeService):
@@ -195,8 +195,8 @@ def test_a_run_that_nobody_refers_to_can_be_ended_by_a_thread_that_uses_its_plan
     assert ended(service.threads)
 
 
-def test_idle_is_called_while_nothing_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for progress lines: the main thread waits, but not without end."""
+def test_idle_is_called_while_no_page_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The main thread logs its progress there, so its wait must be interrupted."""
     monkeypatch.setattr(workers_module, "IDLE_SECONDS", 0.001)
     called = threading.Event()
 
@@ -253,7 +253,7 @@ def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
 
 
 def test_a_signal_ends_the_run_between_two_pages() -> None:
-    """Even if pages are ready."""
+    """The run ends even if more pages are ready."""
     service, stop = FakeService(pages=50), Stop()
     pages = workers_for(service, stop=stop).pages(patiently())
     assert len(list(islice(pages, 3))) == 3
@@ -264,7 +264,7 @@ def test_a_signal_ends_the_run_between_two_pages() -> None:
 
 
 def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first only asks the run to stop, and so does one that comes along with it."""
+    """The first signal asks the run to stop; one within a tenth of a second counts as the same."""
     times, codes = iter([100.0, 100.1, 100.2]), list[int]()
     stop = Stop(lambda: next(times))
     monkeypatch.setattr("os._exit", codes.append)
@@ -276,7 +276,7 @@ def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_threads_end_if_the_caller_ends_early() -> None:
-    """As when the target no longer reads."""
+    """The caller may end because the target no longer reads."""
     service = FakeService(pages=200)
     with closing(workers_for(service).pages(patiently())) as pages:
         assert len(list(islice(pages, 5))) == 5
@@ -289,7 +289,7 @@ def test_the_threads_end_if_the_caller_ends_early() -> None:
 def test_a_defect_in_a_thread_ends_the_run(
     name: str, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The main thread would wait for ever for a page that nobody requests."""
+    """Otherwise the main thread would wait for ever for a page that no thread requests."""
     works = getattr(Plan, name)
     calls = 0
 
@@ -308,7 +308,7 @@ def test_a_defect_in_a_thread_ends_the_run(
 
 
 def test_a_defect_while_fetching_is_raised_in_its_turn() -> None:
-    """Like any other error instead of a page."""
+    """The defect is raised in place of the page, like any other error."""
 
     class Broken(FakeService):
         def respond(self, window: Window, cursor: str | None) -> Page:
@@ -323,8 +323,8 @@ def test_a_defect_while_fetching_is_raised_in_its_turn() -> None:
 # What the estimate is given
 
 
-def test_the_estimate_is_given_the_time_of_each_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long a response and the processor took, and how long the caller kept the page."""
+def test_the_estimator_is_given_the_times_of_each_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It needs the time of the response, of the processor and of the caller's work."""
     clocks = {True: 100.0, False: 200.0}
     processor = 10.0
     received: list[tuple[float, float]] = []

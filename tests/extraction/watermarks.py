@@ -1,4 +1,4 @@
-"""What the tests of the watermark build, and what must hold of what it holds."""
+"""Builders of watermarks and events, and a check of what a watermark holds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +35,7 @@ pages_of_events = st.lists(
 def deliver(
     watermark: Watermark, page: Sequence[Event], *, moves_bookmark: bool = True
 ) -> list[str]:
-    """Deliver what is fresh of a page, and say what that was."""
+    """Deliver the new events of a page, and return their ids."""
     ids, instants = [each[0] for each in page], [each[1] for each in page]
     fresh = watermark.fresh(ids, instants)
     watermark.deliver(
@@ -64,7 +64,7 @@ def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Waterm
 
 
 def check_held(watermark: Watermark, history: dict[str, Instant], *, memory: int) -> None:
-    """Each id since `ids_from` is held, and no more than the memory allows."""
+    """Check that each id since `ids_from` is held, and no more than the memory allows."""
     held = digests_in(watermark)
     assert len(held) == len(set(held))
     since = {digest_of(i) for i, instant in history.items() if instant >= watermark.ids_from}

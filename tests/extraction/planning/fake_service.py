@@ -13,7 +13,7 @@ WAIT_SECONDS = 15
 
 
 class FakeService:
-    """Responds from several threads at once, and notes them."""
+    """Responds to several threads at once, and keeps a record of them."""
 
     def __init__(self, pages: int) -> None:
         self._play = Play(evenly(pages * PAGE_SIZE), page_size=PAGE_SIZE)

@@ -12,7 +12,7 @@ MONDAY = 4 * DAY
 
 
 def learn(forecast: Forecast, start: float, end: float, times: Sequence[float]) -> None:
-    """Let it learn what lies between two times."""
+    """Let the forecast learn the events between two times."""
     forecast.learn(instant(start), instant(end), sorted(map(instant, times)))
 
 

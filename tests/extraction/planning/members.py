@@ -31,7 +31,7 @@ class Member:
         return self.name
 
     def page(self) -> Page:
-        """Its next page. It has a cursor unless it is the last one."""
+        """Its next page, which has a cursor unless it is the last one."""
         self.sent += 1
         event = EVENT % (self.sent, self.sent // 60, self.sent % 60)
         cursor = b',"nextCursor":"%d"' % self.sent if self.sent < self.pages else b""
@@ -68,7 +68,7 @@ def requests_of(plan: OrganizationsPlan) -> list[MemberRequest]:
 
 
 def news_of(plan: OrganizationsPlan) -> list[Any]:
-    """All news that there is now."""
+    """All news that is ready now."""
     found = []
     while (news := plan.next_page()) is not None:
         found.append(news)
@@ -76,7 +76,7 @@ def news_of(plan: OrganizationsPlan) -> list[Any]:
 
 
 def read_to_end(plan: OrganizationsPlan) -> None:
-    """Send every request that is due, until nothing is left; each brings a page."""
+    """Send every request that is due and accept a page for it, until the plan is done."""
     while not plan.is_done:
         for request in requests_of(plan):
             plan.accept(request, request.member.page())

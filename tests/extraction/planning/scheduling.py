@@ -26,7 +26,7 @@ def instant(seconds: float) -> Instant:
 Arranged = Callable[[Sequence[int]], Sequence[int]]
 EVER = Window(None, instant(RANGE_SECONDS))
 ALL_PAY = 10**6
-"""However many pages are in flight or ready."""
+"""So many requests gain time, however many pages are in flight or ready."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +51,17 @@ class Played:
     """What a run requested and took.
 
     Attributes:
-        requests: as they got their responses.
-        in_flight: how many there were when each was sent, itself included.
-        delivered: the events taken, each as its place among all; an event that comes again, as
-            after a split, is left out, as the watermark does.
-        repeats: how many were left out.
+        requests: in the order of their responses.
+        in_flight: for each request, how many were in flight when it was sent, with itself.
+        delivered: the events taken, each as its place among all; repeated events are
+            left out, as the watermark drops them.
+        repeats: how many repeated events were left out.
         disordered: pages taken as out of order.
-        seconds: how long it took.
+        seconds: how long the run took.
         most_held: pages in flight or not taken yet, at most.
         most_bytes: bytes of pages not taken yet, at most.
         restarts: how often a window was restarted.
-        error: what it ended with.
+        error: the error that ended the run, None if it was complete.
     """
 
     requests: list[Sent] = field(default_factory=list)
@@ -86,10 +86,10 @@ class Play:
     """One run against one service, with as many requests in flight as it may have.
 
     Attributes:
-        instants: of all events, in order.
+        instants: those of all events, in order.
         page_bytes: the size of each page.
-        text: of an event, by its place among all.
-        fails: what a request fails with, None if it succeeds.
+        text: that of an event, by its place among all.
+        fails: the error with which a request fails, None if it succeeds.
         arranged: all events of a window in the order in which the service sends them.
         ignores: the bounds of a window that the service ignores, of "start" and "end".
         response_seconds: how long the next response takes.
@@ -115,7 +115,7 @@ class Play:
         self.plan = Plan(self.window, page_size=self.page_size, concurrency=self.concurrency)
 
     def run(self) -> Played:
-        """Play it to its end."""
+        """Play the run to its end."""
         try:
             while not self.plan.is_done:
                 self.step()
@@ -217,7 +217,7 @@ def evenly(count: int) -> list[Instant]:
 
 
 def with_any_timing(play: Play, seed: int) -> Play:
-    """Responses take from a moment to long, and pages are taken soon or late."""
+    """The play with responses that take any time and pages that are taken soon or late."""
     rng = random.Random(seed)
     slowness = rng.choice([0.0, 0.5, 0.95])
     play.response_seconds = lambda: rng.choice([0.01, 0.5, 1.0, 1.0, 7.0])

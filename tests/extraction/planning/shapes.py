@@ -19,7 +19,7 @@ def office_hours(count: int, rng: random.Random) -> list[float]:
 
 
 def bursts(count: int, rng: random.Random) -> list[float]:
-    """Nearly all within ten minutes of twenty times, the rest anywhere."""
+    """Nearly all within ten minutes after one of twenty times, the rest anywhere."""
     times = even(20, rng)
     return [
         rng.choice(times) + rng.random() * 600 if rng.random() < 0.95 else each
@@ -28,13 +28,13 @@ def bursts(count: int, rng: random.Random) -> list[float]:
 
 
 def sharp_bursts(count: int, rng: random.Random) -> list[float]:
-    """Each a thousand and more events in two seconds."""
+    """Bursts of a thousand and more events in two seconds each."""
     times = even(max(1, count // 1500), rng)
     return [rng.choice(times) + rng.random() * 2 for _ in range(count)]
 
 
 def old_tail(count: int, rng: random.Random) -> list[float]:
-    """All in the first day."""
+    """All events are in the first day."""
     return [rng.random() * DAY for _ in range(count)]
 
 
@@ -78,6 +78,6 @@ SHAPES: list[Shape] = [
 
 
 def drawn(shape: Shape, count: int, seed: int) -> list[Instant]:
-    """The instants of so many events, in order, none behind the range."""
+    """The instants of so many events, in order, none after the range."""
     times = shape(count, random.Random(seed))
     return sorted(instant(min(each, RANGE_SECONDS)) for each in times)

@@ -23,7 +23,7 @@ def learned(
 
 
 def test_the_first_request_is_alone() -> None:
-    """Nothing is known yet, and it may be the whole run."""
+    """Nothing is known yet, and its response may be the whole run."""
     estimator = ConcurrencyEstimator()
     assert estimator.most_in_flight == 1
     estimator.delivered(0.001)
@@ -34,8 +34,8 @@ def test_the_first_request_is_alone() -> None:
     ("wait_seconds", "most"),
     [(0, 1), (0.0019, 1), (0.0021, 2), (0.0059, 2), (0.0061, 3), (0.1001, 26), (1.001, 251)],
 )
-def test_as_many_gain_time_as_fit_into_a_response(wait_seconds: float, most: int) -> None:
-    """One against a near service, many against a far one."""
+def test_as_many_requests_gain_time_as_fit_into_a_response(wait_seconds: float, most: int) -> None:
+    """One request is enough against a near service; many gain time against a far one."""
     assert learned(wait_seconds=wait_seconds).most_in_flight == most
     assert learned(wait_seconds=wait_seconds, pages=1).most_in_flight == most
 
@@ -44,15 +44,15 @@ def test_as_many_gain_time_as_fit_into_a_response(wait_seconds: float, most: int
     ("deliver_seconds", "most"),
     [(0.0, 26), (0.001, 21), (0.004, 14), (0.096, 2), (0.2, 1), (5.0, 1)],
 )
-def test_a_slow_target_lowers_it(deliver_seconds: float, most: int) -> None:
-    """Pages that nobody takes need not be requested."""
+def test_a_slow_target_lowers_the_estimate(deliver_seconds: float, most: int) -> None:
+    """Pages that the target cannot take yet need not be requested."""
     estimator = learned(wait_seconds=0.1001, deliver_seconds=deliver_seconds)
     assert estimator.most_in_flight == most
 
 
 @pytest.mark.parametrize("quick_seconds", [0.0, 0.001])
 def test_single_quick_or_slow_responses_do_not_count(quick_seconds: float) -> None:
-    """As of a short page, or one that had to be retried."""
+    """A single response may be a short page, or one that had to be retried."""
     estimator = ConcurrencyEstimator()
     for number in range(80):
         wait = {0: quick_seconds, 1: 5.0, 2: 60.0}.get(number % 8, 0.1001)
@@ -63,14 +63,14 @@ def test_single_quick_or_slow_responses_do_not_count(quick_seconds: float) -> No
 
 @pytest.mark.parametrize(("before", "after", "most"), [(0.001, 0.1001, 26), (0.1001, 0.001, 1)])
 def test_the_newest_responses_count(before: float, after: float, most: int) -> None:
-    """It follows a service that becomes slower or faster within sixteen responses."""
+    """Within sixteen responses, the estimate follows a service that becomes slower or faster."""
     estimator = learned(wait_seconds=before)
     learned(wait_seconds=after, pages=16, estimator=estimator)
     assert estimator.most_in_flight == most
 
 
-def test_it_follows_a_target_that_becomes_faster() -> None:
-    """Within sixteen pages."""
+def test_the_estimate_follows_a_target_that_becomes_faster() -> None:
+    """Sixteen pages are enough."""
     estimator = learned(wait_seconds=0.1001, deliver_seconds=5.0)
     learned(wait_seconds=0.1001, deliver_seconds=0.0, estimator=estimator, pages=16)
     assert estimator.most_in_flight == 26
@@ -78,8 +78,8 @@ def test_it_follows_a_target_that_becomes_faster() -> None:
 
 @pytest.mark.parametrize("what", ["parse", "deliver"])
 @pytest.mark.parametrize(("slow", "most"), [(0, 14), (1, 14), (11, 14), (12, 1)])
-def test_pages_that_take_long_do_not_count(what: str, slow: int, most: int) -> None:
-    """As of a target that commits now and then, unless they are most of the newest sixteen."""
+def test_single_pages_that_take_long_do_not_count(what: str, slow: int, most: int) -> None:
+    """A target may commit now and then; slow pages count from twelve of the newest sixteen on."""
     estimator = ConcurrencyEstimator()
     for number in range(48):
         seconds = 5.0 if number % 16 < slow else PARSE_SECONDS
@@ -92,7 +92,7 @@ def test_pages_that_take_long_do_not_count(what: str, slow: int, most: int) -> N
 
 @pytest.mark.parametrize(("seconds", "processor_seconds"), [(0.0, 0.0), (0.0, 1.0), (1e9, 0.0)])
 def test_clocks_may_say_anything(seconds: float, processor_seconds: float) -> None:
-    """At least one request is in flight."""
+    """At least one request may be in flight, whatever the clocks say."""
     estimator = ConcurrencyEstimator()
     estimator.received(seconds, processor_seconds)
     estimator.delivered(0.0)

@@ -34,7 +34,7 @@ forecasts = st.integers(0, 10**6).map(drawn_forecast)
 
 
 def test_a_range_out_of_order_has_no_duration() -> None:
-    """As if a page of older events than the ones before it had taken no time."""
+    """A page of older events than the ones before it counts as if it had taken no time."""
     disordered, at_once = Forecast(), Forecast()
     for forecast, end in ((disordered, HOUR), (at_once, DAY)):
         learn(forecast, 0, DAY, [number * 864 for number in range(100)])
@@ -42,8 +42,8 @@ def test_a_range_out_of_order_has_no_duration() -> None:
     assert expected(disordered, 0, DAY) == expected(at_once, 0, DAY)
 
 
-def test_each_range_that_is_read_changes_what_is_expected() -> None:
-    """Also if something was expected before."""
+def test_each_range_that_is_read_changes_the_forecast() -> None:
+    """An empty range lowers an earlier forecast."""
     forecast = Forecast()
     learn(forecast, 0, HOUR, [number * 36 for number in range(100)])
     before = expected(forecast, 0, HOUR)
@@ -52,7 +52,7 @@ def test_each_range_that_is_read_changes_what_is_expected() -> None:
 
 
 def test_even_events_are_expected_to_continue() -> None:
-    """A few hours tell the density for a year, whatever the hour."""
+    """The density of a few hours is expected for a year, at any hour."""
     forecast = Forecast()
     learn(forecast, 0, 5 * HOUR, [number * 18 for number in range(1000)])
     for start in (0, 7 * HOUR, 3.3 * DAY, 200 * DAY):
@@ -61,8 +61,8 @@ def test_even_events_are_expected_to_continue() -> None:
         assert forecast.seconds_until(instant(start), 100) == pytest.approx(1800)
 
 
-def test_a_day_tells_the_hours_of_the_next() -> None:
-    """After one working day, little is expected at night, and much in office hours."""
+def test_a_day_predicts_the_hours_of_the_next() -> None:
+    """After one working day, few events are expected at night, and many in office hours."""
     forecast = worked_days(1)
     morning = MONDAY + DAY + 9 * HOUR
     by_night = expected(forecast, morning - 8 * HOUR, morning)
@@ -71,8 +71,8 @@ def test_a_day_tells_the_hours_of_the_next() -> None:
     assert by_night < 0.7 * evenly < 1.5 * evenly < by_day <= 800
 
 
-def test_weeks_tell_the_days_of_the_next() -> None:
-    """After four of them, little is expected on a weekend, at no hour."""
+def test_weeks_predict_the_days_of_the_next() -> None:
+    """After four weeks, few events are expected on a weekend, and many in office hours."""
     forecast = worked_days(28)
     monday = MONDAY + 28 * DAY
     saturday = monday + 5 * DAY
@@ -94,7 +94,7 @@ def test_a_range_of_many_weeks_is_learned_at_once() -> None:
     ("start", "hours"),
     [(0.5, 1.75), (5.75, 0.125), (23.5, 1), (46, 3.25), (166.5, 2.25), (0, 168), (100, 170)],
 )
-def test_parts_of_hours_count_as_such(start: float, hours: float) -> None:
+def test_parts_of_hours_count_as_parts(start: float, hours: float) -> None:
     """Even events stay even, wherever in the week a range starts and ends."""
     forecast, step = Forecast(), HOUR / 8 if hours < 9 else HOUR
     begin = MONDAY + start * HOUR
@@ -107,8 +107,8 @@ def test_parts_of_hours_count_as_such(start: float, hours: float) -> None:
 
 
 @pytest.mark.parametrize("hour", [0, 10, 23, 24, 100, 167])
-def test_events_of_one_hour_of_the_week_are_expected_then(hour: int) -> None:
-    """An hour that was seen a hundred times is known by itself."""
+def test_events_of_one_hour_of_the_week_are_expected_in_that_hour(hour: int) -> None:
+    """After a hundred weeks, hardly anything but the hour itself counts."""
     forecast = Forecast()
     times = [MONDAY + (week * 168 + hour) * HOUR + week for week in range(100)]
     learn(forecast, MONDAY, MONDAY + 100 * 7 * DAY, times)
@@ -124,8 +124,10 @@ def test_events_of_one_hour_of_the_week_are_expected_then(hour: int) -> None:
 @pytest.mark.parametrize(
     ("day", "hour", "events"), [(7, 10, 105), (7, 11, 15), (1, 10, 90), (1, 11, 30), (1, 12, 60)]
 )
-def test_what_was_hardly_seen_is_half_like_other_days(day: int, hour: int, events: float) -> None:
-    """A quarter of an hour counts as much as that hour of all days, and that as any hour."""
+def test_an_hour_that_was_hardly_seen_is_half_like_other_days(
+    day: int, hour: int, events: float
+) -> None:
+    """A quarter of an hour counts as much as the average of that hour on all days."""
     forecast = Forecast()
     ten, eleven = MONDAY + 10 * HOUR, MONDAY + 11 * HOUR
     learn(forecast, ten, ten + HOUR / 4, [ten + number for number in range(30)])
@@ -136,24 +138,24 @@ def test_what_was_hardly_seen_is_half_like_other_days(day: int, hour: int, event
 
 @pytest.mark.parametrize("count", [2, 150, 199, 200, 950])
 def test_all_events_of_a_range_count(count: int) -> None:
-    """However many they are."""
+    """Few events and many events are both counted to the last one."""
     forecast = Forecast()
     learn(forecast, 0, 700 * DAY, [number * 700 * DAY / count for number in range(count)])
     assert expected(forecast, 0, 700 * DAY) == pytest.approx(count, rel=0.01)
 
 
 def test_digits_beyond_the_microsecond_change_nothing() -> None:
-    """Instants have any number of them."""
+    """Instants may have any number of digits."""
     forecast = drawn_forecast(3)
     end = Instant("2026-01-05T00:00:00.123456")
     assert forecast.expected(instant(0), Instant(f"{end}789")) == forecast.expected(instant(0), end)
 
 
-# What may come
+# What is possible
 
 
 def test_hours_not_seen_may_be_as_busy_as_the_busiest() -> None:
-    """A run that begins at night, with an hour of many events."""
+    """A run may begin at night: the hours that follow are assumed to be like the busiest so far."""
     forecast = Forecast()
     times = [MONDAY + number * 360 for number in range(50)]
     times += [MONDAY + 5 * HOUR + number * 24 for number in range(150)]
@@ -167,7 +169,7 @@ def test_hours_not_seen_may_be_as_busy_as_the_busiest() -> None:
 
 
 def test_hours_that_were_seen_are_as_busy_as_they_were() -> None:
-    """They are known."""
+    """The busiest hour is assumed only for hours that were not seen."""
     forecast = worked_days(70)
     monday = MONDAY + 70 * DAY
     evening, morning = monday + 17 * HOUR, monday + DAY + 9 * HOUR
@@ -194,17 +196,17 @@ def test_a_burst_does_not_make_all_hours_busy() -> None:
 def test_a_longer_range_holds_no_fewer_events(
     forecast: Forecast, first: float, second: float, third: float
 ) -> None:
-    """And never less than none."""
+    """The number of expected events is never negative."""
     start, middle, end = sorted([first, second, third])
     assert expected(forecast, start, middle) >= 0
     assert expected(forecast, start, middle) <= expected(forecast, start, end) * (1 + 1e-6) + 1e-3
 
 
 @given(forecasts, seconds, st.floats(0.1, 1e5))
-def test_the_time_until_so_many_events_brings_so_many(
+def test_the_time_until_so_many_events_agrees_with_the_events_expected_by_then(
     forecast: Forecast, start: float, events: float
 ) -> None:
-    """Both estimates agree, to the microsecond."""
+    """`seconds_until` is the inverse of `expected`, to the microsecond."""
     after = forecast.seconds_until(instant(start), events)
     assert after >= 0
     if after < 1e9:
@@ -231,7 +233,7 @@ def test_no_times_break_the_arithmetic(
     end: Instant,
     events: float,
 ) -> None:
-    """Also events outside of their range, ranges that end before they start, any years."""
+    """Events may lie outside of their range, and ranges may end before they start, in any year."""
     forecast = Forecast()
     for range_start, range_end, moments in ranges:
         forecast.learn(range_start, range_end, moments)

@@ -1,4 +1,4 @@
-"""What the newest ranges change in a forecast."""
+"""How the newest ranges change a forecast."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -43,7 +43,7 @@ def after_weeks(*events_an_hour: int) -> Forecast:
 def test_more_events_than_usual_are_expected_for_good(
     events_an_hour: Sequence[int], hours: float, events: float
 ) -> None:
-    """As many as the newest ranges held."""
+    """As many events are expected as the newest ranges held."""
     forecast = after_weeks(*events_an_hour)
     start = MONDAY + 60 * 7 * DAY + 5.5 * HOUR
     assert expected(forecast, start, start + hours * HOUR) == pytest.approx(events)
@@ -54,18 +54,18 @@ def test_more_events_than_usual_are_expected_for_good(
 @pytest.mark.parametrize(
     ("events_an_hour", "usual"), [((), 2), ((1,), 21 / 11), ((0,), 20 / 11), ((4, 1), 25 / 12)]
 )
-def test_fewer_events_than_usual_change_only_what_is_usual(
+def test_fewer_events_than_usual_change_only_the_average(
     events_an_hour: Sequence[int], usual: float
 ) -> None:
-    """A weekend is not taken for the end."""
+    """A weekend is not mistaken for the end of the events."""
     forecast = after_weeks(*events_an_hour)
     start = MONDAY + 60 * 7 * DAY + 5.5 * HOUR
     for hours in (1, 84, 1000):
         assert expected(forecast, start, start + hours * HOUR) == pytest.approx(usual * hours)
 
 
-def test_ranges_without_a_duration_do_not_tell_how_it_continues() -> None:
-    """Nothing would be usual there; what they held counts as any events of the hour."""
+def test_ranges_without_a_duration_do_not_change_the_trend() -> None:
+    """Their events only count for their hour of the week, like all others."""
     forecast, start = after_weeks(), MONDAY + 10 * 7 * DAY
     for _ in range(5):
         learn(forecast, start, start, [start] * 2)
@@ -85,8 +85,8 @@ def test_more_than_usual_is_expected_to_continue() -> None:
     assert busy.seconds_until(instant(101 * DAY), 48) < 1.2 * DAY
 
 
-def test_events_of_one_instant_are_very_many() -> None:
-    """Nothing is divided by the time they took."""
+def test_events_of_one_instant_are_a_high_density() -> None:
+    """They took no time, and nothing is divided by it."""
     forecast = Forecast()
     learn(forecast, DAY, DAY, [DAY] * 1000)
     assert expected(forecast, DAY, DAY + 1) > 10

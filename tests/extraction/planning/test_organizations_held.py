@@ -9,7 +9,7 @@ from tests.extraction.planning.members import EVENT, Group, Member, a_plan, news
 
 
 def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many tokens are limited one after the other; afterwards all are read to their end."""
+    """Many tokens are limited one after the other; later all organizations are read completely."""
     most_bytes = 12 * len(EVENT)
     for module in ("plan", "organizations_plan"):
         monkeypatch.setattr(f"tap_audit_events.extraction.planning.{module}.BYTES_HELD", most_bytes)
@@ -21,7 +21,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
         for _ in range(20):
             for request in requests_of(plan):
                 if request.member.sent and request.member not in first:
-                    first[request.member] = request  # it waits, and all that follows
+                    first[request.member] = request  # it waits, and so do later ones
                 else:
                     plan.accept(request, request.member.page())
             news_of(plan)
@@ -39,7 +39,7 @@ def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.Monk
 
 
 def test_a_group_that_is_held_is_opened_later() -> None:
-    """While others are open, it waits; none of its organizations is left out."""
+    """The group waits while others are open, and none of its organizations is left out."""
     others, held = Group("a", [1], 2), Group("b", [1, 1], 2)
     held.is_held = True
     plan = a_plan(others, held)
@@ -54,7 +54,7 @@ def test_a_group_that_is_held_is_opened_later() -> None:
 
 
 def test_a_held_group_does_not_keep_others_waiting() -> None:
-    """Nothing is requested of it, and none of it is opened, as long as there are others."""
+    """While there are others, none of its organizations is opened or requested."""
     limited, other = Group("a", [1] * 9, 2), Group("b", [1] * 9, 2)
     plan = a_plan(limited, other)
     news_of(plan)
@@ -73,7 +73,7 @@ def test_a_held_group_does_not_keep_others_waiting() -> None:
 
 
 def test_organizations_that_are_held_do_not_keep_others_from_being_opened() -> None:
-    """However many of them are open already."""
+    """Any number of held organizations may be open already."""
     limited, other = [Group(name, [1], 2) for name in "ab"], Group("c", [1], 2)
     plan = a_plan(*limited, other)
     news_of(plan)
@@ -84,7 +84,7 @@ def test_organizations_that_are_held_do_not_keep_others_from_being_opened() -> N
 
 
 def test_if_all_are_held_one_request_waits() -> None:
-    """Otherwise nobody would notice that the wait is over."""
+    """Otherwise the end of the wait would not be noticed."""
     group = Group("a", [1] * 5, 4)
     group.is_held = True
     plan = a_plan(group, concurrency=4)
@@ -94,7 +94,7 @@ def test_if_all_are_held_one_request_waits() -> None:
 
 @pytest.mark.parametrize("waiting", [0, 2, 8])
 def test_requests_that_wait_leave_their_place_to_others(waiting: int) -> None:
-    """For their retry, or for the service's rate limit; as many more organizations are opened."""
+    """For each request that waits for a retry or a rate limit, one more organization is opened."""
     plan = a_plan(Group("a", [1] * 20, 2), waiting=waiting)
     news_of(plan)
     sent: list[MemberRequest] = []

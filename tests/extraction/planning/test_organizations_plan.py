@@ -1,4 +1,4 @@
-"""Which organization is requested next: fair, bounded, and no one waits for another."""
+"""Which organization is requested next: each in turn, within bounds, and none waits for another."""
 
 import random
 from itertools import islice
@@ -23,8 +23,8 @@ from tests.extraction.planning.members import (
 from tests.extraction.planning.scheduling import ALL_PAY
 
 
-def test_new_organizations_come_first() -> None:
-    """One that has more pages gets what they leave."""
+def test_new_organizations_are_requested_first() -> None:
+    """An organization with more pages gets the requests that new ones leave."""
     group = Group("a", [5, 1, 1], 2)
     plan = a_plan(group)
     news_of(plan)
@@ -40,8 +40,8 @@ def test_new_organizations_come_first() -> None:
     assert {request.member.name for request in requests_of(plan)} == {"a0"}
 
 
-def test_the_news_tell_an_organization_its_stage_and_its_page() -> None:
-    """Each page that has come, in order, between its start and its end."""
+def test_the_news_name_an_organization_its_stage_and_its_page() -> None:
+    """Each page is delivered in order, between the start and the end of its organization."""
     plan = a_plan(Group("a", [2], 1), concurrency=1)
     news = news_of(plan)
     while not plan.is_done:
@@ -67,15 +67,15 @@ def test_an_organization_with_nothing_to_read_ends_without_a_request() -> None:
     assert [request.member.name for request in requests_of(plan)] == ["a1"]
 
 
-def test_as_many_are_opened_ahead_as_requests_may_be_sent() -> None:
+def test_as_many_organizations_are_opened_as_requests_may_be_sent() -> None:
     """A run of many organizations does not hold the states of all of them."""
     group = Group("a", [1] * 9, 3)
     news_of(a_plan(group, concurrency=3))
     assert len(group.opened) == 3
 
 
-def test_the_oldest_gets_the_rest() -> None:
-    """Of two that have more pages, the younger one holds at most a page."""
+def test_the_oldest_organization_gets_the_other_requests() -> None:
+    """Of two organizations with more pages, the younger one holds at most one page."""
     group = Group("a", [50, 50], 8)
     plan = a_plan(group, concurrency=8)
     news_of(plan)
@@ -94,8 +94,8 @@ def test_the_oldest_gets_the_rest() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_one_that_is_alone_gets_as_many_requests_as_gain_time(most: int) -> None:
-    """Its own requests in flight count once."""
+def test_a_single_organization_gets_as_many_requests_as_gain_time(most: int) -> None:
+    """Its own requests in flight are counted once."""
     plan = a_plan(Group("a", [50], 4), concurrency=4)
     news_of(plan)
     (first,) = requests_of(plan)
@@ -104,8 +104,8 @@ def test_one_that_is_alone_gets_as_many_requests_as_gain_time(most: int) -> None
     assert len(list(iter(lambda: plan.next_request(most), None))) == most
 
 
-def test_each_of_several_is_read_in_windows() -> None:
-    """So that the younger one can be read in parallel once it is the oldest."""
+def test_each_of_several_organizations_is_read_in_windows() -> None:
+    """The younger one can then be read in parallel once it is the oldest."""
     plan = a_plan(Group("a", [50, 50], 4), concurrency=4)
     news_of(plan)
     for request in requests_of(plan):
@@ -117,7 +117,7 @@ def test_each_of_several_is_read_in_windows() -> None:
 
 
 @pytest.mark.parametrize(("most", "requested"), [(1, 0), (3, 2), (8, 7), (9, 8), (ALL_PAY, 8)])
-def test_ready_pages_count_if_they_come_faster_than_they_are_taken(
+def test_ready_pages_count_if_they_arrive_faster_than_they_are_taken(
     most: int, requested: int
 ) -> None:
     """The pages of two organizations are ready, and eight others wait for their requests."""
@@ -131,7 +131,7 @@ def test_ready_pages_count_if_they_come_faster_than_they_are_taken(
 
 
 def test_one_failure_ends_one_organization() -> None:
-    """The error comes with the end; the others continue."""
+    """The error is reported at the end of its organization; the others continue."""
     group = Group("a", [1, 1], 2)
     plan = a_plan(group)
     news_of(plan)
@@ -146,8 +146,8 @@ def test_one_failure_ends_one_organization() -> None:
     assert plan.is_done
 
 
-def test_after_giving_up_no_other_is_opened() -> None:
-    """Those that are open may be well: they are read to their end."""
+def test_no_organization_is_opened_after_giving_up() -> None:
+    """Open organizations may still succeed, so they are read to their end."""
     group = Group("a", [1] * 50, 2)
     plan = a_plan(group)
     news_of(plan)
@@ -159,7 +159,7 @@ def test_after_giving_up_no_other_is_opened() -> None:
 
 
 def test_only_the_groups_that_are_given_up_end() -> None:
-    """The organizations of other tokens are opened, and read."""
+    """The organizations of other tokens are opened and read."""
     given_up, other = Group("a", [1] * 50, 2), Group("b", [1] * 50, 2)
     plan = a_plan(given_up, other)
     news_of(plan)
@@ -172,8 +172,8 @@ def test_only_the_groups_that_are_given_up_end() -> None:
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=100)
-def test_everyone_is_read_within_the_bounds(seed: int) -> None:
-    """Whatever comes when, and whichever token is held meanwhile."""
+def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
+    """Responses arrive in any order, and any token may be held meanwhile."""
     rng = random.Random(seed)
     concurrency = rng.randint(1, 5)
     groups = [
@@ -209,8 +209,8 @@ def test_everyone_is_read_within_the_bounds(seed: int) -> None:
         assert member.sent >= member.pages
 
 
-def test_one_whose_page_cannot_be_delivered_ends_alone() -> None:
-    """With its error; its other pages are not delivered."""
+def test_an_organization_whose_page_cannot_be_delivered_ends_alone() -> None:
+    """It ends with its error, and its other pages are not delivered."""
     plan = a_plan(Group("a", [2, 2], 2))
     news_of(plan)
     bad, good = requests_of(plan)

@@ -1,4 +1,4 @@
-"""Following cursors: to the page without one, and never in a circle."""
+"""Cursors are followed to the page without one, and never in a circle."""
 
 import random
 import tracemalloc
@@ -32,8 +32,8 @@ def a_page(ids: list[str], cursor: str | None, seconds: float = 0) -> Page:
     return Page(ids, [instant(seconds)] * len(ids), [b""] * len(ids), next_cursor=cursor)
 
 
-def test_pages_of_other_events_than_requested_are_not_progress() -> None:
-    """They count as empty, even if their ids are new."""
+def test_pages_of_events_outside_of_the_window_are_not_progress() -> None:
+    """Such pages count as empty, even if their ids are new."""
     paginator = Paginator()
     for number in range(MAX_EMPTY_PAGES):
         paginator.advance(a_page([f"{number}"], f"{number}", number), NOTHING)
@@ -42,8 +42,8 @@ def test_pages_of_other_events_than_requested_are_not_progress() -> None:
     assert raised.value.code == "AE-EMPTY-PAGES"
 
 
-def test_other_events_next_to_a_known_one_are_not_progress() -> None:
-    """However new they are."""
+def test_new_events_outside_of_the_window_next_to_a_known_one_are_not_progress() -> None:
+    """Only a new event inside the window is progress."""
     known, paginator = instant(0), Paginator()
     pages = [
         Page(["known", f"{number}"], [known, instant(number + 1)], [b"", b""], f"{number}")
@@ -58,12 +58,12 @@ def test_other_events_next_to_a_known_one_are_not_progress() -> None:
 
 @pytest.fixture
 def _few_recent_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So few that longer cycles are noticed by what is kept longer."""
+    """Keep so few recent ids that longer cycles are noticed by the page that is kept longer."""
     monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 3)
 
 
 def follow(pages: Iterator[Page], most: int, paginator: Paginator | None = None) -> int:
-    """Read so many pages, or up to the last one; how many came."""
+    """Read pages up to the last one, at most so many, and return how many were read."""
     reader = paginator or Paginator()
     for number, page in enumerate(islice(pages, most), 1):
         reader.advance(page, EVERYTHING)
@@ -74,7 +74,7 @@ def follow(pages: Iterator[Page], most: int, paginator: Paginator | None = None)
 
 
 def pages_until_error(pages: Iterator[Page], most: int) -> tuple[str, int]:
-    """The code of the error that ends the pages, and after how many it came."""
+    """The code of the error that ends the pages, and the number of the page that raises it."""
     paginator = Paginator()
     for number, page in enumerate(islice(pages, most), 1):
         try:
@@ -126,12 +126,12 @@ def test_a_cursor_may_have_16384_characters() -> None:
         Paginator().advance(a_page(["1"], "é" * (MAX_CURSOR_LENGTH + 1)), EVERYTHING)
 
 
-# Cursors that come again
+# Repeated cursors
 
 
 @pytest.mark.parametrize("length", [1, 2, 7, RECENT_CURSORS])
-def test_a_cursor_that_comes_again_soon_is_noticed_at_once(length: int) -> None:
-    """Even if the pages bring new events each time."""
+def test_a_cursor_that_is_repeated_soon_is_noticed_at_once(length: int) -> None:
+    """It is an error even if each page brings new events."""
     cursors = cycle(map(str, range(length)))
     pages = (a_page([f"{number}"], next(cursors)) for number in count())
     assert pages_until_error(pages, 3000) == ("AE-CURSOR-REPEATED", length + 1)
@@ -140,7 +140,7 @@ def test_a_cursor_that_comes_again_soon_is_noticed_at_once(length: int) -> None:
 @pytest.mark.parametrize("length", [RECENT_CURSORS + 1, 3000, 5000])
 @pytest.mark.parametrize("before", [0, 500])
 def test_a_long_cycle_of_cursors_is_noticed(length: int, before: int) -> None:
-    """At the latest when the cycle has come four times, however many pages came before it."""
+    """It takes at most four times as many pages as there are different cursors."""
 
     def pages() -> Iterator[Page]:
         for number in count():
@@ -154,7 +154,7 @@ def test_a_long_cycle_of_cursors_is_noticed(length: int, before: int) -> None:
 
 @pytest.mark.parametrize(("again", "is_noticed"), [(0, False), (1, True), (2, True), (1000, True)])
 def test_exactly_the_newest_cursors_are_remembered(again: int, is_noticed: bool) -> None:
-    """After 1,001 cursors, the first may come again; the error quotes the one that did."""
+    """After 1,001 cursors, only the first may be repeated; the error quotes the repeated one."""
     paginator = Paginator()
     for number in range(RECENT_CURSORS + 1):
         paginator.advance(a_page([f"{number}"], f"cursor {number}"), EVERYTHING)
@@ -176,14 +176,14 @@ def test_a_cycle_is_noticed_by_a_cursor_that_is_kept_longer(length: int, noticed
 
 @pytest.mark.usefixtures("_few_recent_ids")
 @pytest.mark.parametrize(("length", "noticed_at"), [(6, 38), (7, 39), (100, 612)])
-def test_a_page_from_long_ago_may_come_three_times(length: int, noticed_at: int) -> None:
-    """The pages 1, 2, 4, 8 and so on are each kept until the next; the fourth return ends it."""
+def test_a_much_earlier_page_may_be_repeated_three_times(length: int, noticed_at: int) -> None:
+    """The pages 1, 2, 4, 8 and so on are kept until the next one; the fourth repeat is an error."""
     same = [[f"{number}"] for number in range(length)]
     assert pages_until_error(repeated(same), 10 * length) == ("AE-NO-PROGRESS", noticed_at)
 
 
-def test_the_errors_say_how_many_pages_came() -> None:
-    """In a row without events, or in all without news."""
+def test_the_errors_say_how_many_pages_were_read() -> None:
+    """AE-EMPTY-PAGES counts the empty pages in a row, AE-NO-PROGRESS counts all pages."""
     with pytest.raises(ContractError, match=r"AE-EMPTY-PAGES: .*\(1001 in a row\)"):
         follow((a_page([], f"{number}") for number in count()), 2000)
     with pytest.raises(ContractError, match=r"AE-NO-PROGRESS: .*\(after 32 pages\)"):
@@ -194,7 +194,7 @@ def test_the_errors_say_how_many_pages_came() -> None:
 
 
 def test_a_thousand_empty_pages_are_read() -> None:
-    """A service that filters after it has read its index may send many."""
+    """A service that filters after it has read its index may send many empty pages."""
     empty = [a_page([], f"empty {number}") for number in range(2 * MAX_EMPTY_PAGES)]
     pages = [*empty[:1000], a_page(["1"], "after"), *empty[1000:], a_page([], None)]
     assert MAX_EMPTY_PAGES == 1000
@@ -210,7 +210,7 @@ def test_more_than_a_thousand_empty_pages_are_an_error() -> None:
 @pytest.mark.parametrize("length", [1, 2, 3, 5, 100, 1500])
 @pytest.mark.parametrize("before", [0, 40])
 def test_the_same_pages_again_and_again_are_an_error(length: int, before: int) -> None:
-    """As from a gateway that ignores the cursor and sends a new one each time: 30 are allowed."""
+    """A gateway may ignore the cursor and send a new one each time; 30 repeats are allowed."""
     same = [[f"{number}", f"{number} too"] for number in range(length)]
     pages = [*islice(always_new(), before), *islice(repeated(same), 2 * length + 50)]
     renamed = (a_page(list(page.ids), f"{number}") for number, page in enumerate(pages))
@@ -220,7 +220,7 @@ def test_the_same_pages_again_and_again_are_an_error(length: int, before: int) -
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.99])
 def test_random_parts_of_the_same_events_are_an_error(share: float) -> None:
-    """As from a balancer that turns a cursor into a random place: it ends when all were seen."""
+    """A balancer may turn a cursor into a random place; the error follows when all were seen."""
     rng = random.Random(1)
     ids = [f"{number:03}" for number in range(300)]
 
@@ -239,7 +239,7 @@ def test_random_parts_of_the_same_events_are_an_error(share: float) -> None:
     assert set(chain.from_iterable(page.ids for page in before)) == set(ids)
 
 
-def test_thirty_pages_without_news_are_allowed() -> None:
+def test_thirty_pages_without_new_events_are_allowed() -> None:
     """A service may repeat pages, or parts of them, before it continues."""
     whole = ["1", "2", "3"]
     parts = [whole, *[whole[number % 3 :] for number in range(30)], ["4"], whole, ["5"]]
@@ -252,7 +252,7 @@ def test_thirty_pages_without_news_are_allowed() -> None:
 @pytest.mark.parametrize("length", [6, 7, 100, 1500])
 @pytest.mark.parametrize("before", [0, 33])
 def test_long_cycles_of_pages_with_new_cursors_are_noticed(length: int, before: int) -> None:
-    """A few times through the cycle, in bounded memory."""
+    """They are noticed after a few rounds, in bounded memory."""
     same = [[f"again {number}"] for number in range(length)]
     pages = [*islice(always_new(), before), *islice(repeated(same), 12 * length + 200)]
     renamed = (a_page(list(page.ids), f"{number}") for number, page in enumerate(pages))
@@ -268,7 +268,7 @@ def test_new_events_are_always_progress() -> None:
         paginator.advance(a_page(["always the same", f"{number}"], f"{number}"), EVERYTHING)
 
 
-def test_what_is_remembered_does_not_grow() -> None:
+def test_the_memory_of_a_paginator_does_not_grow() -> None:
     """A window may have any number of pages, and cursors of any length."""
     paginator = Paginator()
 
@@ -306,7 +306,7 @@ def test_ids_without_a_newer_event_are_remembered_up_to_a_bound(
 def test_ids_are_remembered_up_to_the_bound(
     remembered: int, is_kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If one more was remembered than the bound allows, they are forgotten."""
+    """If more ids are remembered than the bound allows, they are forgotten."""
     monkeypatch.setattr(pagination, "MAX_RECENT_IDS", 9)
     paginator = Paginator()
     paginator.advance(a_page([f"{number}" for number in range(remembered)], "1"), EVERYTHING)

@@ -40,7 +40,7 @@ def events_at(seconds: list[float]) -> list[dict[str, Any]]:
 
 
 def uneven(count: int, seed: int) -> list[dict[str, Any]]:
-    """Days and nights, two bursts, and many in the same instant."""
+    """Events in daytime hours, in two bursts, and many at the same instant."""
     rng = random.Random(seed)
     day = 86400.0
     seconds = [rng.randrange(30) * day + 8 * 3600 + rng.random() * 36000 for _ in range(count // 2)]
@@ -66,8 +66,8 @@ def moves_only_forward(done: Run) -> None:
 def was_parallel(service: Service) -> bool:
     """Whether windows were cut: requests without a cursor that start at different times.
 
-    How many depends on how long responses take: early windows that are nearly empty use up the
-    budget, and the rest is read by one cursor.
+    The number of windows depends on how long responses take: early windows that are nearly empty
+    may use up the budget, and the rest is read by one cursor.
     """
     return len({request.params.get("startTime") for request in service.requests}) > 1
 
@@ -92,7 +92,7 @@ class CountingService(Service):
 
 @pytest.fixture
 def service() -> Service:
-    """Responses take a moment, so that parallel requests gain time."""
+    """A service whose responses take a moment, so that parallel requests gain time."""
     return CountingService(page_latency_seconds=0.05)
 
 
@@ -128,8 +128,8 @@ def settings_of_a_shifted_service(service: ShiftedService, base_url: str) -> dic
     return settings_for(service, base_url, page_size=PAGE_SIZE, start_date=an_hour_before)
 
 
-def test_the_first_events_of_a_window_come_with_the_one_before() -> None:
-    """So those are not lost that a service shows only there, as if `startTime` were exclusive."""
+def test_the_first_events_of_a_window_are_delivered_with_the_one_before() -> None:
+    """A service that treats `startTime` as exclusive shows these events only there."""
     service = ShiftedService(page_latency_seconds=0.05)
     service.seconds = (1, 0)
     with serve(service) as server:
@@ -139,7 +139,7 @@ def test_the_first_events_of_a_window_come_with_the_one_before() -> None:
 
 
 def test_windows_that_do_not_show_their_events_are_an_error() -> None:
-    """Which the next run does not make a loss: the bookmark has not passed them."""
+    """The next run delivers these events, as the bookmark has not passed them."""
     service = ShiftedService(page_latency_seconds=0.05)
     service.seconds = (3, 3)
     with serve(service) as server:
@@ -154,10 +154,10 @@ def test_windows_that_do_not_show_their_events_are_an_error() -> None:
 
 
 @pytest.mark.parametrize(("concurrency", "selected"), [(2, "all but one"), (8, "all fields")])
-def test_uneven_events_come_in_order_and_once(
+def test_uneven_events_are_delivered_in_order_and_once(
     concurrency: int, selected: str, service: CountingService, sync: Sync
 ) -> None:
-    """In either lane; STATE moves only forward, and requests stay few and within concurrency."""
+    """In both lanes STATE moves only forward, and requests stay few and within `concurrency`."""
     events = uneven(1500, seed=concurrency)
     service.add(events)
     maps = {"audit_events": {"actor": "__NULL__"}} if selected == "all but one" else {}
@@ -176,8 +176,8 @@ def test_uneven_events_come_in_order_and_once(
     assert f" requests: {len(service.requests)}, windows: {windows}, retries: 0;" in done.log
 
 
-def test_one_at_a_time_sends_one_at_a_time(service: CountingService, sync: Sync) -> None:
-    """With concurrency 1 there is one window, read by its cursors."""
+def test_concurrency_1_sends_one_request_at_a_time(service: CountingService, sync: Sync) -> None:
+    """The run has one window, which is read by its cursors."""
     events = uneven(200, seed=1)
     service.add(events)
     done = sync(page_size=PAGE_SIZE, concurrency=1).raise_for_exit_code()
@@ -192,8 +192,8 @@ def starts_late(seen: ReceivedRequest) -> bool:
     return seen.params.get("startTime", "") >= LATE
 
 
-def test_a_fault_far_ahead_comes_last(service: Service, sync: Sync) -> None:
-    """What lies before it is delivered and covered by STATE; then one line ends the run."""
+def test_an_error_far_ahead_is_raised_last(service: Service, sync: Sync) -> None:
+    """The events before it are delivered and covered by STATE; then one line ends the run."""
     events = events_at([number * 1000.0 for number in range(2500)])
     service.add(events)
     service.add_faults([Fault(kind="status", code=403, only=starts_late)])
@@ -226,7 +226,7 @@ def test_a_run_resumes_after_a_fault_that_is_fixed(service: Service, sync: Sync)
     ("latency_seconds", "pages"), [(0.0, 60), pytest.param(0.1, 100, marks=pytest.mark.long)]
 )
 def test_all_workers_respect_a_rate_limit(latency_seconds: float, pages: int) -> None:
-    """Eight workers against 12 requests a second: it completes, and few are refused."""
+    """Eight workers against 12 requests a second complete the run, and few requests are refused."""
     events = events_at([number * 1000.0 for number in range(pages * PAGE_SIZE)])
     service = Service(rate_limit=12, page_latency_seconds=latency_seconds)
     service.add(events)
@@ -241,7 +241,7 @@ def test_all_workers_respect_a_rate_limit(latency_seconds: float, pages: int) ->
 
 
 def test_a_signal_drops_the_windows_ahead(service: Service, start: Start) -> None:  # noqa: F811
-    """The run ends at once although eight requests hang, after a whole line and its STATE."""
+    """Although eight requests hang, the run ends at once, after a whole line and its STATE."""
     events = events_at([number * 1000.0 for number in range(2500)])
     service.add(events)
     service.add_faults([Fault(kind="hang", seconds=300, only=starts_late)])
@@ -266,7 +266,7 @@ PROGRESS = re.compile(
 
 
 def check_progress(line: tuple[str, ...], seconds: float, service: Service) -> None:
-    """Check a line of a run of 1200 events, that was due after so many seconds."""
+    """Check a progress line of a run of 1200 events that was due after so many seconds."""
     delivered, rate, share, requests, retries = map(int, line)
     assert 0 < delivered < 1200
     assert 0 < rate <= delivered / seconds + 1
@@ -288,7 +288,7 @@ def slow_settings(service: Service, base_url: str) -> dict[str, Any]:
 def test_a_run_logs_its_progress(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A line with events, rate, instant, share, time to go and requests, now and then."""
+    """Now and then a line shows events, rate, instant, share, time to go and requests."""
     monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.5)
     monkeypatch.setenv("TERM", "dumb")  # no bar, if pytest runs on a terminal
     caplog.set_level(logging.INFO)
@@ -303,7 +303,7 @@ def test_a_run_logs_its_progress(
 
 @pytest.mark.long
 def test_a_long_run_logs_its_progress_every_ten_seconds() -> None:
-    """A run of a dozen seconds has one line, with the rate of ten."""
+    """A run of a dozen seconds logs a line with the rate of its first ten seconds."""
     service = Service(page_latency_seconds=0.34, faults=["status:code=503,retry-after=0@3"])
     service.add(events_at([number * 1000.0 for number in range(1200)]))
     with serve(service) as server:

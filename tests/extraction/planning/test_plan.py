@@ -53,7 +53,7 @@ def most_requests(count: int, page_size: int) -> float:
 
 
 def check_run(shape: Shape, count: int, page_size: int, concurrency: int, seed: int) -> None:
-    """Every event is delivered once and in order, for few requests and in bounded memory."""
+    """Check that each event is delivered once, in order, with few requests and bounded memory."""
     count = min(count, 40 * page_size)
     play = Play(drawn(shape, count, seed), page_size=page_size, concurrency=concurrency)
     played = with_any_timing(play, seed).run()
@@ -65,7 +65,7 @@ def check_run(shape: Shape, count: int, page_size: int, concurrency: int, seed: 
 
 
 @given(shapes, st.integers(0, 1500), page_sizes, concurrencies, seeds)
-def test_every_event_is_delivered_once_and_in_order_for_few_requests(
+def test_every_event_is_delivered_once_and_in_order_with_few_requests(
     shape: Shape, count: int, page_size: int, concurrency: int, seed: int
 ) -> None:
     """This holds for any distribution of events and any timing of responses and of the target."""
@@ -78,7 +78,7 @@ def test_every_event_is_delivered_once_and_in_order_for_few_requests(
 def test_every_event_is_delivered_once_in_a_thousand_runs(
     shape: Shape, count: int, page_size: int, concurrency: int, seed: int
 ) -> None:
-    """As above, with more examples."""
+    """The same property holds in many more examples."""
     check_run(shape, count, page_size, concurrency, seed)
 
 
@@ -98,7 +98,7 @@ def test_a_range_is_read_from_its_start_to_its_end(
 
 @pytest.mark.parametrize("count", [0, 3, 999, 1000])
 @pytest.mark.parametrize("window", [EVER, Window(instant(0), EVER.end)])
-def test_few_events_are_one_request(count: int, window: Window) -> None:
+def test_events_of_one_page_take_one_request(count: int, window: Window) -> None:
     """If the first page has no cursor, the run is done."""
     played = Play(drawn(even, count, seed=1), page_size=1000, window=window).run()
     all_delivered(played, count)
@@ -106,10 +106,10 @@ def test_few_events_are_one_request(count: int, window: Window) -> None:
 
 
 @given(shapes, st.integers(0, 300), page_sizes, seeds)
-def test_one_at_a_time_is_the_sequential_run(
+def test_concurrency_1_is_the_sequential_run(
     shape: Shape, count: int, page_size: int, seed: int
 ) -> None:
-    """With concurrency 1, each page is requested by the cursor of the one before, nothing else."""
+    """Each page is requested with the cursor of the one before, and nothing else is requested."""
     play = Play(drawn(shape, count, seed), page_size=page_size, concurrency=1)
     played = with_any_timing(play, seed).run()
     all_delivered(played, count)
@@ -196,7 +196,7 @@ def test_the_windows_tile_the_range(shape: Shape, count: int, concurrency: int, 
 
 @pytest.mark.parametrize(("concurrency", "times"), [(8, 5.7), (4, 3.3), (2, 1.7)])
 def test_requests_in_flight_save_time(concurrency: int, times: float) -> None:
-    """Two hundred even pages, counted in responses that one request at a time waits for."""
+    """Two hundred pages of even events are read; a second is the time of one response."""
     instants = evenly(200 * 100)
     assert Play(instants, page_size=100, concurrency=1).run().seconds == 200
     played = Play(instants, page_size=100, concurrency=concurrency).run()
@@ -207,7 +207,7 @@ def test_requests_in_flight_save_time(concurrency: int, times: float) -> None:
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 def test_the_windows_that_were_requested_are_counted(concurrency: int) -> None:
-    """Each by its first request."""
+    """A window counts from its first request on."""
     play = Play(evenly(1000), concurrency=concurrency)
     played = play.run()
     assert play.plan.windows == sum(request.offset == 0 for request in played.requests)
@@ -215,7 +215,7 @@ def test_the_windows_that_were_requested_are_counted(concurrency: int) -> None:
 
 
 def test_office_hours_take_hardly_longer_than_even_data() -> None:
-    """Nights cost no empty windows, and no window that others wait for."""
+    """Nights lead neither to empty windows nor to a window for which the others wait."""
     plays = [
         [Play(drawn(shape, 20_000, seed), page_size=100).run() for seed in range(3)]
         for shape in (office_hours, even)
@@ -228,7 +228,7 @@ def test_office_hours_take_hardly_longer_than_even_data() -> None:
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2))])
 def test_a_day_after_a_night_is_not_left_to_one_cursor(seed: int) -> None:
-    """The first page covers hours with few events, and does not tell of the day that follows."""
+    """The first page covers hours with few events, and does not predict the day after them."""
     rng, opens, closes = random.Random(seed), 8 * 3600, 18 * 3600
     times = [
         day * 86_400 + rng.uniform(begin, end)
@@ -244,7 +244,7 @@ def test_a_day_after_a_night_is_not_left_to_one_cursor(seed: int) -> None:
 
 @pytest.mark.parametrize(("pages", "times_as_fast"), [(8, 0.95), (15, 1.2), (30, 2)])
 def test_a_short_run_does_not_waste_its_windows(pages: int, times_as_fast: float) -> None:
-    """Many workers do not use up the budget at once and read the rest by one cursor."""
+    """Many workers do not use up the budget at once, which would leave the rest to one cursor."""
     events = pages * 100
     plays = [Play(drawn(office_hours, events, seed), page_size=100).run() for seed in range(10)]
     for played in plays:
@@ -265,7 +265,7 @@ def test_dense_parts_are_cut_again() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_history_that_grows_is_read_in_parallel(seed: int) -> None:
-    """At its start, far fewer events are expected than come; the range is cut nevertheless."""
+    """At its start, fewer events are expected than arrive; the range is cut nevertheless."""
     events = drawn(growing, 10_000, seed)
     played = Play(events, page_size=100).run()
     all_delivered(played, 10_000)
@@ -300,7 +300,7 @@ def test_a_burst_is_cut() -> None:
 
 
 def test_the_bound_of_requests_is_as_documented() -> None:
-    """A quarter more than a sequential run needs, and three."""
+    """The bound is a quarter more requests than a sequential run needs, and three."""
     assert (SPARE_SHARE, SPARE_REQUESTS) == (0.25, 3)
 
 
@@ -308,10 +308,10 @@ def test_the_bound_of_requests_is_as_documented() -> None:
 
 
 @pytest.mark.parametrize(("most", "repeats"), [(49, 0), (50, 50)])
-def test_a_window_is_given_up_only_if_what_was_taken_of_it_is_remembered(
+def test_a_window_is_given_up_only_if_its_delivered_events_are_remembered(
     most: int, repeats: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of it comes again, and the watermark remembers only so many events."""
+    """All of it is requested again, and the watermark remembers only so many events."""
     monkeypatch.setattr(window_reader, "MAX_TAKEN_EVENTS", most)
     play = Play(evenly(4000))
     play.step()

@@ -37,10 +37,10 @@ def refused_cursor() -> ServiceError:
 
 
 @given(shapes, st.floats(0, 1), page_sizes, concurrencies, seeds)
-def test_a_fault_waits_its_turn(
+def test_an_error_is_raised_after_the_events_before_it(
     shape: Shape, share: float, page_size: int, concurrency: int, seed: int
 ) -> None:
-    """Every event before the fault is delivered, and then it is raised."""
+    """Every event before the fault is delivered; then its error is raised."""
     count = 30 * page_size
     broken = round(share * (count - 1))
 
@@ -74,7 +74,7 @@ def test_nothing_is_requested_after_a_fault(place: int) -> None:
     assert played.delivered == list(range(fault.position))
     later = played.requests[number:]
     after = [request.start for request in later if request.position >= fault.position]
-    assert len(after) <= 7  # were in flight
+    assert len(after) <= 7  # requests that were in flight
     assert len(set(after)) == len(after), "a window after the fault was continued"
 
 
@@ -82,10 +82,10 @@ def test_nothing_is_requested_after_a_fault(place: int) -> None:
 
 
 @given(shapes, page_sizes, concurrencies, st.floats(0, 1), seeds)
-def test_a_cursor_that_expired_once_loses_nothing(
+def test_a_cursor_that_expired_once_loses_no_event(
     shape: Shape, page_size: int, concurrency: int, share: float, seed: int
 ) -> None:
-    """The window is restarted from where it was read to."""
+    """The window is restarted at the point up to which it was read."""
     count = 20 * page_size
     refused: list[Sent] = []
 
@@ -98,11 +98,11 @@ def test_a_cursor_that_expired_once_loses_nothing(
     play = Play(drawn(shape, count, seed), page_size, concurrency, fails=fails)
     played = with_any_timing(play, seed).run()
     all_delivered(played, count)
-    assert len(played.requests) <= 1.25 * 2 * 20 + 3  # within one second all pages come again
+    assert len(played.requests) <= 1.25 * 2 * 20 + 3  # within one second all pages are repeated
 
 
-def test_a_restart_is_told_with_its_window() -> None:
-    """Once for each refused cursor."""
+def test_each_restart_is_recorded_with_its_window() -> None:
+    """Each refused cursor is recorded once."""
 
     def fails(request: Sent) -> ServiceError | None:
         is_third = len(play.played.requests) in {3, 5}
@@ -134,11 +134,11 @@ class NewestCursorOnly:
 
 
 @given(shapes, page_sizes, concurrencies, seeds)
-@example(one_second, 1, 3, 306)  # more than thirty pages in a row that came before a restart
-def test_cursors_refused_because_of_other_windows_lose_nothing(
+@example(one_second, 1, 3, 306)  # more than thirty pages in a row repeat those before a restart
+def test_cursors_refused_because_of_other_windows_lose_no_event(
     shape: Shape, page_size: int, concurrency: int, seed: int
 ) -> None:
-    """Windows are restarted or read one at a time, whichever it takes."""
+    """Windows are restarted or, if that does not help, read one at a time."""
     count = 20 * page_size
     fails = NewestCursorOnly()
     fails.page_size = page_size
@@ -161,7 +161,7 @@ def test_cursors_refused_in_parallel_lead_to_the_sequential_run() -> None:
 
 
 def in_crowded_second(instants: list[Instant]) -> Callable[[Sent], ServiceError | None]:
-    """Refuses every cursor in the crowded second."""
+    """A service that refuses every cursor in the crowded second."""
 
     def fails(request: Sent) -> ServiceError | None:
         is_crowded = instants[min(request.position, len(instants) - 1)][8:10] == "16"
@@ -172,7 +172,7 @@ def in_crowded_second(instants: list[Instant]) -> Callable[[Sent], ServiceError 
 
 @pytest.mark.parametrize("concurrency", [1, 2, 8])
 def test_a_cursor_refused_for_good_ends_the_run(concurrency: int) -> None:
-    """If the sequential run is refused it too, everything before it is delivered; then it ends."""
+    """If it is refused in the sequential run too, the run ends after the events before it."""
     instants = crowded_second()
     play = Play(instants, concurrency=concurrency, fails=in_crowded_second(instants))
     played = with_any_timing(play, random.Random(concurrency).randrange(99)).run()
@@ -184,7 +184,7 @@ def test_a_cursor_refused_for_good_ends_the_run(concurrency: int) -> None:
 
 @pytest.mark.parametrize(("concurrency", "restarts"), [(1, 1), (2, 3), (8, 3)])
 def test_a_restart_that_brings_nothing_new_ends_the_run(concurrency: int, restarts: int) -> None:
-    """In parallel, only if it brings nothing new without others next to it either."""
+    """In parallel, it ends only after a restart without other windows brings nothing new either."""
 
     def fails(request: Sent) -> ServiceError | None:
         return refused_cursor() if request.offset else None
@@ -196,8 +196,8 @@ def test_a_restart_that_brings_nothing_new_ends_the_run(concurrency: int, restar
     assert played.restarts == restarts
 
 
-def test_a_cursor_that_expired_once_leaves_the_run_parallel() -> None:
-    """The restarted window is read next to the others."""
+def test_expired_cursors_leave_the_run_parallel() -> None:
+    """The restarted windows are read next to the others."""
     refused: list[Sent] = []
 
     def fails(request: Sent) -> ServiceError | None:
@@ -220,7 +220,7 @@ def test_a_cursor_that_expired_once_leaves_the_run_parallel() -> None:
 def test_a_service_that_ignores_bounds_changes_nothing(
     ignores: str, shape: Shape, page_size: int, concurrency: int, seed: int
 ) -> None:
-    """Exactly the events of the range are delivered, whatever is cut or given up."""
+    """Exactly the events of the range are delivered, whatever windows are cut or given up."""
     window = Window(instant(0.4 * RANGE_SECONDS), instant(0.7 * RANGE_SECONDS))
     count = 20 * page_size
     play = Play(drawn(shape, count, seed), page_size, concurrency, window, ignores=ignores)

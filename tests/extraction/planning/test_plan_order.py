@@ -22,7 +22,7 @@ def shuffled_windows(positions: Sequence[int]) -> Sequence[int]:
 
 
 def reversed_pages(positions: Sequence[int]) -> Sequence[int]:
-    """The pages in order, the events of each newest first."""
+    """The pages in order, each with its newest event first."""
     starts = range(0, len(positions), 10)
     return [each for start in starts for each in positions[start : start + 10][::-1]]
 
@@ -32,7 +32,7 @@ def reversed_pages(positions: Sequence[int]) -> Sequence[int]:
 def test_windows_in_no_order_are_delivered_completely(
     arranged: Arranged, shape: Shape, page_size: int, concurrency: int, seed: int
 ) -> None:
-    """The service's time filter finds every event of a window, and its cursor the end of it."""
+    """The service's time filter finds every event of a window, and its cursor leads to the end."""
     count = 20 * page_size
     play = Play(drawn(shape, count, seed), page_size, concurrency, arranged=arranged)
     played = with_any_timing(play, seed).run()
@@ -44,7 +44,7 @@ def test_windows_in_no_order_are_delivered_completely(
 def test_disorder_may_begin_anywhere(
     shape: Shape, share: float, page_size: int, concurrency: int, seed: int
 ) -> None:
-    """Windows that end after a certain event come newest first, and still lose nothing."""
+    """The events from a certain one on are sent newest first, and none is lost."""
     count = 20 * page_size
     place = round(share * count)
 
@@ -79,7 +79,7 @@ PAGE_SIZE = 20
 
 
 def check_displaced(shape: Shape, seed: int, most_pages: int) -> None:
-    """A run of 4 to 100 pages with one event up to so many pages later than its time."""
+    """Check a run of 4 to 100 pages with one event up to so many pages later than its time."""
     rng = random.Random(seed)
     count = rng.choice([4, 20, 100]) * PAGE_SIZE
     displaced = Displaced(rng.randrange(count), rng.randint(1, most_pages * PAGE_SIZE))
@@ -94,7 +94,7 @@ def check_displaced(shape: Shape, seed: int, most_pages: int) -> None:
 )
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_event_out_of_order_is_not_lost(shape: Shape, most_pages: int) -> None:
-    """However much later than its time it comes, whatever is cut or given up meanwhile."""
+    """The event may be any number of pages late, whatever windows are cut or given up meanwhile."""
     for seed in range(12):
         check_displaced(shape, seed, most_pages)
 
@@ -102,7 +102,6 @@ def test_an_event_out_of_order_is_not_lost(shape: Shape, most_pages: int) -> Non
 @pytest.mark.long
 @pytest.mark.parametrize("most_pages", [1, pytest.param(4, marks=pytest.mark.long), 100])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_an_event_out_of_order_is_never_lost(shape: Shape, most_pages: int) -> None:
-    """As above, with many more runs."""
+def test_an_event_out_of_order_is_not_lost_in_many_more_runs(shape: Shape, most_pages: int) -> None:
     for seed in range(80):
         check_displaced(shape, seed, most_pages)

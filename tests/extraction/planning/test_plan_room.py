@@ -33,7 +33,7 @@ def test_pages_held_are_bounded_in_number(concurrency: int) -> None:
 
 
 def test_pages_held_are_bounded_in_bytes() -> None:
-    """Pages are held up to the bound, and those that were in flight by then."""
+    """Beyond the bound, only pages that were already in flight are held."""
     rng = random.Random(3)
     play = Play(evenly(2000), page_size=20, page_bytes=ONE_PAGE_BYTES)
     play.takes = lambda: rng.random() < 0.05
@@ -73,19 +73,19 @@ def living(kind: type) -> int:
 
 
 def test_the_first_request_is_sent_alone() -> None:
-    """It may be the whole run."""
+    """Its response may be the whole run."""
     plan = Plan(EVER, page_size=10, concurrency=8)
     assert plan.next_request(8) is not None
     assert plan.next_request(8) is None
 
 
 def requests_due(plan: Plan, most_in_flight: int) -> list[Request]:
-    """What is to be sent before anything else comes."""
+    """The requests that are sent before anything else arrives."""
     return list(islice(iter(lambda: plan.next_request(most_in_flight), None), 100))
 
 
-def test_two_that_gain_time_are_enough_to_cut_the_range() -> None:
-    """If only one gains time, the window is continued by its cursor."""
+def test_the_range_is_cut_if_two_requests_gain_time() -> None:
+    """If only one request gains time, the window is continued by its cursor."""
     for most in (1, 2):
         play = Play(evenly(20_000))
         first = play.plan.next_request(most)
@@ -98,7 +98,7 @@ def test_two_that_gain_time_are_enough_to_cut_the_range() -> None:
 
 @pytest.mark.parametrize("most", [1, 8, 99])
 def test_no_more_requests_are_in_flight_than_the_concurrency(most: int) -> None:
-    """However many the caller finds useful."""
+    """The number that the caller finds useful does not raise the bound."""
     play = Play(evenly(20_000))
     while len(play.played.requests) < 100:
         play.step()
@@ -114,7 +114,7 @@ def test_no_more_requests_are_in_flight_than_the_concurrency(most: int) -> None:
 def test_a_page_that_is_taken_makes_room_for_another(
     pages_held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """So the bound on the pages held is used up, and kept."""
+    """As many pages are held as the bound allows, and no more."""
     monkeypatch.setattr(plan, "PAGES_HELD", pages_held)
     play = Play(evenly(1000), page_size=50, concurrency=1)
     assert ahead(play) == pages_held
@@ -133,16 +133,16 @@ def ahead(play: Play) -> int:
 
 
 @pytest.mark.parametrize(("page_bytes", "most"), [(0, 25), (1, 25), (BYTES_HELD // 3 + 1, 3)])
-def test_few_large_pages_are_held_by_one_request_at_a_time(
+def test_few_large_pages_are_held_with_concurrency_1(
     page_bytes: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Pages without bytes count as any small page."""
+    """A page without bytes counts like any small page."""
     monkeypatch.setattr(plan, "PAGES_HELD", 25)
     assert ahead(Play(evenly(2000), concurrency=1, page_bytes=page_bytes)) == most
 
 
 def test_the_first_window_continues_if_no_room_is_left() -> None:
-    """Pages of later windows, larger than expected, cannot be taken before it is read."""
+    """Larger pages than expected fill the room, but the first window must be read before them."""
     play = Play(evenly(5000), concurrency=4, page_bytes=1)
     requests = in_flight_together(play)
     play.page_bytes = BYTES_HELD
@@ -183,7 +183,7 @@ def test_all_pages_that_can_be_taken_are_ready() -> None:
 
 
 def test_pages_after_an_error_are_not_ready() -> None:
-    """They will not be delivered."""
+    """Pages after an error are never delivered."""
     play = Play(evenly(5000), concurrency=4)
     requests = in_flight_together(play)
     for request in requests[1:]:

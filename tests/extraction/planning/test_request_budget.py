@@ -1,4 +1,4 @@
-"""How many more windows a run can afford, to the number."""
+"""Exactly how many more windows a run can afford."""
 
 from collections.abc import Sequence
 from math import floor
@@ -30,7 +30,7 @@ FULL = a_page(range(PAGE_SIZE))
 
 
 def counted(*pages: Page, times: int = 1, window: Window = EVER) -> RequestBudget:
-    """A budget after these pages of one window, so many times."""
+    """A budget after these pages of one window, counted so many times."""
     budget = RequestBudget(PAGE_SIZE)
     for page in pages * times:
         budget.count(a_reader(window), page)
@@ -38,7 +38,7 @@ def counted(*pages: Page, times: int = 1, window: Window = EVER) -> RequestBudge
 
 
 def most_windows(budget: RequestBudget, *readers: WindowReader) -> int:
-    """How many more windows can be afforded at most; negative if too many were."""
+    """The most windows that can still be afforded; negative if there are too many."""
     affordable = [more for more in range(-50, 50) if budget.can_afford(more, readers)]
     assert affordable == list(range(-50, affordable[-1] + 1))
     return affordable[-1]
@@ -58,7 +58,7 @@ def most_windows(budget: RequestBudget, *readers: WindowReader) -> int:
 def test_a_quarter_of_the_pages_and_three_requests_are_spare(
     pages: int, open_windows: tuple[int, int, int], known_to_have_more: int
 ) -> None:
-    """Each open window may waste one; one needs none if more events are known to follow."""
+    """Each open window may waste a request, except for one if more events are known to follow."""
     budget = counted(FULL, times=pages)
     readers = [a_reader(), a_reader()]
     assert tuple(most_windows(budget, *readers[:count]) for count in range(3)) == open_windows
@@ -67,8 +67,8 @@ def test_a_quarter_of_the_pages_and_three_requests_are_spare(
     assert most_windows(budget, *[a_reader(has_more=True)] * 2) == known_to_have_more - 1
 
 
-def test_what_is_requested_again_was_wasted() -> None:
-    """Until it has come again, the run that the spare share is of is smaller too."""
+def test_pages_that_are_requested_again_were_wasted() -> None:
+    """Until they were read again, the spare share is computed from fewer pages."""
     budget = counted(FULL, times=40)
     budget.count_again(8)
     assert most_windows(budget) == 3
@@ -95,7 +95,7 @@ def test_what_is_requested_again_was_wasted() -> None:
     ],
 )
 def test_the_last_page_is_useful_as_far_as_it_is_full(page: Page, eighths: int) -> None:
-    """A page that others follow is as full as the service wants; only the last may waste some."""
+    """Only a last page may waste a part; the others are as full as the service makes them."""
     budget = counted(page, times=40)
     pages = 5 * eighths
     assert most_windows(budget) == floor(pages / 4 + 3) - (40 - pages)

@@ -1,4 +1,4 @@
-"""One window: its requests, what ends it early, and what a cut leaves to whom."""
+"""One window: its requests, what ends it early, and how it is cut."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -71,7 +71,7 @@ class OneWindow:
 def read(
     reader: WindowReader, respond: Callable[[Request], Page], most_requests: int = 1000
 ) -> list[ReadPage]:
-    """All pages of a window; its `error` tells what ended it early."""
+    """All pages of a window; the reader's `error` says what ended it early."""
     for _ in range(most_requests):
         if reader.is_read:
             break
@@ -89,7 +89,7 @@ def read(
 
 
 def ids_of(pages: Iterable[ReadPage]) -> list[str]:
-    """Each event that belongs to the page's window, the first time that it comes."""
+    """The ids of the events that belong to their page's window, without repeats."""
     found = {
         event_id: None
         for read in pages
@@ -124,7 +124,7 @@ def test_a_window_is_read_by_cursor_to_its_end(moments: list[float], page_size: 
 
 @pytest.mark.parametrize("kind", ["no page", "malformed event", "repeated cursor"])
 def test_an_error_names_the_window_that_was_requested(kind: str) -> None:
-    """So that a log says where the run ended."""
+    """The log then says in which window the run ended."""
     window = Window(instant(3), instant(END))
     reader = WindowReader(window)
     reader.next_request()
@@ -139,8 +139,8 @@ def test_an_error_names_the_window_that_was_requested(kind: str) -> None:
     assert reader.error.summary.endswith(f", in the window {window}")
 
 
-def test_a_reader_tells_how_far_it_has_come() -> None:
-    """From nothing requested to every page taken."""
+def test_a_reader_knows_its_progress() -> None:
+    """Its attributes are checked from before the first request until every page is taken."""
     reader = WindowReader(Window(instant(3), instant(END)))
     assert (reader.is_requested, reader.position) == (False, instant(3))
     assert reader.planned_pages == 1
@@ -199,7 +199,7 @@ def test_a_repeated_cursor_ends_the_window_after_its_page() -> None:
 
 @pytest.mark.parametrize("code", ["AE-400", "AE-403", "AE-500"])
 def test_any_other_error_ends_the_window(code: str) -> None:
-    """After the pages that have come."""
+    """The pages before the error are still ready."""
     error = service_error(code)
     reader = WindowReader(WHOLE)
     reader.next_request()
@@ -213,7 +213,7 @@ def test_any_other_error_ends_the_window(code: str) -> None:
 
 
 def started(*pages: Sequence[float], window: Window = WHOLE) -> WindowReader:
-    """A reader of which pages with these times have come."""
+    """A reader that has read pages with these times."""
     reader = WindowReader(window)
     for number, page in enumerate(pages):
         reader.next_request()
@@ -222,7 +222,7 @@ def started(*pages: Sequence[float], window: Window = WHOLE) -> WindowReader:
 
 
 def test_the_bytes_of_pages_count_until_they_are_taken() -> None:
-    """Or until the window is given up."""
+    """If the window is given up, the bytes of its pages do not count either."""
     reader = WindowReader(WHOLE)
     sizes = [reader.ready_bytes]
     for number, size in enumerate((70, 500, 3)):
@@ -236,8 +236,8 @@ def test_the_bytes_of_pages_count_until_they_are_taken() -> None:
 
 
 @pytest.mark.parametrize("start", [None, instant(7)])
-def test_a_cut_shares_a_window_out_without_a_gap(start: Instant | None) -> None:
-    """The first part ends where the rest begins, and the rest where the window did."""
+def test_a_cut_divides_a_window_without_a_gap(start: Instant | None) -> None:
+    """The first part ends where the rest begins, and the rest ends where the window ended."""
     reader = WindowReader(Window(start, WHOLE.end, instant(500)))
     rest = reader.cut(instant(100))
     assert reader.window == Window(start, WHOLE.end, instant(100))
@@ -251,7 +251,7 @@ def test_a_cut_shares_a_window_out_without_a_gap(start: Instant | None) -> None:
 
 
 def test_a_window_that_is_given_up_is_requested_again_from_its_start() -> None:
-    """All of it, so an event out of order is found, wherever it comes; what is ready is dropped."""
+    """All of it is requested again, so an event out of order is found; ready pages are dropped."""
     window = Window(instant(1), WHOLE.end, until=instant(50))
     reader = started([1, 2], [3, 4], [5, 9], window=window)
     taken = reader.take_page()
@@ -265,7 +265,7 @@ def test_a_window_that_is_given_up_is_requested_again_from_its_start() -> None:
 def test_a_window_is_not_given_up_if_too_much_of_it_was_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The watermark must recognize every event that comes again."""
+    """The watermark must recognize every event that is repeated."""
     monkeypatch.setattr(window_reader, "MAX_TAKEN_EVENTS", 4)
     reader = started([1, 2], [3, 4], [5])
     assert reader.can_begin_again
@@ -274,8 +274,8 @@ def test_a_window_is_not_given_up_if_too_much_of_it_was_taken(
         assert reader.can_begin_again is can_begin_again
 
 
-def test_what_is_given_up_at_most_is_held_by_the_watermark() -> None:
-    """Whatever the lookback."""
+def test_the_watermark_holds_all_delivered_events_of_a_window_that_is_given_up() -> None:
+    """The watermark holds so many ids even without a lookback."""
     assert window_reader.MAX_TAKEN_EVENTS <= IDS_HELD_BEFORE_LOOKBACK
 
 

@@ -28,7 +28,7 @@ PAGES: list[list[float]] = [[1, 2.5], [3.5, 3.5, 4], [4.5, 6], [7, 9]]
 
 
 def read_pages(count: int, start: Instant | None = None) -> WindowReader:
-    """A reader of a window of which so many pages have come; then a cursor is refused."""
+    """A reader that has read so many pages of its window and has requested the next one."""
     reader = WindowReader(Window(start, END, UNTIL))
     for number, moments in enumerate(PAGES[:count]):
         reader.next_request()
@@ -39,7 +39,7 @@ def read_pages(count: int, start: Instant | None = None) -> WindowReader:
 
 @pytest.mark.parametrize(("count", "start"), [(1, 2.5), (2, 3.5), (3, 4.5), (4, 7)])
 def test_a_refused_cursor_restarts_at_the_newest_page(count: int, start: float) -> None:
-    """At its start, as an event out of order may follow; of a single page, at its newest."""
+    """The restart is at the start of that page, or at its newest event if it is the only one."""
     reader = read_pages(count)
     before = [reader.take_page().restarted_at for _ in range(count)]
     reader.fail(REFUSED)
@@ -50,8 +50,8 @@ def test_a_refused_cursor_restarts_at_the_newest_page(count: int, start: float) 
     assert [*before, reader.take_page().restarted_at] == [*count * [None], instant(start)]
 
 
-def test_the_second_restart_is_at_the_newest_instant_and_the_third_ends_it() -> None:
-    """If the page that is requested again brings nothing new."""
+def test_the_second_restart_is_at_the_newest_instant_and_the_third_is_an_error() -> None:
+    """The page that is requested again brings nothing new each time."""
     reader = read_pages(3)
     starts = []
     for _ in range(3):
@@ -71,7 +71,7 @@ def test_the_second_restart_is_at_the_newest_instant_and_the_third_ends_it() -> 
 def test_a_window_is_restarted_alone_at_its_newest_page(
     count: int, refusals: int, start: float
 ) -> None:
-    """Even after a final error: cursors may be refused because of other windows."""
+    """A final error does not prevent it, as cursors may be refused because of other windows."""
     reader = read_pages(count)
     for _ in range(refusals):
         reader.fail(REFUSED)
@@ -89,9 +89,9 @@ def test_a_window_is_restarted_alone_at_its_newest_page(
 def test_a_restart_that_does_not_begin_where_it_should_is_an_error(
     events: list[tuple[str, Instant]], cursor: str | None
 ) -> None:
-    """The start of a range is inclusive: what was there does not come again, and more may not.
+    """The start of a range is inclusive: if the event there is missing, later ones may be too.
 
-    The page is not delivered: with it, the bookmark would move past what is missing.
+    The page is not delivered, as it would move the bookmark past the missing events.
     """
     reader = read_pages(3)
     while reader.ready_pages:
@@ -105,7 +105,7 @@ def test_a_restart_that_does_not_begin_where_it_should_is_an_error(
 
 @pytest.mark.parametrize(("first", "error"), [(4.5, None), (4.6, REFUSED)])
 def test_a_restart_may_begin_with_an_empty_page(first: float, error: Exception | None) -> None:
-    """What it has to repeat may follow; if it does not, the error is the same."""
+    """The repeated event may follow on the next page; if it does not, the error is the same."""
     reader = read_pages(3)
     reader.fail(REFUSED)
     reader.next_request()
@@ -121,7 +121,7 @@ def test_a_restart_may_begin_with_an_empty_page(first: float, error: Exception |
 def test_a_window_is_not_restarted_at_an_event_outside_of_it(
     outside: list[Instant], pages: int
 ) -> None:
-    """A range that ends before it starts may bring an empty page: all would be lost."""
+    """A range that ends before it starts may get an empty page, and its events would be lost."""
     reader = read_pages(pages, start=instant(0))
     events = [("of another window", each) for each in outside]
     reader.accept(a_page(sorted([*at_times([10, 20]), *events], key=lambda each: each[1])))
@@ -140,9 +140,9 @@ def test_a_window_is_not_restarted_at_an_event_outside_of_it(
 def test_a_window_that_showed_none_of_its_events_begins_again_alone(
     start: Instant | None, moments: list[float]
 ) -> None:
-    """Its first page may hold only events of the window before, of the second in which both meet.
+    """Its first page may hold only events of the window before, from the second in which both meet.
 
-    No event of it is known, so none has to come again.
+    No event of the window is known then, so none has to be repeated.
     """
     window = Window(start, END, UNTIL)
     reader = WindowReader(window)
@@ -159,8 +159,8 @@ def test_a_window_that_showed_none_of_its_events_begins_again_alone(
     assert (reader.error, reader.is_read) == (None, True)
 
 
-def test_a_window_without_pages_has_nothing_to_restart_from() -> None:
-    """It is alone from then on, and its error stays."""
+def test_a_window_without_pages_cannot_be_restarted() -> None:
+    """The window is alone from then on, and its error stays."""
     reader = read_pages(0)
     reader.fail(REFUSED)
     reader.restart_alone()
@@ -178,13 +178,13 @@ def test_a_window_out_of_order_is_not_restarted_alone() -> None:
 
 
 def refused(reader: WindowReader) -> Request:
-    """What is requested after a cursor was refused."""
+    """The request that follows a refused cursor."""
     reader.fail(CursorRefusedError("AE-CURSOR-REFUSED"))
     return reader.next_request()
 
 
 def test_a_restart_begins_at_the_start_of_the_newest_page() -> None:
-    """There, an event out of order may follow; if no page more came, at the newest instant."""
+    """If only that page is read again, the next restart begins at the newest instant."""
     reader = WindowReader(WHOLE)
     events = at_times([1, 2.5, 3, 4.5, 5, 6])
     for number in (0, 2, 4):
@@ -203,7 +203,7 @@ def test_a_restart_begins_at_the_start_of_the_newest_page() -> None:
 
 
 def test_a_cursor_refused_before_the_first_event_is_an_error() -> None:
-    """There is nothing to restart from."""
+    """There is no event at which the window could restart."""
     reader = WindowReader(WHOLE)
     reader.next_request()
     reader.accept(a_page([]))
@@ -225,7 +225,7 @@ def test_a_cursor_refused_after_disorder_is_an_error() -> None:
 
 
 def test_a_restart_that_reaches_more_ties_continues() -> None:
-    """More events of one instant than the attempt before reached is something new."""
+    """It is progress to reach more events of one instant than the attempt before."""
     events = [(f"{number}", instant(5)) for number in range(10)]
     lifetimes = iter([1, 2, 4, 99])
     lifetime = next(lifetimes)
@@ -255,8 +255,10 @@ def test_a_restart_that_reaches_more_ties_continues() -> None:
         ([5.1, 5.6], True),
     ],
 )
-def test_a_restart_continues_if_it_came_further(again: list[float], continues: bool) -> None:
-    """To a newer instant than the attempt before, or to more events of the same instant."""
+def test_a_restart_is_repeated_if_it_reached_further_than_the_attempt_before(
+    again: list[float], continues: bool
+) -> None:
+    """Further means a newer instant, or more events of the same instant."""
     reader = WindowReader(WHOLE)
     reader.next_request()
     reader.accept(a_page(at_times([5.5, 5.5])))
@@ -271,7 +273,7 @@ def test_a_restart_continues_if_it_came_further(again: list[float], continues: b
 def test_a_refused_cursor_loses_nothing_or_fails(
     moments: list[float], page_size: int, lifetime: int
 ) -> None:
-    """Every event before the error arrives; restarts continue while they bring something new."""
+    """Every event before the error is delivered; restarts continue while they bring new events."""
     service = OneWindow(at_times(moments), page_size, refuses=lambda number: number >= lifetime)
     reader = WindowReader(WHOLE)
     pages = read(reader, service.respond)
@@ -287,8 +289,8 @@ def test_a_refused_cursor_loses_nothing_or_fails(
     assert len(service.requests) <= (2 * len(moments) + 2) * (lifetime + 1)
 
 
-def test_a_restart_never_begins_before_the_one_before_it() -> None:
-    """Even if nothing but empty pages came since; what came earlier need not come again."""
+def test_a_restart_never_begins_before_an_earlier_one() -> None:
+    """This holds even if only empty pages followed the earlier restart."""
     reader = WindowReader(Window(instant(0), WHOLE.end))
     for number in range(3):
         reader.next_request()
@@ -310,7 +312,7 @@ def test_a_restart_never_begins_before_the_one_before_it() -> None:
 def test_a_window_always_ends(
     moments: list[float], page_size: int, script: list[str], is_alone: bool
 ) -> None:
-    """Whatever a hostile service mixes again and again: refusals, empty pages and repeats."""
+    """A hostile service may mix refusals, empty pages and repeats in any way."""
     service = OneWindow(at_times(moments), page_size)
     sent: list[Page] = []
     turns = 0

@@ -19,7 +19,7 @@ FULL = [909 * number / (PAGE_SIZE - 1) for number in range(PAGE_SIZE)]
 
 
 class Sizes:
-    """The sizes of windows, and a reader of the window of the run that was read with them."""
+    """Window sizes, and a reader of the run's window from whose pages they learn."""
 
     def __init__(self, window: Window) -> None:
         self.sizes = WindowSizes(PAGE_SIZE)
@@ -28,7 +28,7 @@ class Sizes:
     def read(
         self, times: Sequence[float], *, is_last: bool = False, of: WindowReader | None = None
     ) -> None:
-        """Let a page with these times come."""
+        """Accept a page with these times."""
         reader = of or self.reader
         self.accept(a_page(at_times(times), None if is_last else f"{reader.pages_read}"), reader)
 
@@ -42,7 +42,7 @@ class Sizes:
 
 
 def after_a_page(start: float | None = 0) -> Sizes:
-    """A range of five hours of which one page has come."""
+    """A range of five hours of which one page was read."""
     sizes = Sizes(Window(None if start is None else instant(start), END))
     sizes.read(FULL)
     return sizes
@@ -52,8 +52,8 @@ def between(start: float, until: float) -> Window:
     return Window(instant(start), END, until=instant(until))
 
 
-def test_a_range_of_which_only_empty_pages_have_come_is_not_cut() -> None:
-    """It would be cut after the first seconds of the year 1."""
+def test_a_range_with_only_empty_pages_so_far_is_not_cut() -> None:
+    """The cut would be in the first seconds of the year 1."""
     sizes = Sizes(Window(None, END))
     sizes.read([])
     assert not sizes.sizes.can_cut(sizes.reader)
@@ -75,13 +75,15 @@ def test_a_range_of_which_only_empty_pages_have_come_is_not_cut() -> None:
         (between(909, 5), 0),
     ],
 )
-def test_windows_hold_as_many_events_as_the_time_before(window: Window, pages: float) -> None:
-    """The end of a window is where the next begins, or else the end of the range."""
+def test_a_window_is_expected_to_be_as_dense_as_the_time_before(
+    window: Window, pages: float
+) -> None:
+    """A window ends at the start of the next one, or else at the end of the range."""
     assert after_a_page().pages_left(window) == pytest.approx(pages)
 
 
-def test_a_window_in_progress_has_the_pages_after_its_newest_event() -> None:
-    """What has come is left out."""
+def test_only_pages_after_the_newest_event_are_left_of_a_window_in_progress() -> None:
+    """Pages that were read are not expected again."""
     sizes = after_a_page()
     assert sizes.sizes.pages_left(sizes.reader) == pytest.approx(17_091 / 909)
     sizes.read([909 + time for time in FULL])
@@ -89,7 +91,7 @@ def test_a_window_in_progress_has_the_pages_after_its_newest_event() -> None:
 
 
 def test_a_run_without_a_start_begins_with_its_oldest_event() -> None:
-    """Before that nothing came, and nothing is expected; later pages do not change it."""
+    """No events are expected before the oldest one, and later pages do not change that."""
     sizes = Sizes(Window(None, END))
     sizes.read([9_000 + time for time in FULL])
     sizes.read([9_909 + time for time in FULL])
@@ -100,8 +102,8 @@ def test_a_run_without_a_start_begins_with_its_oldest_event() -> None:
     assert sizes.sizes.pages_left(again) == pytest.approx(expected, rel=1e-3)
 
 
-def test_the_last_page_tells_of_the_time_up_to_the_end_of_its_window() -> None:
-    """No event follows there."""
+def test_the_last_page_of_a_window_counts_up_to_the_windows_end() -> None:
+    """No event follows the page in its window, so the rest of the window is quiet."""
     sizes = after_a_page()
     reader = WindowReader(between(909, 909 * 4))
     sizes.read([909 + time for time in FULL[:25]], is_last=True, of=reader)
@@ -109,15 +111,15 @@ def test_the_last_page_tells_of_the_time_up_to_the_end_of_its_window() -> None:
     assert sizes.pages_left(between(4_000, 13_000)) == pytest.approx(9_000 / a_page_takes, rel=0.3)
 
 
-def test_the_last_page_of_a_range_tells_of_the_time_up_to_its_end() -> None:
-    """As of a window, if no other follows it."""
+def test_the_last_page_of_a_range_counts_up_to_its_end() -> None:
+    """If no other window follows, the rest of the range is quiet."""
     sizes = after_a_page()
     sizes.read([], is_last=True, of=WindowReader(Window(instant(909), END)))
     assert sizes.pages_left(between(909, 18_000)) < 0.2 * 17_091 / 909
 
 
-def test_an_empty_page_that_others_follow_tells_nothing() -> None:
-    """A service that divides events into pages before it filters them may send many."""
+def test_an_empty_page_before_others_changes_no_expectation() -> None:
+    """A service that divides events into pages before it filters them may send many empty pages."""
     sizes = after_a_page()
     for _ in range(3):
         sizes.read([])
@@ -125,8 +127,8 @@ def test_an_empty_page_that_others_follow_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize("start", [None, 0])
-def test_time_before_the_oldest_event_is_not_taken_for_a_quiet_one(start: float | None) -> None:
-    """The organization may not have existed then, or the service may keep events for a while."""
+def test_time_before_the_oldest_event_does_not_count_as_quiet(start: float | None) -> None:
+    """The organization may not have existed then, or the service may have deleted older events."""
     sizes = Sizes(Window(None if start is None else instant(start), END))
     sizes.read([9_000 + time for time in FULL])
     assert sizes.pages_left(between(0, 18_000)) == pytest.approx(9_000 / 909)
@@ -147,7 +149,7 @@ def test_time_before_the_oldest_event_is_not_taken_for_a_quiet_one(start: float 
     ],
 )
 def test_a_window_of_a_few_seconds_is_not_cut(position: float, until: float, can_cut: bool) -> None:
-    """There must be more than four, counted from the whole second that was reached."""
+    """More than four seconds must remain, counted from the whole second that was reached."""
     sizes = after_a_page()
     reader = WindowReader(between(0, until))
     sizes.read([position], of=reader)
@@ -155,7 +157,7 @@ def test_a_window_of_a_few_seconds_is_not_cut(position: float, until: float, can
 
 
 def test_the_last_window_can_be_cut_up_to_the_end_of_the_range() -> None:
-    """It has no next window."""
+    """The end of the range takes the place of the next window's start."""
     sizes = after_a_page()
     assert sizes.sizes.can_cut(WindowReader(Window(instant(17_995), END)))
     assert not sizes.sizes.can_cut(WindowReader(Window(instant(17_996), END)))
@@ -166,7 +168,7 @@ def test_the_last_window_can_be_cut_up_to_the_end_of_the_range() -> None:
     [(8, 400 - 40), (2, 100 - 20), (0.5, 25 - 10), (0.32, 16 - 8), (0.1, 2.5), (0.02, 0.5)],
 )
 def test_a_cut_is_a_little_earlier_than_the_pages_are_full(pages: float, events: float) -> None:
-    """By twice the square root of the events, at most half of them; then up to two seconds more."""
+    """Twice the square root of the events is left out, at most half of them; then 2 s are added."""
     sizes = after_a_page()
     at = sizes.sizes.cut(sizes.reader, pages)
     assert at == instant(909 + 2 + int(events * 18.18))
@@ -177,20 +179,20 @@ def test_a_cut_is_a_little_earlier_than_the_pages_are_full(pages: float, events:
     [(909, 7_454, False), (909, 7_455, False), (909, 7_456, True), (909.9, 7_456, True)],
 )
 def test_a_window_with_fewer_pages_is_not_cut(start: float, until: float, is_cut: bool) -> None:
-    """A cut is at a whole second inside the window."""
+    """A cut must be at a whole second inside the window."""
     at = after_a_page().sizes.cut(WindowReader(between(start, until)), 8)
     assert at == (instant(7_455) if is_cut else None)
 
 
-def test_nothing_is_cut_at_the_end_of_all_years() -> None:
-    """No whole second follows."""
+def test_nothing_is_cut_at_the_end_of_the_year_9999() -> None:
+    """No whole second follows the last one of that year."""
     sizes = Sizes(Window(instant(0), Instant(f"{LATEST}.99")))
     sizes.read(FULL)
     assert sizes.sizes.cut(WindowReader(Window(LATEST, Instant(f"{LATEST}.99"))), 8) is None
 
 
-def test_a_cut_may_be_expected_later_than_all_years() -> None:
-    """As long as hardly an event came in centuries."""
+def test_a_window_is_not_cut_if_its_pages_would_reach_beyond_the_year_9999() -> None:
+    """After two events in nine thousand years, thousands of pages would take far longer."""
     sizes = Sizes(Window(Instant("0001-01-01T00:00:00"), LATEST))
     times = map(Instant, ["0001-01-01T00:00:00", "9000-01-01T00:00:00"])
     sizes.accept(a_page(list(zip("12", times, strict=True))), sizes.reader)
