@@ -10,7 +10,7 @@ from tests.events.bodies import an_envelope
 
 
 def test_a_thousand_events_are_a_page_and_more_are_not() -> None:
-    """No more can be requested; members that are not events count as well."""
+    """No more events can be requested; members that are not events count as well."""
     texts = [encode({"id": f"{n}", "occurredAt": "2026-01-01T00:00:00Z"}) for n in range(1001)]
     assert parse_page(an_envelope(*texts[:1000])).ids == [f"{n}" for n in range(1000)]
     for members in (texts, texts * 3, [b"0"] * 1001):
@@ -33,14 +33,14 @@ def test_a_thousand_events_are_a_page_and_more_are_not() -> None:
     ],
 )
 def test_json_that_is_not_a_page_is_an_error(body: bytes, problem: str) -> None:
-    """It needs its list of events, and a cursor is a string. The message shows the body."""
+    """A page needs its list of events, and its cursor is a string. The error shows the body."""
     with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*not a page of audit events") as raised:
         parse_page(body)
     assert raised.value.details == f"'{problem}'; it begins '{body.decode()}'"
 
 
-def test_a_null_cursor_is_none() -> None:
-    """`nextCursor: null` says the same as leaving it out."""
+def test_a_null_cursor_is_treated_as_absent() -> None:
+    """`nextCursor: null` means the same as no `nextCursor`."""
     page = parse_page(b'{"auditEvents": [], "nextCursor": null}')
     assert page.next_cursor is None
     assert not page.has_empty_cursor
@@ -60,7 +60,7 @@ ESCAPED = [NAME.replace(each, f"\\u{ord(each):04{case}}", 1) for each in NAME fo
 
 @pytest.mark.parametrize("name", [NAME, *ESCAPED])
 def test_two_lists_of_events_are_an_error(name: str) -> None:
-    """Only one of them would be read, and the events of the other lost; however it is written."""
+    """Only one list would be read and the other lost, even if its name is written with escapes."""
     key, event = f'"{name}"'.encode(), encode(an_event())
     for body in (
         b'{"auditEvents":[%b],%b:[]}' % (event, key),
@@ -75,15 +75,15 @@ def test_two_lists_of_events_are_an_error(name: str) -> None:
             parse_page(body)
 
 
-def test_other_names_may_come_twice() -> None:
-    """They hide neither events nor pages."""
+def test_other_names_may_be_repeated() -> None:
+    """Repeated names of other fields hide neither events nor pages."""
     events = b'"auditEvents": [%b]' % encode(an_event(note={"auditEvents": [], r"audit\u0045": 1}))
     page = parse_page(b'{"nextCursor": "a", "x": 1, %b, "x": 2}' % events)
     assert (page.ids, page.next_cursor) == (["event-1"], "a")
 
 
 def test_a_field_named_like_the_list_of_events_is_kept() -> None:
-    """In an event it is a field like any other, however often it comes."""
+    """In an event, `auditEvents` is a field like any other, even if it is repeated."""
     event = encode(an_event(auditEvents=[{"auditEvents": []}], entity={"auditEvents": 1}))
     page = parse_page(an_envelope(event, event.replace(b"event-1", b"event-2")))
     assert page.ids == ["event-1", "event-2"]

@@ -37,8 +37,10 @@ HUGE = "1e999999999999999999999"
     ],
 )
 @pytest.mark.parametrize("other", ["0", HUGE, LONG])
-def test_a_number_is_what_holds_all_its_digits(text: str, value: Any, other: str) -> None:
-    """Whatever else is in the event, and wherever in it the number stands."""
+def test_a_number_becomes_a_type_that_holds_all_its_digits(
+    text: str, value: Any, other: str
+) -> None:
+    """The type does not depend on other numbers in the event or on the place of the number."""
     record = read_record(f'{{"a": {text}, "b": [{{"c": {text}}}], "other": {other}}}'.encode())
     for found in (record["a"], record["b"][0]["c"]):
         assert (type(found), str(found)) == (type(value), str(value))
@@ -46,27 +48,27 @@ def test_a_number_is_what_holds_all_its_digits(text: str, value: Any, other: str
 
 
 @pytest.mark.parametrize("text", ["0.10", "-12", NINES, LONG, "1E+400", HUGE, f"-{HUGE}"])
-def test_a_number_leaves_as_it_came(text: str) -> None:
+def test_a_number_is_written_as_it_was_read(text: str) -> None:
     body = f'{{"a":{text},"b":["é",{text}]}}'.encode()
     assert encode(read_record(body)) == body
     assert encode(read_record(msgspec.Raw(body))) == body
 
 
-def test_next_to_a_number_that_is_too_long_an_integer_stays_one_up_to_4000_digits() -> None:
-    """Python converts no more without a limit being lifted."""
+def test_an_integer_of_4000_digits_stays_an_integer_next_to_a_longer_one() -> None:
+    """Python converts longer ones only if a limit is lifted."""
     record = read_record(f'{{"a": {NINES}, "b": {NINES}9, "c": {LONG}}}'.encode())
     assert [type(value) for value in record.values()] == [int, Decimal, Decimal]
     assert record["b"] == Decimal(f"{NINES}9")
 
 
-def test_what_is_not_json_is_not_written() -> None:
+def test_a_value_without_a_json_form_is_not_written() -> None:
     with pytest.raises(NotImplementedError, match="complex has no JSON form"):
         encode({"a": 1j})
 
 
 @pytest.mark.parametrize("other", ["", f', "b": {LONG}'])
 def test_a_record_that_is_nested_too_deeply_is_an_error(other: str) -> None:
-    """It shows how the event begins."""
+    """The error shows the beginning of the event."""
     text = b'{"id": "x"%b, "a": %b}' % (other.encode(), TOO_DEEP)
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
         read_record(text)
@@ -75,14 +77,14 @@ def test_a_record_that_is_nested_too_deeply_is_an_error(other: str) -> None:
 
 @pytest.mark.parametrize("start", range(4))
 def test_an_excerpt_may_be_cut_within_a_character(start: int) -> None:
-    """It shows the first few hundred characters, whatever comes next."""
+    """An excerpt shows the first few hundred characters, even if the bytes are cut within one."""
     text = "x" * start + "\U0001f600" * 2000
     assert excerpt(text.encode()) == f"'{text[:MAX_TEXT_LENGTH]}…'"
     assert excerpt(msgspec.Raw(text.encode())) == excerpt(text.encode())
 
 
 def test_an_excerpt_is_as_long_next_to_a_long_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although the end of what was cut is left out, as it may be the start of the secret."""
+    """The end of the cut bytes is left out, as it may be the start of a secret."""
     monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
     redaction.register_secret("s" * 500)
     text = "\U0001f600" * 40_000

@@ -1,4 +1,4 @@
-"""RFC 3339, to the last digit."""
+"""Date-times of RFC 3339 become instants that are exact to the last digit."""
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
@@ -37,7 +37,7 @@ fractions = st.text("0123456789", max_size=25)
 
 
 def rfc3339(moment: datetime, fraction: str, letters: str = "TZ") -> str:
-    """A moment as text, in its own offset or as Z."""
+    """The text of a moment in its own offset, which is Z for UTC."""
     offset = moment.strftime("%z")
     zone = letters[1] if offset == "+0000" else f"{offset[:3]}:{offset[3:]}"
     digits = f".{fraction}" if fraction else ""
@@ -68,7 +68,7 @@ def test_instants_are_ordered_as_exact_moments(
 def test_utc_text_is_the_same_instant_with_the_same_digits(
     text: tuple[str, Fraction, str],
 ) -> None:
-    """The UTC form names the same moment and keeps every digit, zeros at the end too."""
+    """The UTC form names the same moment and keeps every digit, including zeros at the end."""
     form = utc_text(text[0])
     assert parse_instant(form) == parse_instant(text[0])
     assert form.endswith("Z")
@@ -89,7 +89,7 @@ def test_whole_seconds_enclose_an_instant(text: tuple[str, Fraction, str]) -> No
 
 @given(moments, fractions, st.integers(-(10**9), 10**9))
 def test_moving_an_instant_adds_seconds(moment: datetime, fraction: str, seconds: int) -> None:
-    """An instant moves by exactly so many seconds, and stops at the ends of time."""
+    """An instant moves by exactly so many seconds, but not beyond the years 1 and 9999."""
     moved = later(parse_instant(rfc3339(moment, fraction)), seconds=seconds)
     try:
         expected = parse_instant(rfc3339(moment + timedelta(seconds=seconds), fraction))
@@ -153,7 +153,7 @@ def test_a_time_in_another_form_becomes_the_same_instant_in_utc(text: str, form:
         " 2026-01-01T00:00:00Z",
     ],
 )
-def test_what_is_not_an_instant_is_refused(text: str) -> None:
+def test_a_text_that_is_not_an_instant_is_refused(text: str) -> None:
     """Only RFC 3339 date-times that exist, with an offset, have an instant."""
     with pytest.raises(ValueError, match=r"^is not an? "):
         parse_instant(text)
@@ -183,7 +183,7 @@ NO_DATE_TIME = (
     ],
 )
 def test_the_error_says_why_a_text_is_refused(text: str, problem: str) -> None:
-    """It is the rest of a sentence about the text."""
+    """The message completes a sentence that begins with the text."""
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
         parse_instant(text)
 
@@ -204,19 +204,21 @@ def test_the_error_says_why_a_text_is_refused(text: str, problem: str) -> None:
         (["2026-01-31T00:00:60Z"], None),
     ],
 )  # fmt: skip
-def test_many_instants_at_once(texts: list[str], instants: list[str] | None) -> None:
-    """The same as one by one, if all are in UTC form."""
+def test_many_instants_in_utc_form_are_read_at_once(
+    texts: list[str], instants: list[str] | None
+) -> None:
+    """The result equals reading one by one; it is None if a text is not in UTC form."""
     assert utc_instants(texts) == instants
     assert instants is None or instants == [parse_instant(text) for text in texts]
 
 
 def test_no_times_have_no_instants() -> None:
-    """As on a page without events."""
+    """A page without events has no times."""
     assert utc_instants([]) == []
 
 
 def test_a_datetime_becomes_its_instant() -> None:
-    """The clock's reading is an instant of its own zone."""
+    """The clock's time may be in any zone."""
     moment = datetime(2026, 1, 2, 3, 4, 5, 60000, tzinfo=timezone(timedelta(hours=2)))
     assert text_of(instant_of(moment)) == "2026-01-02T01:04:05.06Z"
 
@@ -234,7 +236,7 @@ def test_a_datetime_becomes_its_instant() -> None:
     ],
 )
 def test_microseconds_are_counted_from_the_year_1(text: str, count: int) -> None:
-    """Digits beyond them are cut off."""
+    """Digits beyond the microsecond are cut off."""
     assert microseconds(parse_instant(text)) == count
 
 
@@ -252,7 +254,7 @@ def test_seconds_between_two_instants(earlier: str, until: str, seconds: float) 
     assert seconds_between(parse_instant(earlier), parse_instant(until)) == seconds
 
 
-def test_for_people_a_long_fraction_is_cut() -> None:
+def test_a_long_fraction_is_cut_in_messages() -> None:
     assert brief(parse_instant("2026-01-31T00:00:00Z")) == "2026-01-31T00:00:00Z"
     digits = "123456789012345"
     shown = brief(parse_instant(f"2026-01-31T00:00:00.{digits}Z"))
@@ -269,5 +271,5 @@ def test_for_people_a_long_fraction_is_cut() -> None:
     ],
 )
 def test_the_next_whole_second(text: str, up: str) -> None:
-    """The instant itself if it is whole; time ends with the year 9999."""
+    """It is the instant itself if that is whole; time ends with the year 9999."""
     assert next_whole_second(parse_instant(text)) == up

@@ -1,4 +1,4 @@
-"""A page's bytes become events, and lose nothing on the way."""
+"""The bytes of a page become events without any loss."""
 
 import json
 from bisect import bisect_left
@@ -45,13 +45,15 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def exact(text: bytes) -> Any:
-    """JSON as Python's own parser reads it, numbers as exact as they are written."""
+    """JSON as Python's own parser reads it, with exact numbers."""
     return json.loads(text, parse_float=Decimal)
 
 
 @given(st.lists(records, max_size=5), st.none() | st.text(min_size=1, max_size=50))
-def test_what_leaves_equals_what_came(events: list[dict[str, Any]], cursor: str | None) -> None:
-    """Every value of every field survives, known or not, with all its digits."""
+def test_events_are_delivered_as_they_were_sent(
+    events: list[dict[str, Any]], cursor: str | None
+) -> None:
+    """Every value of every field is kept with all its digits, whether the field is known or not."""
     texts = [_encode(event) for event in events]
     body = an_envelope(*texts, cursor=cursor)
     page = parse_page(body)
@@ -64,7 +66,7 @@ def test_what_leaves_equals_what_came(events: list[dict[str, Any]], cursor: str 
 @pytest.mark.parametrize("escaped", [True, False])
 @given(st.data())
 def test_white_space_and_escapes_do_not_matter(escaped: bool, data: st.DataObject) -> None:
-    """The service's layout is its own affair."""
+    """The service may lay out and escape its JSON as it likes; no event contains a line end."""
     event = data.draw(records)
     text = json.dumps(event, ensure_ascii=escaped, indent=3, default=float).encode()
     text = text.replace(b"\n", data.draw(st.sampled_from([b"\n", b"\r\n", b"\r", b" \t\n"])))
@@ -89,7 +91,7 @@ def test_white_space_and_escapes_do_not_matter(escaped: bool, data: st.DataObjec
     ],
 )
 def test_a_number_of_any_length_keeps_its_value(number: str) -> None:
-    """Numbers beyond 64 bits, beyond doubles and beyond `decimal` leave as they came."""
+    """Numbers beyond 64 bits, beyond doubles and beyond `decimal` are written as they were sent."""
     text = _encode(an_event()).replace(b'"Research"', number.encode(), 1)
     encoded = encode(only_record(an_envelope(text)))
     sent, left = (json.loads(each, parse_int=str, parse_float=str) for each in (text, encoded))
@@ -110,7 +112,7 @@ def test_a_number_of_any_length_keeps_its_value(number: str) -> None:
     "sent", [b"2026-01-01T00:00:00.10+00:00", rb"2026-01-01T00:00:00.10\u002b00:00"]
 )
 def test_only_the_time_of_the_event_is_rewritten(sent: bytes, also: bytes) -> None:
-    """The same text elsewhere in the event stays, however the time itself is written."""
+    """The same text elsewhere in the event is kept, even if the time is written with escapes."""
     text = b'{"entity": %b, "occurredAt": "%b", "id": "a", "n": 1.50}' % (also, sent)
     page = parse_page(an_envelope(text))
     expected = (
@@ -130,8 +132,8 @@ def test_only_the_time_of_the_event_is_rewritten(sent: bytes, also: bytes) -> No
         ("2026-01-01T00:00:00.1234567890123Z", "2026-01-01T00:00:00.1234567890123Z"),
     ],
 )
-def test_a_time_leaves_in_utc_form(sent: str, left: str) -> None:
-    """Only a time in another form is rewritten, and keeps all its digits; other values stay."""
+def test_a_time_is_delivered_in_utc_form(sent: str, left: str) -> None:
+    """A time in another form is rewritten with all its digits; all other values are kept."""
     text = json.dumps(an_event(at=sent), separators=(",", ":")).encode()
     page = parse_page(an_envelope(text))
     assert list(map(bytes, page.texts)) == [text.replace(sent.encode(), left.encode())]
@@ -156,7 +158,7 @@ SIGN_IN = b"<html>sign in</html>"
 def test_a_body_that_is_not_json_may_be_requested_again(
     body: bytes, problem: str, start: str
 ) -> None:
-    """Cut bodies and the pages of proxies are not JSON, and may pass; the error shows the start."""
+    """Cut bodies and the pages of proxies may be temporary; the error shows how the body begins."""
     with pytest.raises(RetryableError, match=r"AE-NO-JSON: .*not JSON") as raised:
         parse_page(body)
     assert raised.value.details.startswith(problem)
@@ -164,7 +166,7 @@ def test_a_body_that_is_not_json_may_be_requested_again(
 
 
 def test_a_body_that_is_cut_anywhere_is_not_json() -> None:
-    """Also within an escape or a character."""
+    """The cut may be within an escape or a character."""
     escaped = json.dumps(an_event(entity={"name": 'a\\ "\0é'})).encode()
     body = an_envelope(escaped, encode({"name": "é€"}))
     assert parse_page(body).ids == ["event-1"]
@@ -199,7 +201,7 @@ NO_TIME = "occurredAt is not an RFC 3339 date-time with an offset, such as "
 def test_events_before_one_that_cannot_be_used_are_kept(
     bad: bytes, problem: str, count: int
 ) -> None:
-    """A page ends before the first event without a usable id or time, and shows that event."""
+    """A page ends before the first event without a usable id or time; its error shows the event."""
     good = [
         encode(an_event(id=name, at=at)).replace(b"{", b"{ ", 1)
         for name, at in [("one", "2026-01-01T01:00:00.50+01:00"), ("two", "2026-01-01T00:00:01Z")]
@@ -210,7 +212,7 @@ def test_events_before_one_that_cannot_be_used_are_kept(
     assert page.instants == ["2026-01-01T00:00:00.5", "2026-01-01T00:00:01"][:count]
     left = [read_record(text)["occurredAt"] for text in page.texts]
     assert left == ["2026-01-01T00:00:00.50Z", "2026-01-01T00:00:01Z"][:count]
-    assert list(map(bytes, page.texts[1:])) == good[1:count]  # in the bytes that came
+    assert list(map(bytes, page.texts[1:])) == good[1:count]  # in the bytes that were sent
     assert (page.next_cursor, page.size) == ("next", len(body))
     assert page.malformed is not None
     assert page.malformed.code == "AE-EVENT"
@@ -220,7 +222,7 @@ def test_events_before_one_that_cannot_be_used_are_kept(
 
 @pytest.mark.parametrize(("field", "most"), [("id", 1000), ("occurredAt", 100)])
 def test_ids_and_times_have_a_greatest_length(field: str, most: int) -> None:
-    """In characters, whatever their encoding; one more and the page ends before the event."""
+    """It is counted in characters; the page ends before an event with a longer one."""
     longest = {"id": "é" * 1000, "occurredAt": f"2026-01-01T00:00:00.{'1' * 79}Z"}
     assert len(longest[field]) == most
     page = parse_page(an_envelope(encode(longest)))
@@ -232,7 +234,7 @@ def test_ids_and_times_have_a_greatest_length(field: str, most: int) -> None:
 
 
 def test_an_event_has_a_greatest_size() -> None:
-    """One of that size is read; one that is a byte larger ends the page, and is named."""
+    """An event of that size is read; the page ends before one that is a byte larger."""
     small = encode(an_event(id="a", at="2024-05-06T08:00:00Z"))
     shortest = encode(an_event(id="b", at="2024-05-06T08:00:01Z") | {"padding": ""})
     padding = MAX_EVENT_BYTES - len(shortest)
@@ -250,7 +252,7 @@ def test_an_event_has_a_greatest_size() -> None:
 
 
 def test_nesting_beyond_the_parser_is_an_error() -> None:
-    """A body that is nested too deeply is named as such, and does not crash the tap."""
+    """A body that is nested too deeply leads to an error that says so, not to a crash."""
     with pytest.raises(ContractError, match="nested too deeply"):
         parse_page(an_envelope(TOO_DEEP))
 
@@ -264,7 +266,7 @@ def on_a_deeper_stack(read: Callable[[], object], *, calls: int = 50) -> None:
 
 @pytest.mark.parametrize("name", ["Research", "\0"])
 def test_a_depth_just_below_the_limit_is_read_or_refused(name: str) -> None:
-    """Parts of a page are read on a deeper stack than others; no depth is a crash."""
+    """Parts of a page are read on a deeper stack than others, but no depth leads to a crash."""
 
     def nested(depth: int) -> bytes:
         event = json.dumps(an_event(entity={"name": name}, note="…")).encode()
@@ -286,7 +288,7 @@ def test_a_depth_just_below_the_limit_is_read_or_refused(name: str) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_page_or_a_documented_error(body: bytes) -> None:
-    """Nothing but the documented errors comes out of a body."""
+    """No body leads to any other exception."""
     with suppress(RetryableError, ContractError):
         parse_page(body)
 
@@ -303,7 +305,7 @@ def test_any_bytes_are_a_page_or_a_documented_error(body: bytes) -> None:
 def test_a_page_knows_the_order_of_its_times(
     seconds: list[int], is_ascending: bool, oldest: int, newest: int
 ) -> None:
-    """Events of the same time are in order."""
+    """Events of the same time count as ascending."""
     events = [encode(an_event(at=f"2026-01-01T00:00:0{each}Z")) for each in seconds]
     page = parse_page(an_envelope(*events))
     assert page.is_ascending == is_ascending

@@ -1,4 +1,4 @@
-"""A record's shape changes what it says it changes, and nothing else."""
+"""The shape of a record changes what it is meant to change, and nothing else."""
 
 import json
 from decimal import Decimal
@@ -30,14 +30,14 @@ def exactly(text: bytes) -> Any:
 
 @given(records, layouts)
 def test_a_plain_shape_keeps_the_very_bytes(event: dict[str, Any], layout: int | None) -> None:
-    """The default costs nothing and changes nothing."""
+    """The default shape returns the same object, so it takes no time."""
     text = on_one_line(event, layout)
     assert RecordShape().apply(text) is text
 
 
 @given(records, layouts)
 def test_details_become_their_json_text(event: dict[str, Any], layout: int | None) -> None:
-    """The text says exactly what the object said; all other fields are the same."""
+    """The text has the same value as the object; all other fields are unchanged."""
     details = {"field": event.get("id"), "deep": [event]}
     event = event | {"action": {"type": "t", "details": details}}
     text = on_one_line(event, layout)
@@ -50,7 +50,7 @@ def test_details_become_their_json_text(event: dict[str, Any], layout: int | Non
 
 @given(records, layouts)
 def test_the_raw_event_is_the_event(event: dict[str, Any], layout: int | None) -> None:
-    """Byte by byte, next to the fields of the record."""
+    """The event is kept byte by byte, next to the fields of the record."""
     text = on_one_line(event, layout)
     record = exactly(bytes(RAW.apply(text)))
     assert record.pop("raw_event").encode() == text
@@ -58,7 +58,7 @@ def test_the_raw_event_is_the_event(event: dict[str, Any], layout: int | None) -
 
 
 def test_the_raw_event_has_the_details_as_the_service_sent_them() -> None:
-    """Both shapes together: the text of the event does not contain text within text."""
+    """With both shapes together, the raw event contains the details as an object."""
     text = on_one_line(an_event(), None)
     record = read_record(BOTH.apply(text))
     assert json.loads(record["raw_event"]) == an_event()
@@ -70,32 +70,32 @@ def test_the_raw_event_has_the_details_as_the_service_sent_them() -> None:
     [b"null", b"{}", b"7", b"[1]", b'"x"', b'{"details":null}', b'{"details" : null }'],
 )
 def test_missing_details_stay_missing(action: bytes) -> None:
-    """Also if the action is not an object at all."""
+    """This also holds if the action is not an object at all."""
     text = b'{"id":"1","action":%b}' % action
     assert read_record(STRING.apply(text)) == read_record(text)
 
 
 @pytest.mark.parametrize("details", [b"{}", b"[]", b"1.50", b'"text"', b"false", b'{"a":1e999}'])
 def test_details_of_any_kind_become_text(details: bytes) -> None:
-    """Digits and all: the text is the service's."""
+    """The text is exactly the service's, with all digits."""
     text = b'{"id":"1","action":{"details":%b}}' % details
     assert read_record(STRING.apply(text))["action"]["details"] == details.decode()
 
 
-def test_of_repeated_fields_the_last_counts() -> None:
-    """As in a record that is not shaped."""
+def test_the_last_of_repeated_fields_counts() -> None:
+    """A record without a shape is read in the same way."""
     text = b'{"action":{"details":{"a":1}},"action":{"details":{"b":1},"details":{"c":1}}}'
     assert read_record(STRING.apply(text)) == {"action": {"details": '{"c":1}'}}
 
 
-def test_a_field_of_the_service_gives_way_to_the_raw_event() -> None:
-    """Its value is inside of the whole event."""
+def test_the_raw_event_replaces_a_field_of_the_same_name() -> None:
+    """The value of the service's field is still in the text of the event."""
     text = b'{"id":"1","raw_event":[1.0]}'
     assert read_record(RAW.apply(text)) == {"id": "1", "raw_event": text.decode()}
 
 
 def test_an_event_that_is_nested_too_deeply_is_an_error() -> None:
-    """It has a code, as every error."""
+    """The error has a code, like every error."""
     with pytest.raises(ContractError, match="AE-NESTING"):
         STRING.apply(b'{"id":"1","action":{"details":%b}}' % TOO_DEEP)
 
@@ -104,7 +104,7 @@ def test_an_event_that_is_nested_too_deeply_is_an_error() -> None:
     "name", [b"organization_id", b"organization\\u005fid", b"\\u006Frganization_id"]
 )
 def test_a_field_of_the_event_does_not_take_the_place_of_the_organization(name: bytes) -> None:
-    """However its name is written."""
+    """The name of the field may be written with escapes."""
     text = b'{"id":"1","%b":"other"}' % name
     record = RecordShape(organization_id="mine").apply(text)
     assert json.loads(record, object_pairs_hook=list).count(("organization_id", "mine")) == 1

@@ -1,4 +1,4 @@
-"""What no loader can store is replaced, and nothing else."""
+"""Characters that no loader can store are replaced, and nothing else."""
 
 import json
 import tracemalloc
@@ -31,7 +31,7 @@ from tests.events.bodies import an_envelope, only_record
     ],
 )
 def test_only_nul_and_lone_surrogates_are_replaced(sent: bytes, left: str) -> None:
-    """What no loader can store becomes U+FFFD; what only looks like it stays."""
+    """They become U+FFFD; text that only looks like them is kept."""
     text = encode(an_event()).replace(b'"Research"', sent, 1)
     record = only_record(an_envelope(text))
     assert record["action"]["details"]["fields"]["name"] == left
@@ -39,7 +39,7 @@ def test_only_nul_and_lone_surrogates_are_replaced(sent: bytes, left: str) -> No
 
 @given(st.lists(st.sampled_from(["\ud800", "\udfff", "\0", "\\", "u0000", "ud800", "é", '"'])))
 def test_unstorable_characters_are_replaced_one_by_one(pieces: list[str]) -> None:
-    """The result is what replacing in the decoded text gives; surrogate pairs are characters."""
+    """The result equals a replacement in the decoded text; surrogate pairs are characters."""
     text = "".join(pieces)
     event = json.dumps(an_event(entity={"name": text})).encode()
     pairs_joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
@@ -56,8 +56,8 @@ escapes = st.sampled_from(
 
 
 @given(st.lists(escapes, max_size=12).map(b"".join))
-def test_escapes_are_judged_as_json_has_them(escaped: bytes) -> None:
-    """Behind an escaped backslash there is no escape, and two in a row may be one character."""
+def test_escapes_are_read_as_in_json(escaped: bytes) -> None:
+    """After an escaped backslash there is no escape, and two escapes may be one character."""
     event = encode(an_event()).replace(b'"Research"', b'"%b"' % escaped, 1)
     joined = json.loads(b'"%b"' % escaped)
     expected = "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in joined)
@@ -67,10 +67,10 @@ def test_escapes_are_judged_as_json_has_them(escaped: bytes) -> None:
 
 @pytest.mark.parametrize("others", [0, 1, 2, 9000])
 @pytest.mark.parametrize("other", [rb"\n", rb"\\", rb"\u00e9"])
-def test_what_no_loader_can_store_is_found_behind_any_number_of_escapes(
+def test_unstorable_characters_are_found_after_any_number_of_escapes(
     other: bytes, others: int
 ) -> None:
-    """Also behind escaped backslashes, of which each two are one character."""
+    """This includes escaped backslashes, each of which is two characters of the text."""
     name = b'"%b%b"' % (other * others, rb"\u0000 \ud800")
     body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
     left = only_record(body)["action"]["details"]["fields"]["name"]
@@ -79,7 +79,7 @@ def test_what_no_loader_can_store_is_found_behind_any_number_of_escapes(
 
 @pytest.mark.parametrize("bad", [rb"\ud8", rb"\ud80g", rb"\u000", rb"\ud800\ud8", rb"\ud83d\ude0"])
 def test_a_malformed_escape_is_not_repaired(bad: bytes) -> None:
-    """The quotation mark after it would become part of the string, and another text valid."""
+    """A repair would include the quotation mark after it and make another text valid."""
     name = b'"%b", "x": "\\u0000"' % bad
     body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
     with pytest.raises(RetryableError) as caught:
@@ -88,8 +88,8 @@ def test_a_malformed_escape_is_not_repaired(bad: bytes) -> None:
 
 
 @pytest.mark.parametrize("start", [0, *range(65_500, 65_540)])
-def test_a_page_of_escaped_emoji_leaves_as_it_came(start: int) -> None:
-    """A service may escape all but ASCII: such pages are as quick as others."""
+def test_a_page_of_escaped_emoji_is_not_copied(start: int) -> None:
+    """A service may escape all but ASCII; such pages are read as fast as others."""
     name = b'"%b%b"' % (b"a" * start, rb"\ud83d\ude00" * 3)
     body = an_envelope(encode(an_event()).replace(b'"Research"', name, 1))
     assert storable(body) is body
@@ -99,8 +99,8 @@ encoded = st.sampled_from(["\ud83d", "\ude00", "a", "é", "€", "😀"])
 
 
 @given(st.lists(encoded, max_size=12).map("".join), st.integers(4, 9))
-def test_no_end_of_a_chunk_parts_what_belongs_together(text: str, chunk_bytes: int) -> None:
-    """Neither the bytes of a character nor the two halves of a surrogate pair."""
+def test_no_character_is_divided_by_the_end_of_a_chunk(text: str, chunk_bytes: int) -> None:
+    """Neither the bytes of a character nor the two halves of a surrogate pair are separated."""
     joined = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(text_repair, "_CHUNK_BYTES", chunk_bytes)
@@ -108,7 +108,7 @@ def test_no_end_of_a_chunk_parts_what_belongs_together(text: str, chunk_bytes: i
 
 
 def test_text_that_needs_repair_takes_little_memory() -> None:
-    """One character of four bytes would make each character of the text as large."""
+    """Python would store each character of a text in four bytes if one of them needs four."""
     size = 4_000_000
     text = b"a" * size + "😀\ud800".encode("utf-8", "surrogatepass")
     tracemalloc.start()
@@ -121,14 +121,14 @@ def test_text_that_needs_repair_takes_little_memory() -> None:
 
 
 @pytest.mark.parametrize("position", [0, 65_535, 65_536, 200_000])
-def test_text_that_is_not_utf_8_is_found_where_it_is(position: int) -> None:
-    """The message says at which byte of the body it is."""
+def test_the_error_gives_the_position_of_a_byte_that_is_not_utf_8(position: int) -> None:
+    """The position is counted from the start of the body."""
     with pytest.raises(UnicodeDecodeError, match=rf"byte 0xff in position {position}:"):
         storable(b"a" * position + b"\xff" + b"a" * 10)
 
 
-def test_a_cursor_is_kept_as_it_came_if_the_page_had_to_be_changed() -> None:
-    """A cursor is opaque, also next to an event that no loader can store."""
+def test_a_cursor_is_not_changed_with_its_page() -> None:
+    """A cursor is opaque, even next to an event that no loader can store."""
     event = json.dumps(an_event(entity={"name": "\0"})).encode()
     event = event.replace(b'"entity"', b'"number": ' + b"7" * 5000 + b', "entity"')
     assert parse_page(an_envelope(event, cursor="a\0b")).next_cursor == "a\0b"
@@ -137,7 +137,7 @@ def test_a_cursor_is_kept_as_it_came_if_the_page_had_to_be_changed() -> None:
 @pytest.mark.parametrize("bad", [rb"evt-\ud801", rb"evt-\u0000", b"evt-\xed\xa0\x80"])
 @pytest.mark.parametrize("position", [0, 1, 2])
 def test_an_id_that_cannot_be_stored_ends_the_page(bad: bytes, position: int) -> None:
-    """After the repair it might equal another event's id, which would then count as a repeat."""
+    """A repaired id might equal another event's id, and that event would count as a repeat."""
     texts = [encode(an_event(id=f"{n}", at=f"2026-01-01T00:00:0{n}Z")) for n in range(4)]
     sent = texts[position].replace(b'"%d"' % position, b'"%b"' % bad)
     page = parse_page(an_envelope(*texts[:position], sent, *texts[position + 1 :], cursor="next"))
@@ -165,7 +165,7 @@ def test_an_id_that_can_be_stored_is_kept_in_a_repaired_page(good: bytes) -> Non
 
 
 def test_two_halves_of_a_pair_in_different_encodings_are_not_repaired_in_an_id() -> None:
-    """They become two times U+FFFD, like the halves of any other pair."""
+    """Each half becomes U+FFFD, as anywhere else in a text."""
     text = encode(an_event(id="it")).replace(b'"it"', b'"\xed\xa0\x80\\udc00"')
     page = parse_page(an_envelope(text))
     assert page.ids == []
@@ -174,7 +174,7 @@ def test_two_halves_of_a_pair_in_different_encodings_are_not_repaired_in_an_id()
 
 
 def test_an_encoded_pair_in_a_cursor_is_a_character() -> None:
-    """In an id and in any other text it is one too."""
+    """A pair of encoded surrogates is one character, as in an id and in any other text."""
     body = b'{"auditEvents": [], "nextCursor": "c\xed\xa0\xbd\xed\xb8\x80"}'
     assert parse_page(body).next_cursor == "c\U0001f600"
 
@@ -190,8 +190,8 @@ def test_an_encoded_pair_in_a_cursor_is_a_character() -> None:
     ],
 )
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-def test_a_cursor_is_used_as_it_came(sent: bytes, kept: str | None, mark: bytes) -> None:
-    """It is opaque, also next to an event that was repaired, and behind a byte order mark."""
+def test_a_cursor_is_used_as_it_was_sent(sent: bytes, kept: str | None, mark: bytes) -> None:
+    """It is opaque, even next to a repaired event and after a byte order mark."""
     events = [
         encode(an_event(id="\ufffd")),
         encode(an_event(id="?")).replace(b"user-1", rb"\u0000"),
@@ -207,7 +207,7 @@ def test_a_cursor_is_used_as_it_came(sent: bytes, kept: str | None, mark: bytes)
 
 @pytest.mark.parametrize("sent", [rb"\ud800", rb"a\udfff", b"\xed\xa0\x80", rb"\u0000\ud800"])
 def test_a_cursor_that_is_not_unicode_text_is_an_error(sent: bytes) -> None:
-    """It could not be sent back as it came."""
+    """Such a cursor could not be sent back unchanged."""
     body = an_envelope(encode(an_event()), cursor="here").replace(b"here", sent)
     with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*\(nextCursor is not Unicode text\)"):
         parse_page(body)
@@ -217,7 +217,7 @@ def test_a_cursor_that_is_not_unicode_text_is_an_error(sent: bytes) -> None:
     "text", [b'"a"', rb'"\\u0000 \\\\ud800"', rb'"\u00e9\n\ue000"', "é\U0001f600".encode()]
 )
 def test_text_that_needs_no_repair_is_returned_as_it_is(text: bytes) -> None:
-    """A byte order mark is not part of it."""
+    """Only a byte order mark is removed, as it is not part of the text."""
     assert storable(text) is text
     assert storable(b"\xef\xbb\xbf" + text) == text
 
@@ -227,7 +227,7 @@ def test_text_that_needs_no_repair_is_returned_as_it_is(text: bytes) -> None:
 def test_a_character_may_lie_across_the_chunks_in_which_text_is_checked(
     start: int, character: str
 ) -> None:
-    """A part of one is an error, in the middle and at the end of the text."""
+    """An incomplete character is an error, in the middle and at the end of the text."""
     encoded = character.encode()
     whole = b"a" * start + encoded
     assert storable(whole) is whole

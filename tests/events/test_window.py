@@ -28,7 +28,7 @@ def test_a_run_reads_from_its_start_to_its_end(
     lookback: int,
     now: Instant,
 ) -> None:
-    """It starts at the later of start_date and the lookback, and ends with end_date or now."""
+    """It starts at the later of `start_date` and the lookback, and ends at `end_date` or now."""
     window = run_window(
         start_date=start_date,
         end_date=end_date,
@@ -48,7 +48,7 @@ def test_a_run_reads_from_its_start_to_its_end(
 
 @given(instants, instants)
 def test_a_run_does_not_start_before_its_ids(bookmark: Instant, ids_from: Instant) -> None:
-    """It could not tell which older events were delivered."""
+    """Without their ids, the run could not tell which older events were delivered."""
     window = run_window(
         start_date=None,
         end_date=None,
@@ -62,10 +62,10 @@ def test_a_run_does_not_start_before_its_ids(bookmark: Instant, ids_from: Instan
 
 
 @given(instants, instants)
-def test_what_is_requested_is_at_least_the_window_in_whole_seconds(
+def test_a_request_covers_at_least_its_window_in_whole_seconds(
     start: Instant, end: Instant
 ) -> None:
-    """Bounds are rounded outwards, so that a service that rounds loses nothing."""
+    """Bounds are rounded outwards, so that no event is lost if the service rounds too."""
     start, end = later(start, seconds=1), later(end, seconds=1)  # after the start of the month
     window = Window(start, end)
     assert window.start_time is not None
@@ -78,7 +78,7 @@ def test_what_is_requested_is_at_least_the_window_in_whole_seconds(
 def test_a_window_is_closed_on_both_sides(
     start: Instant | None, end: Instant, moments: list[Instant]
 ) -> None:
-    """Its bounds belong to it."""
+    """Both of its bounds belong to it."""
     window = Window(start, end)
     inside = [(start is None or start <= moment) and moment <= end for moment in moments]
     assert [window.holds(moment) for moment in moments] == inside
@@ -104,7 +104,7 @@ def test_a_window_from_the_oldest_event_sends_no_start() -> None:
     ],
 )
 def test_a_month_is_requested_with_the_leap_second_before_it(start: str, start_time: str) -> None:
-    """A service may count 23:59:60 to the month before; other events of that time are left out."""
+    """A service may count 23:59:60 to the previous month; other events of that time are dropped."""
     window = Window(Instant(start), at(0))
     assert window.start_time == start_time
     assert window.rounded.holds(parse_instant(start_time))
@@ -124,7 +124,7 @@ def test_an_instant_belongs_to_one_of_two_neighbors() -> None:
 def test_the_instants_of_a_window_are_found_among_others(
     start: Instant | None, end: Instant, until: Instant | None, times: list[Instant]
 ) -> None:
-    """The same as one by one, also if some lie at a bound."""
+    """The result equals a check of each instant, including those at a bound."""
     window = Window(start, end, until)
     ascending = sorted(filter(None, [*times, start, end, until]))
     assert list(window.held(ascending)) == list(filter(window.holds, ascending))
@@ -141,7 +141,7 @@ def test_the_instants_of_a_window_are_found_among_others(
     ],
 )
 def test_a_request_covers_whole_seconds(window: Window, covered: tuple[int, int]) -> None:
-    """What a response may hold is the range that was requested, bounds included."""
+    """A response may hold events of the requested range, which includes its bounds."""
     first, last = covered
     times = (first - 1, first, first + 1, last - 1, last, last + 1)
     inside = [window.rounded.holds(at(time)) for time in times]
@@ -158,5 +158,5 @@ def test_a_request_covers_whole_seconds(window: Window, covered: tuple[int, int]
     ],
 )
 def test_a_window_is_shown_with_its_bounds(window: Window, shown: str) -> None:
-    """In errors and in the log."""
+    """Errors and the log show it in this form."""
     assert str(window) == shown
