@@ -1,1 +1,1 @@
-"""The whole tap in a world of its own: a clock, a service and a target that obey a seed."""
+"""The whole tap in a simulated world: its clock, service and target follow from a seed."""

@@ -1,4 +1,4 @@
-"""What the tests of the simulation share."""
+"""A fixture of all tests of the simulation."""
 
 import logging
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Histories log thousands of lines."""
+    """Disable logging, as histories log thousands of lines."""
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

@@ -33,7 +33,7 @@ class CoverageJudge:
     """Judges the coverage records of one organization.
 
     Attributes:
-        chains: for each STATE so far, None if its run or those before it counted nothing.
+        chains: that of each STATE so far, None if its run and those before it counted nothing.
     """
 
     def __init__(self, events: Iterable[Expected]) -> None:

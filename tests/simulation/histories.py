@@ -1,4 +1,4 @@
-"""A history, drawn from a seed: which events there are, how runs are set up, what goes wrong."""
+"""A history that is drawn from a seed: its events, the settings of its runs, and its faults."""
 
 import random
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ START: Final = datetime(2016, 12, 31, 23, 40, tzinfo=UTC)
 """Near the end of 2016, whose last second was a leap second."""
 
 SPAN_SECONDS: Final = 1500.0
-"""Events and runs lie in so many seconds from `START`."""
+"""Events and runs lie within so many seconds after `START`."""
 
 TRANSPORT_FAULTS: Final = ("status 500", "status 429", "reset", "cut", "timeout", "not JSON")
 SERVICE_FAULTS: Final = ("empty", "short", "expire", "null-cursor")
@@ -40,7 +40,7 @@ class PlannedRun:
         skew: seconds by which the tap's clock is ahead.
         states_back: which STATE it starts from: 0 for the newest, 2 for two before it.
         end: one of `ENDS`, None if it may run to its end.
-        end_at: the message, or with `at_request` the request, at which it ends so.
+        end_at: the number of the message, or with `at_request` of the request, at which it ends.
         fault_share: the share of its requests that meet a fault.
         shuffles: whether the service shuffles the events of each page.
         ignores_cursor: whether a gateway sends the first page again, with a new cursor.
@@ -69,7 +69,7 @@ class Caps:
     Attributes:
         memory: ids kept in STATE.
         memory_before: ids held during a run.
-        groups: groups of ids in STATE, about.
+        groups: the approximate number of groups of ids in STATE.
         pages_held: pages requested and not taken.
     """
 
@@ -84,9 +84,9 @@ class History:
     """Everything that a seed decides.
 
     Attributes:
-        settings: those of the last runs, which must complete everything.
-        displaced_places: how many places too late one event always comes, less than a page, or None
-            if none does.
+        settings: those of the last runs, which must deliver everything.
+        displaced_places: by how many places one event is always too late, less than a page; None if
+            no event is.
         most_in_flight: how many requests in flight gain time, as the workers estimate it.
         uses_threads: whether real threads send the requests.
     """
@@ -105,13 +105,13 @@ class History:
 
     @property
     def over_at(self) -> float:
-        """A second after everything has happened that will."""
+        """At least a second after all events are visible and all runs have started."""
         latest = max((each.visible_at for each in self.happenings), default=0.0)
         return max(latest, self.runs[-1].at, SPAN_SECONDS) + 1
 
     @property
     def is_steady(self) -> bool:
-        """Whether no run differs from the others in what it reads: then nothing may be missing."""
+        """Whether all runs read alike, so that no event may be missing at the end."""
         return (
             self.caps is None
             and self.displaced_places is None
@@ -257,7 +257,7 @@ def _happenings(
 
 
 def _time(rng: random.Random, moment: float) -> tuple[str, float]:
-    """An RFC 3339 text of any precision and offset, and the second after `START` it names."""
+    """An RFC 3339 text of any precision and offset, and the second after `START` that it names."""
     digits = rng.choice([0, 0, 1, 3, 6, 9, 15])
     whole = int(moment)
     fraction = f"{moment - whole:.15f}"[2 : 2 + digits]

@@ -36,7 +36,7 @@ class Trouble:
 
     Attributes:
         kind: one of `FAULTS`.
-        after: how many of its requests are responded to before that.
+        after: how many of its requests succeed before that.
     """
 
     kind: str
@@ -67,8 +67,8 @@ class JointHistory:
     """Everything that a seed decides.
 
     Attributes:
-        histories: that of each organization; their runs are those of all.
-        tokens: that of each organization.
+        histories: the history of each organization, all of them with the same runs.
+        tokens: the token of each organization.
         has_coverage: whether the last runs write coverage records.
     """
 
@@ -183,7 +183,7 @@ def _happenings(rng: random.Random, lookback: int) -> list[Happening]:
 
 
 class Organization(World):
-    """One organization of a world: its service, and what is still to happen."""
+    """One organization of a world: its service, and its events that are not visible yet."""
 
     def __init__(self, world: "JointWorld", organization_id: str, history: History) -> None:
         self.history = history
@@ -202,7 +202,7 @@ class Organization(World):
         )
 
     def show(self, seconds: float) -> None:
-        """Show what is visible by then."""
+        """Show the events that are visible by then."""
         while self._ahead and self._ahead[0].visible_at <= seconds:
             self.service.add([self._ahead.pop(0).event])
 
@@ -225,7 +225,7 @@ class JointWorld(World):
         return START + timedelta(seconds=self.seconds)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time go by, and show what becomes visible meanwhile."""
+        """Let time go by, and show the events that become visible meanwhile."""
         with self.lock:
             self.seconds += seconds
             for each in self.organizations.values():
@@ -234,11 +234,11 @@ class JointWorld(World):
 
 @dataclass
 class Traffic:
-    """The requests for one organization in one run; what `Network` counts for a run.
+    """The requests for one organization in one run, counted as `Network` counts those of a run.
 
     Attributes:
         range_end: the end of the range that the first of them requested.
-        came_at: when it came, in seconds.
+        came_at: when that request was sent, in seconds.
     """
 
     range_end: Instant | None = None
@@ -253,7 +253,7 @@ class JointNetwork(Network):
     """Carries the requests of a run with several organizations.
 
     Attributes:
-        traffic: that of each organization.
+        traffic: the requests for each organization.
     """
 
     def __init__(self, world: JointWorld, run: JointRun, met: Callable[[str], None]) -> None:

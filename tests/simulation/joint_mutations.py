@@ -58,7 +58,7 @@ def a_failure_is_not_told(patch: Patch) -> None:
 
 
 def a_failure_ends_all(patch: Patch) -> None:
-    """The others are not read to their end."""
+    """After one organization fails, the others are not read to their end."""
 
     def next_page(self: Any) -> News | None:
         news: News | None = real(self)
@@ -90,12 +90,12 @@ def bookmarks_of_others_are_dropped(patch: Patch) -> None:
 
 
 def the_bookmark_of_a_single_run_is_not_found(patch: Patch) -> None:
-    """What was read before there were several organizations is read again."""
+    """Events that a run for one organization read are read again by a run for several."""
     patch.setattr(Bookmarks, "_move_into_partition", lambda *_: None)
 
 
 def the_bookmark_in_a_partition_is_not_found(patch: Patch) -> None:
-    """What a run for several organizations has read is read again by one for one of them."""
+    """Events that a run for several organizations read are read again by a run for one of them."""
 
     def of(self: Bookmarks, organization_id: str) -> dict[str, Any]:
         return real(self, organization_id) if self._in_partitions else self._state
@@ -147,7 +147,7 @@ def a_limited_token_is_not_held(patch: Patch) -> None:
 
 
 def a_record_before_its_events(patch: Patch) -> None:
-    """A run that dies leaves a false record."""
+    """A run that is killed leaves a coverage record of events that were not written."""
 
     def begin(self: CoverageStream, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
         real(self, run, bookmark)
@@ -158,7 +158,7 @@ def a_record_before_its_events(patch: Patch) -> None:
 
 
 def counts_are_lost_with_the_run(patch: Patch) -> None:
-    """What a run counted before it was killed is not in STATE."""
+    """The events that a run counted before it was killed are not in STATE."""
 
     def to_json(self: Coverage) -> dict[str, Any]:
         empty = Coverage(self.covered_from, self.action_types, self.previous_digest)
@@ -169,7 +169,7 @@ def counts_are_lost_with_the_run(patch: Patch) -> None:
 
 
 def uncounted_runs_stay_in_the_chain(patch: Patch) -> None:
-    """A record covers what a run without the coverage stream delivered, which nobody counted."""
+    """A record covers events of a run without the coverage stream, which did not count them."""
 
     def entry(run: OrganizationRun) -> dict[str, Any]:
         return real(run) if run.delivery.coverage is not None else {}
@@ -222,7 +222,7 @@ IMPORTANT: list[Mutation] = [
     counts_are_lost_with_the_run,
     bookmarks_of_others_are_dropped,
 ]
-"""Those that every run of the tests plays."""
+"""Mutations that every run of the tests plays."""
 
 OTHERS: list[Mutation] = [
     a_failure_is_not_told,

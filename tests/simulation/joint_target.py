@@ -1,4 +1,4 @@
-"""The target of runs of several organizations, and what each has of a run and of its STATEs."""
+"""The target of runs of several organizations, and the part of a STATE that belongs to one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class CoverageRecord:
     Attributes:
         record: the record.
         arrived: how many records of events arrived before it.
-        states: how many STATEs did.
+        states: how many STATEs arrived before it.
     """
 
     record: dict[str, Any]
@@ -70,5 +70,5 @@ def _entries(bookmark: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def as_single(part: dict[str, Any]) -> dict[str, Any]:
-    """The STATE of a run for one organization with such a bookmark."""
+    """The STATE of a run for one organization with this bookmark."""
     return {"bookmarks": {"audit_events": part}} if part else {}

@@ -1,7 +1,7 @@
 """What must hold of each run, of each of its STATEs, and at the end of a history.
 
-Everything is judged from outside: what the service showed when, what the settings were, what
-arrived at the target. Nothing is excused because a run failed or was killed: a STATE covers the
+Everything is judged from outside: by the events that the service showed, the settings and the data
+that arrived at the target. A run that failed or was killed is no excuse: a STATE covers the
 records that arrived before it, and the run that starts from it has to deliver the others.
 """
 
@@ -66,7 +66,7 @@ class Judge:
         self.acknowledged += acknowledged
 
     def judge_history(self, ids: Counter[str], *, keeps_once: bool) -> None:
-        """Judge what the target has in the end.
+        """Judge the records that the target has in the end.
 
         An event may be missing only if it lies before the range of the last run. How it came to lie
         there was judged with each STATE.
@@ -87,7 +87,7 @@ class Judge:
         assert not violations, f"outside of the interface: {violations[:3]}"
 
     def _acknowledged(self, run: PlayedRun) -> list[Acknowledged]:
-        """The STATEs of a run, each with what it covers."""
+        """The STATEs of a run, each with the records that it covers."""
         ids = [record["id"] for record in run.arrived]
         found = []
         for value, _, count in run.states:
@@ -112,17 +112,17 @@ class Judge:
         return self._events[first:last]
 
     def _ahead(self, acknowledged: Acknowledged) -> set[str]:
-        """The events delivered that lie after the bookmark, if they are too many to remember."""
+        """The delivered events after the bookmark, if there are too many to remember."""
         bookmark, caps = acknowledged.bookmark, self._history.caps
         if bookmark is None or caps is None:
             return set()
         ahead = {each for each in acknowledged.covered if self._by_id[each].instant > bookmark}
         return ahead if len(ahead) + self._slack(caps) > caps.memory else set()
 
-    # What arrived
+    # Records
 
     def _judge_once(self, run: PlayedRun) -> None:
-        """No event arrives that the STATE covers, or twice in one run."""
+        """No event arrives twice in one run, or if the STATE of the run covers it."""
         ids = [record["id"] for record in run.arrived]
         repeated = {event_id: count for event_id, count in Counter(ids).items() if count > 1}
         assert not repeated, f"repeated within a run: {repeated}"
@@ -132,7 +132,7 @@ class Judge:
         assert not again, f"delivered although the STATE covers them: {sorted(again)}"
 
     def _judge_faithful(self, run: PlayedRun) -> None:
-        """An event arrives as it is, its time in UTC form; only what was requested arrives."""
+        """Events arrive unchanged, with their time in UTC form, and only if they were requested."""
         for record in run.arrived:
             event = self._by_id[record["id"]]
             time = record["occurredAt"]
@@ -147,7 +147,7 @@ class Judge:
     def _judge_complete(
         self, run: PlayedRun, acknowledged: Sequence[Acknowledged], owed: Sequence[Expected]
     ) -> None:
-        """A run that claims success has delivered all it owes, and its bookmark says so."""
+        """A run that claims success has delivered all events that it owes, as its bookmark says."""
         ids = {record["id"] for record in run.arrived}
         lost = [e.id for e in owed if e.id not in ids and e.id not in run.given.covered]
         assert not lost, f"a run that claims success lost: {lost}"
@@ -159,7 +159,7 @@ class Judge:
         newest = max(filter(None, [*until, run.given.bookmark]), default=None)
         assert last.bookmark == newest, f"the bookmark is {last.bookmark}, not {newest}"
 
-    # What STATE says
+    # STATE
 
     def _judge_states(
         self, run: PlayedRun, acknowledged: Sequence[Acknowledged], owed: Sequence[Expected]
@@ -188,8 +188,8 @@ class Judge:
     ) -> None:
         """The bookmark passes no event that the run owes and has not delivered.
 
-        One exception: an event that comes too late in every response counts as late until the run
-        is complete.
+        One exception: an event that is too late in every response counts as late until the run is
+        complete.
         """
         bookmark = acknowledged.bookmark
         if bookmark is None or bookmark == run.given.bookmark:
@@ -201,9 +201,9 @@ class Judge:
         assert not lost, f"the bookmark {bookmark} passes: {lost}"
 
     def _judge_covered(self, run: PlayedRun, acknowledged: Acknowledged) -> None:
-        """Everything from `covered_from` up to the bookmark was read, whatever settings were.
+        """Everything from `covered_from` up to the bookmark was read, with any settings.
 
-        What is missing there came late, or is of a type that a run did not request.
+        Events that are missing there were late, or have a type that a run did not request.
         """
         bookmark, covered_from = acknowledged.bookmark, acknowledged.covered_from
         if bookmark is None or bookmark == run.given.bookmark:
@@ -226,7 +226,7 @@ class Judge:
         assert not lost, f"a STATE says that everything was read, but not: {lost}"
 
     def _judge_memory(self, run: PlayedRun, acknowledged: Acknowledged) -> None:
-        """The ids of the lookback are known, as far as the memory goes; and no more are kept."""
+        """STATE holds the ids of the lookback, as far as the memory goes, and no others."""
         bookmark, ids_from = acknowledged.bookmark, acknowledged.ids_from
         if bookmark is None:
             return
@@ -252,10 +252,10 @@ class Judge:
         """Ids that may be forgotten early, as they are forgotten in groups and pages."""
         return 3 * -(-caps.memory // caps.groups) + self._page_size + 2
 
-    # What a run says of the events that it leaves out
+    # Warnings about events that a run leaves out
 
     def _judge_warnings(self, run: PlayedRun) -> None:
-        """A warning names each event that the run wants and that will not come, unless it is late.
+        """A run warns of each event that it wants but cannot deliver, unless the event is late.
 
         Each such event lies before the range of the run and was not delivered before.
         """
@@ -308,7 +308,7 @@ class Judge:
         planned, network = run.planned, run.network
         concurrency: int = planned.settings["concurrency"]
         assert network.most_in_flight <= concurrency, "more requests in flight than concurrency"
-        # Simulated time stands still while real threads hand a 429 on.
+        # Simulated time stands still while real threads pass a 429 on.
         patience = max(2, concurrency) * (3 if self._history.uses_threads else 1)
         assert network.impatient < patience, "requests came during the wait of a 429"
         is_sound = run.ended is None and planned.fault_share == 0
@@ -318,7 +318,7 @@ class Judge:
             waited = planned.early_429 * EARLY_RETRY_AFTER_SECONDS
             assert run.waited_seconds <= waited * 1.2 + 1, f"waited {run.waited_seconds} s"
         if self._history.displaced_places is not None:
-            return  # then many events can share the second at which a window is cut
+            return  # many events may then share the second at which a window is cut
         pages = -(-self._selected(run) // planned.settings["page_size"])
         most = 1.25 * max(1, pages) + 3 + planned.early_429 + self._pages_of_ties(run)
         assert network.count <= most, f"{network.count} requests for {pages} pages"

@@ -39,7 +39,7 @@ Mutation: TypeAlias = Callable[[Patch], None]
 
 
 def replaced(patch: Patch, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Replace something by what is made from it."""
+    """Replace an attribute by the result of `make` for it."""
     patch.setattr(owner, name, make(getattr(owner, name)))
 
 
@@ -47,7 +47,7 @@ def replaced(patch: Patch, owner: Any, name: str, make: Callable[[Any], Any]) ->
 
 
 def a_bookmark_plus_a_millisecond(patch: Patch) -> None:
-    """A strict `>`: ties of the bookmark are never requested."""
+    """The next run starts after the bookmark, so ties of the bookmark are never requested."""
 
     def run_window(*, bookmark: Instant | None, **more: Any) -> Window | None:
         window = windows.run_window(bookmark=bookmark, **more)
@@ -68,25 +68,25 @@ def run_window_with(patch: Patch, **changed: Any) -> None:
 
 
 def no_lookback(patch: Patch) -> None:
-    """Late events are before the bookmark, and never requested."""
+    """Late events lie before the bookmark and are never requested."""
     run_window_with(patch, lookback_seconds=0)
 
 
 def the_future_is_read_too(patch: Patch) -> None:
-    """A future-dated event carries the bookmark past others."""
+    """An event dated in the future moves the bookmark past others."""
     run_window_with(patch, now=LATEST)
 
 
 def ids_from_is_not_respected(patch: Patch) -> None:
-    """A run reads events whose ids were forgotten, or never known."""
+    """A run reads events whose ids were forgotten or never known."""
     run_window_with(patch, ids_from=EARLIEST)
 
 
-# What was delivered
+# Delivered events
 
 
 def no_memory(patch: Patch) -> None:
-    """What comes again at the inclusive bound is delivered again."""
+    """An event that is sent again, as at an inclusive bound, is delivered again."""
     patch.setattr(Watermark, "fresh", lambda _, ids, instants: range(len(ids)))
 
 
@@ -117,7 +117,7 @@ def all_ids_are_kept(patch: Patch) -> None:
 
 
 def ids_expire_as_a_whole(patch: Patch) -> None:
-    """Each STATE renews the end of all ids, so those that the service shows no more stay."""
+    """Each STATE renews all ids, so those of events that the service no longer shows are kept."""
 
     def groups(self: Watermark) -> list[Group]:
         end = self.bookmark or EARLIEST
@@ -143,7 +143,7 @@ def ids_never_expire(patch: Patch) -> None:
 
 
 def a_gap_is_not_noted(patch: Patch) -> None:
-    """STATE says that what a later start date skipped was read."""
+    """STATE says that events were read that a later start date skipped."""
 
     def start_at(self: Watermark, start_date: Instant | None) -> None:
         if self.bookmark is None:
@@ -154,7 +154,7 @@ def a_gap_is_not_noted(patch: Patch) -> None:
 
 
 def a_gap_is_noted_without_an_event(patch: Patch) -> None:
-    """STATE says that events were skipped that the next run still brings."""
+    """STATE says that events were skipped that the next run still delivers."""
 
     def start_at(self: Watermark, start_date: Instant | None) -> None:
         self._covered_from = max(self._covered_from or EARLIEST, start_date or EARLIEST)
@@ -168,17 +168,17 @@ def nothing_is_said_of_what_is_left_out(patch: Patch) -> None:
 
 
 def a_short_reach_is_not_warned_about(patch: Patch) -> None:
-    """Late events before the ids in STATE do not come, without a word."""
+    """Late events before the ids in STATE are not delivered, and no warning says so."""
     patch.setattr(start_warnings, "_is_new_reach", lambda *_: False)
 
 
 def an_earlier_start_date_is_not_warned_about(patch: Patch) -> None:
-    """What an earlier start date now includes does not come, without a word."""
+    """Events that an earlier start date includes are not delivered, and no warning says so."""
     patch.setattr(start_warnings, "_never_read", lambda *_: ())
 
 
 def added_types_are_not_warned_about(patch: Patch) -> None:
-    """Older events of added types do not come, without a word."""
+    """Older events of added types are not delivered, and no warning says so."""
     patch.setattr(start_warnings, "types_never_requested", lambda *_: None)
 
 
@@ -195,7 +195,7 @@ def the_bookmark_is_the_last_event(patch: Patch) -> None:
 
 
 def the_bookmark_follows_any_order(patch: Patch) -> None:
-    """Pages out of order carry the bookmark past events that are still to come."""
+    """Pages out of order move the bookmark past events that still follow."""
     replaced(
         patch,
         WindowReader,
@@ -210,12 +210,12 @@ def a_complete_run_does_not_settle(patch: Patch) -> None:
 
 
 def settling_passes_windows_that_are_not_read(patch: Patch) -> None:
-    """The bookmark moves to the newest event that is known, whichever window is complete."""
+    """The bookmark moves to the newest known event, past windows that are not complete."""
     replaced(patch, Watermark, "settle", lambda real: lambda self, until: real(self, LATEST))
 
 
 def state_before_records(patch: Patch) -> None:
-    """A page counts as delivered when it has come, not when it is written."""
+    """A page counts as delivered when it arrives, not when it is written."""
 
     def start(self: Delivery, read: ReadPage) -> None:
         real(self, read)
@@ -238,17 +238,17 @@ def an_error_drops_what_was_written(patch: Patch) -> None:
 
 
 def no_state_at_the_end(patch: Patch) -> None:
-    """What an interrupted run wrote last is not in STATE."""
+    """The last records of an interrupted run are not in STATE."""
     patch.setattr(AuditEventsStream, "_write_checkpoint", lambda _: None)
 
 
 def no_state_between_pages(patch: Patch) -> None:
-    """STATE comes only at the end of a run."""
+    """STATE is written only at the end of a run."""
     patch.setattr(MessageWriter, "state_is_due", False)
 
 
 def stopping_without_looking(patch: Patch) -> None:
-    """A signal drops what is in hand and leaves no STATE behind."""
+    """A signal drops the page in progress, and no STATE follows."""
 
     def sync_records(self: Any, *_: object, **__: object) -> tuple[()]:
         self._read()
@@ -266,17 +266,17 @@ def pages_become(patch: Patch, change: Callable[[Page], Page]) -> None:
 
 
 def an_empty_page_is_the_end(patch: Patch) -> None:
-    """What many connectors do."""
+    """Many connectors end at an empty page."""
     pages_become(patch, lambda page: page if page.ids else replace(page, next_cursor=None))
 
 
 def a_short_page_is_the_end(patch: Patch) -> None:
-    """A page that is not full is taken for the last one."""
+    """A page with fewer than two events is mistaken for the last one."""
     pages_become(patch, lambda page: page if len(page.ids) > 1 else replace(page, next_cursor=None))
 
 
 def an_empty_cursor_is_followed(patch: Patch) -> None:
-    """`"nextCursor": ""` is sent back."""
+    """The empty cursor of `"nextCursor": ""` is sent back."""
     pages_become(
         patch, lambda page: replace(page, next_cursor="") if page.has_empty_cursor else page
     )
@@ -294,7 +294,7 @@ def the_end_is_read_again_for_each_page(patch: Patch) -> None:
 
 
 def a_failed_page_is_skipped(patch: Patch) -> None:
-    """A request whose retries are used up is passed over."""
+    """A request whose retries are used up counts as an empty last page."""
 
     def fetch(self: Client, window: Window, cursor: str | None) -> Page:
         try:
@@ -307,12 +307,12 @@ def a_failed_page_is_skipped(patch: Patch) -> None:
 
 
 def pages_that_bring_nothing_are_read_for_ever(patch: Patch) -> None:
-    """Nobody notices that a gateway ignores the cursor."""
+    """A gateway that ignores the cursor is not noticed."""
     patch.setattr(Paginator, "_check_progress", lambda *_, **__: None)
 
 
 def a_refused_cursor_is_the_end(patch: Patch) -> None:
-    """An expired cursor is taken for the end of the pages."""
+    """An expired cursor is mistaken for the end of the pages."""
 
     def fail(self: WindowReader, error: Exception) -> None:
         if isinstance(error, CursorRefusedError):
@@ -352,7 +352,7 @@ def windows_share_no_instant(patch: Patch) -> None:
 
 
 def windows_overlap(patch: Patch) -> None:
-    """What a response holds beyond the end of its window is delivered too, ahead of its time."""
+    """Events after the end of a window are delivered with it, too early."""
 
     def holds(self: Window, instant: Instant) -> bool:
         return real(Window(self.start, self.end), instant)
@@ -376,7 +376,7 @@ def a_window_ends_a_second_early(patch: Patch) -> None:
 
 
 def pages_are_taken_as_they_come(patch: Patch) -> None:
-    """A window that is read ahead overtakes the one before it, with its STATE."""
+    """A window that is read ahead is delivered before an earlier one, with its STATE."""
 
     def next_page(self: Plan) -> ReadPage | None:
         self._readers.sort(key=lambda each: not each.ready_pages)
@@ -399,7 +399,7 @@ def a_fault_ahead_is_passed_over(patch: Patch) -> None:
 
 
 def the_first_to_end_ends_all(patch: Patch) -> None:
-    """Windows after one that has no more pages are forgotten, although they may hold events."""
+    """Windows after one that was read to its end are dropped, although they may hold events."""
 
     def accept(self: Plan, request: Request, page: Page) -> ReadPage | None:
         waiting = real(self, request, page)
@@ -412,7 +412,7 @@ def the_first_to_end_ends_all(patch: Patch) -> None:
 
 
 def a_cut_loses_the_rest(patch: Patch) -> None:
-    """What is left of a window that was cut is never requested."""
+    """The rest of a window that was cut is never requested."""
 
     def cut(self: WindowReader, at: Instant) -> WindowReader:
         rest = real(self, at)
@@ -436,7 +436,7 @@ def a_window_begun_again_is_lost(patch: Patch) -> None:
 
 
 def a_window_continues_from_its_newest_event(patch: Patch) -> None:
-    """An event that comes too late is lost if its window is given up."""
+    """An event out of order is lost if its window is given up."""
 
     def begin_again(self: WindowReader) -> WindowReader:
         start = self._progress.newest or self.window.start
@@ -466,7 +466,7 @@ def an_early_429_slows_the_whole_run(patch: Patch) -> None:
 
 
 def a_429_is_retried_at_once(patch: Patch) -> None:
-    """Nobody waits as long as ``Retry-After`` says."""
+    """No request waits as long as ``Retry-After`` says."""
     patch.setattr(RateLimiter, "rate_limited", lambda *_: None)
     patch.setattr(RateLimiter, "pause", lambda *_: None)
 
@@ -480,7 +480,7 @@ IMPORTANT: list[Mutation] = [
     pages_are_taken_as_they_come,
     a_cut_loses_the_rest,
 ]
-"""Those that every run of the tests plays: each is found within a few seconds."""
+"""Mutations that every run of the tests plays: each is found within a few seconds."""
 
 OTHERS: list[Mutation] = [
     an_error_drops_what_was_written,

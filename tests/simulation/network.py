@@ -20,17 +20,17 @@ from tests.simulation.histories import (
 from tests.simulation.world import World
 
 THREADED_RETRY_AFTER_SECONDS = 30
-"""Longer than the requests that are in flight together take."""
+"""A longer time than requests that are in flight together take."""
 
 
 class Network(BaseAdapter):
-    """Carries requests to the service without a socket, and meets faults on the way.
+    """Carries requests to the service without a socket, with faults on the way.
 
     Attributes:
         count: requests so far.
         cursors_ignored: how many of them had a cursor that a gateway ignored.
-        is_over: whether the run has ended: requests of threads that are left fail.
-        impatient: the most requests that came before the end of a wait that a 429 demanded.
+        is_over: whether the run has ended; requests of its remaining threads fail then.
+        impatient: the most requests that were sent during the wait after one 429.
         most_in_flight: the most requests at a time.
     """
 
@@ -125,7 +125,7 @@ class Network(BaseAdapter):
 
 
 def new_session(network: Network) -> requests.Session:
-    """A session that reaches the simulated service alone."""
+    """A session that reaches only the simulated service."""
     session = requests.Session()
     session.trust_env = False
     session.mount("https://", network)

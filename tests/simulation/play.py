@@ -52,7 +52,7 @@ def play(seed: int, *, uses_threads: bool = False) -> World:
 
 
 def _drawn(rng: random.Random, seconds: float) -> float:
-    """A wait before a retry; the real one would not be the same each time."""
+    """A wait before a retry that is drawn from the seed; the real one differs each time."""
     return rng.uniform(0, seconds)
 
 
@@ -131,7 +131,7 @@ class _Run:
         self._warnings: list[str] = []
 
     def run(self) -> PlayedRun:
-        """Run it to its end."""
+        """Run the tap to its end."""
         started_at, now = self._world.seconds, self._now()
         self._target.begin()
         ended = self._end()
@@ -152,7 +152,7 @@ class _Run:
         )
 
     def _end(self) -> BaseException | None:
-        """What ends it early, None if it is complete."""
+        """The error that ends the run early, None if it is complete."""
         try:
             tap = self._tap()
             with self._heard(tap.streams[STREAM].logger):
@@ -164,7 +164,7 @@ class _Run:
 
     @contextmanager
     def _heard(self, logger: Logger) -> Iterator[None]:
-        """Keep the warnings, also while logging is disabled."""
+        """Keep the warnings, even while logging is disabled."""
         real = logger.warning
 
         def warning(text: str, *values: object) -> None:
@@ -209,7 +209,7 @@ class _Run:
         return kind(requests, fetch, stop, count, self._world)
 
     def _meet(self, what: str) -> None:
-        """A message or a request is under way: the run may end here."""
+        """Count a message or a request; the run may end at it."""
         self._met[what] += 1
         planned = self._planned
         counted = "request" if planned.at_request else "message"

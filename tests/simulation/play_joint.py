@@ -78,14 +78,14 @@ class _Judged:
         self.judge.judge_run(own)
 
     def judge_left_alone(self, states: list[tuple[dict[str, Any], int, int]]) -> None:
-        """The bookmark of an organization that is not read stays as it is."""
+        """Check that the bookmark of an organization that is not read does not change."""
         before = part_of_single(self.given)
         for value, _, _ in states:
             same = part_of(value, self.organization_id) == before
             assert same, f"the bookmark of {self.organization_id} changed, which is not read"
 
     def _own(self, run: JointRun, played: PlayedRun) -> PlayedRun:
-        """What a run was for this organization."""
+        """The part of a run that belongs to this organization."""
         network = cast("JointNetwork", played.network)
         ended = played.ended
         if isinstance(ended, OrganizationsError):
@@ -114,7 +114,7 @@ class _Judged:
         )
 
     def _now(self, played: PlayedRun, traffic: Traffic) -> Instant:
-        """When the organization was begun: its range ends then, however long the run takes."""
+        """When the organization was opened, which is also the end of its range."""
         if traffic.range_end is None:
             return played.now
         first_request = instant_of(START + timedelta(seconds=traffic.came_at))
@@ -202,7 +202,7 @@ class _Player:
         return played
 
     def _possible(self, run: JointRun) -> JointRun:
-        """A run for one organization refuses the bookmark of another: then it reads that one."""
+        """If the bookmark is another organization's, a run for one organization reads that one."""
         owner = owner_at_top(self._state)
         if not run.is_single or owner in (None, *run.organizations):
             return run

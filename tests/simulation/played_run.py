@@ -25,10 +25,10 @@ class Acknowledged:
     Attributes:
         value: the STATE.
         covered: the ids delivered before it, by its run and by the runs that this one followed.
-        forgotten: those of them that may come again: events out of order ended a run after more
-            of them than the memory holds, and the bookmark stayed before them.
+        forgotten: those of them that may be delivered again: a run ended out of order when it had
+            delivered more of them than the memory holds, and its bookmark stayed before them.
         late: events before the bookmark that the run that passed them could not see.
-        types: the action types that every run requested that moved the bookmark, None for all.
+        types: the action types requested by every run that moved the bookmark, None for all.
     """
 
     value: dict[str, Any] = field(default_factory=dict)
@@ -49,7 +49,7 @@ class Acknowledged:
 
     @cached_property
     def ids_from(self) -> Instant:
-        """The instant from which on the ids are known."""
+        """The instant from which on all ids are known."""
         if self.bookmark is None:
             return EARLIEST
         return parse_instant(self._entry["watermark"][0]["ids_from"])
@@ -64,7 +64,7 @@ class Acknowledged:
 
     @cached_property
     def last_types(self) -> list[str]:
-        """The action types that the run that wrote it requested; none of them means all."""
+        """The action types that were requested by the run that wrote it; none of them means all."""
         if self.bookmark is None:
             return []
         types: list[str] = self._entry["watermark"][0]["action_types"]
@@ -72,7 +72,7 @@ class Acknowledged:
 
     @cached_property
     def id_count(self) -> int:
-        """How many ids it remembers, in digests of eight bytes as base64."""
+        """The number of ids in it: digests of eight bytes as base64."""
         if self.bookmark is None:
             return 0
         return sum(len(text) * 3 // 4 // 8 for _, text in self._entry["watermark"][0]["ids"])
@@ -159,7 +159,7 @@ class PlayedRun:
 
     @cached_property
     def types(self) -> frozenset[str] | None:
-        """The action types that it requests, None for all."""
+        """The action types that the run requests, None for all."""
         types = self.planned.settings.get("action_types")
         return None if types is None else frozenset(types)
 

@@ -1,4 +1,4 @@
-"""What sends the requests of a simulated run and waits for it: in the main thread or in threads."""
+"""The workers of a simulated run, in the main thread or in threads, and its rate limiter."""
 
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -13,7 +13,7 @@ from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tests.simulation.world import World
 
 PATIENCE_SECONDS = 5
-"""Threads that do nothing for so long hang."""
+"""Threads that do nothing for so long are taken to hang."""
 
 
 class InlineWorkers(Workers):
@@ -40,7 +40,7 @@ class InlineWorkers(Workers):
                 assert self._receive(), "nothing is requested, and nothing comes"
 
     def _receive(self) -> bool:
-        """Some requests start, and the response of one of them arrives."""
+        """Start some requests, and receive the response of one; return whether there was one."""
         while not self._in_flight or self._random.random() < 0.7:
             request = self._plan.next_request(self._most_in_flight)
             if request is None:
@@ -60,7 +60,7 @@ class InlineWorkers(Workers):
 
 
 class FixedEstimator(ConcurrencyEstimator):
-    """Takes responses for as slow as the history has it: the simulated ones take no time."""
+    """Permits as many requests as the history says, as simulated responses take no time."""
 
     def __init__(self, most_in_flight: int) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class FixedEstimator(ConcurrencyEstimator):
 
 
 class ThreadedWorkers(Workers):
-    """The real ones; a main thread that would wait for ever fails."""
+    """The real workers, except that a main thread that would wait for ever fails."""
 
     def __init__(self, plan: Requests, fetch: Fetch, stop: Stop, count: int, world: World) -> None:
         super().__init__(plan, fetch, stop, count)
@@ -92,7 +92,7 @@ class SimulatedRateLimiter(RateLimiter):
     """Lets simulated time go by instead of waiting.
 
     Attributes:
-        waited_seconds: all of its waits for time.
+        waited_seconds: the sum of its waits.
     """
 
     def __init__(self, run: RunRequests, world: World) -> None:
@@ -113,7 +113,7 @@ class SimulatedRateLimiter(RateLimiter):
 
 @contextmanager
 def threads_joined() -> Iterator[None]:
-    """Wait afterwards for the threads that were started meanwhile."""
+    """Wait at the end for the threads that were started meanwhile."""
     before = set(threading.enumerate())
     yield
     for thread in set(threading.enumerate()) - before:

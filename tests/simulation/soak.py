@@ -45,7 +45,7 @@ PACKAGE = Path(tap_audit_events.__file__).parent
 
 
 class Clock:
-    """Seconds that pass when somebody would wait."""
+    """A clock that advances instead of waiting."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class Clock:
             self._seconds += seconds
 
     def reach(self, seconds: float) -> None:
-        """Advance to that time: those who wait at the same time wait together."""
+        """Advance to that time; waits that begin at the same time pass together."""
         with self._lock:
             self._seconds = max(self._seconds, seconds)
 
@@ -104,7 +104,7 @@ class Sink(MessageWriter):
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a process holds: bytes that the tap's own lines took, threads, open files."""
+    """The memory that the tap's own code uses, and the threads and open files of the process."""
 
     kilobytes: int
     threads: int
@@ -116,7 +116,7 @@ class Soak:
 
     Attributes:
         runs: how many there were.
-        late: how many events came late.
+        late: how many late events there were.
         tokens: how many times the token has rotated.
     """
 
@@ -137,7 +137,7 @@ class Soak:
 
     @contextmanager
     def started(self) -> Iterator[str]:
-        """The URL of the sandbox; a request that is refused for its token changes the file."""
+        """The URL of the sandbox, which writes its new token into the file after a status 401."""
         respond = self.service.respond
 
         def rotate_after(
@@ -187,7 +187,7 @@ class Soak:
         self.runs += 1
 
     def footprint(self) -> Footprint:
-        """What is held now, when the threads of the last run have ended."""
+        """The footprint after the threads of the last run have ended."""
         waited = time.monotonic() + 5
         while threading.active_count() > self._threads_at_rest and time.monotonic() < waited:
             time.sleep(0.01)
@@ -204,10 +204,10 @@ class Soak:
 
     @property
     def _threads_at_rest(self) -> int:
-        return 2  # the main one, and the sandbox's
+        return 2  # the main thread and the sandbox's thread
 
     def _happen(self) -> None:
-        """Between two runs: an event comes late, or the token rotates."""
+        """Between two runs, an event may be added late, and the token may be rotated."""
         if self._random.random() < 0.5:
             self.late += 1
             at = self.clock.now - timedelta(seconds=self._random.uniform(1, 200))

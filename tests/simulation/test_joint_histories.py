@@ -1,4 +1,4 @@
-"""Several organizations through random histories; and proof that a mistake would be noticed."""
+"""Random histories of several organizations; mutations prove that mistakes are noticed."""
 
 import pytest
 
@@ -21,21 +21,23 @@ def play_many(histories: int, first: int = 0, *, uses_threads: bool = False) -> 
         play_joint(seed, uses_threads=uses_threads)
 
 
-def test_each_organization_arrives_once_whatever_happens_to_others() -> None:
-    """Failures, kills, tokens, organizations that come and go, coverage records: all hold."""
+def test_each_event_of_each_organization_arrives_once() -> None:
+    """Histories have failures, kills, tokens, changing organizations and coverage records."""
     play_many(HISTORIES)
 
 
-def test_with_real_threads_too() -> None:
-    """The order of responses is the processor's, and no thread outlives its run."""
+def test_each_event_of_each_organization_arrives_once_with_real_threads() -> None:
+    """The order of responses depends on the processor, and each thread ends with its run."""
     play_many(THREADED_HISTORIES, uses_threads=True)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("uses_threads", [False, True])
 @pytest.mark.parametrize("group", range(LONG_GROUPS))
-def test_more_histories(group: int, uses_threads: bool) -> None:
-    """The same for more seeds."""
+def test_each_event_of_each_organization_arrives_once_in_more_histories(
+    group: int, uses_threads: bool
+) -> None:
+    """The same properties hold for more seeds."""
     play_many(GROUP, first=HISTORIES + group * GROUP, uses_threads=uses_threads)
 
 
@@ -49,8 +51,8 @@ def test_a_broken_promise_is_noticed(mutate: Mutation, monkeypatch: pytest.Monke
         play_many(HISTORIES_FOR_A_MUTATION)
 
 
-def test_histories_vary_what_they_should() -> None:
-    """Each kind of trouble is drawn, or the histories would prove nothing about it."""
+def test_histories_contain_each_kind_of_trouble() -> None:
+    """A history without a kind of trouble proves nothing about it."""
     histories = [draw_joint(seed) for seed in range(DRAWN)]
     runs = [run for joint in histories for run in joint.runs]
     kinds = {trouble.kind for run in runs for trouble in run.troubles.values()}

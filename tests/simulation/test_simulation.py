@@ -1,4 +1,4 @@
-"""The whole tap through random histories; and proof that the histories would notice a mistake."""
+"""Random histories of the whole tap; mutations prove that mistakes are noticed."""
 
 from itertools import pairwise
 from typing import Any
@@ -23,27 +23,27 @@ def play_many(histories: int, first: int = 0, *, uses_threads: bool = False) -> 
         play(seed, uses_threads=uses_threads)
 
 
-def test_whatever_happens_every_event_arrives_once() -> None:
-    """Ties, late events, faults, kills, changed settings, full memories: complete, once."""
+def test_every_event_arrives_once() -> None:
+    """Histories have ties, late events, faults, kills, changed settings and full memories."""
     play_many(HISTORIES)
 
 
-def test_with_real_threads_every_event_arrives_once() -> None:
-    """The order of responses is the processor's, and no thread outlives its run."""
+def test_every_event_arrives_once_with_real_threads() -> None:
+    """The order of responses depends on the processor, and each thread ends with its run."""
     play_many(THREADED_HISTORIES, uses_threads=True)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("group", range(LONG_GROUPS))
-def test_more_histories(group: int) -> None:
-    """The same for more seeds."""
+def test_every_event_arrives_once_in_more_histories(group: int) -> None:
+    """The same properties hold for more seeds."""
     play_many(GROUP, first=HISTORIES + group * GROUP)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("group", range(LONG_THREADED_GROUPS))
-def test_more_histories_with_real_threads(group: int) -> None:
-    """The same for more seeds."""
+def test_every_event_arrives_once_in_more_histories_with_real_threads(group: int) -> None:
+    """The same properties hold for more seeds with threads."""
     play_many(GROUP, first=THREADED_HISTORIES + group * GROUP, uses_threads=True)
 
 
@@ -70,8 +70,8 @@ def test_a_history_replays() -> None:
     assert requests_of(7) == first
 
 
-def test_histories_vary_what_they_should() -> None:
-    """Each kind of trouble is drawn, or the histories would prove nothing about it."""
+def test_histories_contain_each_kind_of_trouble() -> None:
+    """Histories without a kind of trouble would prove nothing about it."""
     histories = [draw(seed) for seed in range(DRAWN)]
     runs = [run for history in histories for run in history.runs]
     settings = {name for run in runs for name in run.settings}
@@ -84,7 +84,7 @@ def test_histories_vary_what_they_should() -> None:
 
 
 def test_histories_vary_settings_from_run_to_run() -> None:
-    """Each of them moves in both directions, also while the memory is smaller than the lookback."""
+    """Each setting changes in both directions, and the memory is small in some histories."""
     histories = [draw(seed) for seed in range(DRAWN)]
     changing = [each for each in histories if len({str(run.settings) for run in each.runs}) > 1]
     assert len([each for each in changing if each.caps]) > 10

@@ -1,4 +1,4 @@
-"""An hour of simulated time: nothing lost, nothing twice, and nothing grows."""
+"""An hour of simulated time: no event is lost or repeated, and nothing grows."""
 
 import tracemalloc
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ def _traced() -> Iterator[None]:
 
 
 @pytest.mark.long
-def test_an_hour_of_trouble_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Rate limit, resets, hangs, expired cursors, rotating token, late events: all arrives once.
+def test_an_hour_of_faults_loses_no_event_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Each event arrives once, whatever rate limits, faults, new tokens and late events there are.
 
     Memory, threads and open files are as they were after the first ten minutes.
     """
@@ -34,9 +34,9 @@ def test_an_hour_of_trouble_leaves_nothing_behind(tmp_path: Path) -> None:
         after = soak.footprint()
     assert soak.runs > 100
     assert soak.tokens > 5
-    assert len(soak.sink.ids) == began + soak.late  # one event a second, and those that came late
+    assert len(soak.sink.ids) == began + soak.late  # one event a second, and the late ones
     assert set(soak.sink.ids.values()) == {1}
     assert after.threads <= before.threads
     assert after.files <= before.files + 1
-    # Each token that there was stays masked; ids of the lookback and free lists of Python vary.
-    assert after.kilobytes <= before.kilobytes + 100 + 16 * soak.tokens  # a pattern for each
+    # Every token stays masked; the ids of the lookback and the free lists of Python vary.
+    assert after.kilobytes <= before.kilobytes + 100 + 16 * soak.tokens  # one pattern each

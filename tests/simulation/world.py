@@ -26,15 +26,15 @@ SIGTERM = 15
 
 
 class KilledError(BaseException):
-    """The process is gone: nothing catches this, and nothing it writes afterwards arrives."""
+    """The process was killed: nothing catches this error, and nothing written later arrives."""
 
 
 class World:
-    """The clock, and what the service holds by then.
+    """The clock, and the service with the events that are visible by then.
 
     Attributes:
         active: the kinds of faults that the service applies to the next request.
-        lock: held by whoever uses the service.
+        lock: held while the service is used.
     """
 
     def __init__(self, history: History) -> None:
@@ -56,19 +56,19 @@ class World:
 
     @property
     def displaced_id(self) -> str | None:
-        """The event that comes too late in every response, once the service has chosen it."""
+        """The event that is too late in every response, None until the service has chosen it."""
         keys = self.service._pages._displaced.values()
         return next((key.partition("\0")[2] for key in keys), None)
 
     def pass_time(self, seconds: float) -> None:
-        """Let time go by, and show what becomes visible meanwhile."""
+        """Let time go by, and show the events that become visible meanwhile."""
         with self.lock:
             self.seconds += seconds
             while self._ahead and self._ahead[0].visible_at <= self.seconds:
                 self.service.add([self._ahead.pop(0).event])
 
     def reach(self, seconds: float) -> None:
-        """Let time go by until then: those who wait at the same time wait together."""
+        """Let time go by until then; waits that begin at the same time pass together."""
         with self.lock:
             self.pass_time(max(0.0, seconds - self.seconds))
 
@@ -84,7 +84,7 @@ class World:
 
 
 class Pipe:
-    """Stdout: what is flushed reaches the target, what is not is lost with the process."""
+    """Stdout: flushed bytes reach the target, and others are lost if the process is killed."""
 
     def __init__(self, target: "Target", rng: random.Random) -> None:
         self.closed_by_reader = False
@@ -97,7 +97,7 @@ class Pipe:
         if self.closed_by_reader and not self.dead:
             raise BrokenPipeError
         self._waiting += data
-        if self._random.random() < 0.1:  # the buffer is full: a part of a line may leave
+        if self._random.random() < 0.1:  # the buffer is full: a part of a line may be sent
             self._push(self._random.randint(0, len(self._waiting)))
         return len(data)
 
@@ -123,7 +123,7 @@ class Target:
             dropped if none comes; otherwise each is kept at once.
 
     Attributes:
-        records: what it keeps.
+        records: the records that it keeps.
         arrived: the records of the present run.
         states: the STATE lines of the present run, each with its length and with how many records
             of the run arrived before it.
@@ -136,7 +136,7 @@ class Target:
         self.begin()
 
     def begin(self) -> None:
-        """Start again, as with each run of a pipeline; what was not committed is gone."""
+        """Start again, as in each run of a pipeline; uncommitted records are dropped."""
         self._pending: list[dict[str, Any]] = []
         self._line = b""
         self.arrived: list[dict[str, Any]] = []
@@ -199,4 +199,4 @@ class Writer(MessageWriter):
         return cast("BinaryIO", self._pipe)
 
     def _abandon_output(self) -> None:
-        """The pipe closes without a word."""
+        """There is nothing to do for a simulated pipe."""
