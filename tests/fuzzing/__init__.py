@@ -1,1 +1,1 @@
-"""Everything that reads outside text is given any bytes; only its documented errors come out."""
+"""Every reader of outside text is given any bytes, and may raise only its documented errors."""

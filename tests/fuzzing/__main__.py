@@ -1,6 +1,6 @@
 """Fuzzes the targets, guided by coverage: ``python -m tests.fuzzing --minutes 10``.
 
-What makes a target fail is written into its corpus, where `tests/fuzzing/test_fuzzing.py` finds it.
+An input that fails is written into the corpus, which `tests/fuzzing/test_fuzzing.py` reads.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from tests.fuzzing.targets import TARGETS
 PROJECT = Path(__file__).resolve().parents[2]
 CORPUS = Path("tests/fuzzing/corpus")
 FOUND = Path(".tools/fuzz-found")
-"""Inputs that reached something new here; the next fuzzing starts from them."""
+"""Inputs that reached new code on this machine; the next fuzzing starts from them."""
 WORDS = Path("tests/fuzzing/words.dict")
 
 MAX_BYTES = 4096
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _holds(name: str, seconds: int) -> bool:
-    """Fuzz a target until it fails, at most for so long."""
+    """Fuzz a target for so long, and return whether it holds."""
     print(f"== {name}, {seconds} s", flush=True)
     for folder in (CORPUS, FOUND):
         (PROJECT / folder / name).mkdir(parents=True, exist_ok=True)

@@ -11,13 +11,13 @@ with atheris.instrument_imports(include=["tap_audit_events", "email", "http", "j
 
 
 def main() -> None:
-    """Fuzz until one of the options says that it is enough; libFuzzer ends the process."""
+    """Fuzz up to the limit that the options set; libFuzzer then ends the process."""
     name, *options = sys.argv[1:]
     # libFuzzer starts itself again for some jobs, with a shell: a path with a space would break.
     again = f"{os.path.relpath(sys.executable)} -m tests.fuzzing.one {name}"
 
     def read(data: bytes) -> None:
-        redaction._secrets.clear()  # else each search takes longer, until one exceeds its time
+        redaction._secrets.clear()  # otherwise each search takes longer, until one exceeds its time
         TARGETS[name](data)
 
     atheris.Setup([again, *options], read)

@@ -1,4 +1,4 @@
-"""Clients that get given bytes as a response, and what they request, log and wait."""
+"""Clients that get given bytes as a response, with their requests, log lines and waits."""
 
 import logging
 import socket
@@ -19,7 +19,7 @@ from tests.builders import a_response
 
 
 class Heard(logging.Logger):
-    """What a client logged, and how long it waited."""
+    """What a client logs, and how long it waits."""
 
     def __init__(self) -> None:
         super().__init__("client")
@@ -60,7 +60,7 @@ def client_that_gets(response: bytes, settings: Settings) -> Iterator[tuple[Clie
 def client_that_records(
     settings: Settings, record: Callable[[requests.PreparedRequest], object]
 ) -> Iterator[Client]:
-    """A client whose requests go to `record`, and get an empty page."""
+    """A client whose requests are passed to `record`, and which gets an empty page for each."""
 
     class Adapter(BaseAdapter):
         def send(self, request: requests.PreparedRequest, **_: Any) -> requests.Response:  # type: ignore[override]
@@ -87,7 +87,7 @@ def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, 
 
 
 class _RateLimiter(RateLimiter):
-    """Notes how long it would hold requests back, and does not."""
+    """Records how long it would hold requests back, without waiting."""
 
     def __init__(self, waits: list[float]) -> None:
         super().__init__(RunRequests(1), lambda: sum(waits))

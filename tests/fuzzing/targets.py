@@ -1,6 +1,6 @@
-"""One small function for each reader of outside text: bytes in, and its promises hold.
+"""For each reader of outside text, a small function that checks its promises for any bytes.
 
-Each lets only the errors pass that the reader documents, and looks at what it gives.
+Each function accepts only the errors that the reader documents, and checks the result.
 """
 
 import ipaddress
@@ -71,7 +71,7 @@ _TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]{16,}")
 
 
 def settings(data: bytes) -> None:
-    """A configuration: what is given replaces what is good; `cursor` is one of the service's."""
+    """A configuration: given settings replace good ones; `cursor` is a cursor of the service."""
     register_secret(TOKEN)
     given = _object(data)
     if given is None:
@@ -85,7 +85,7 @@ def settings(data: bytes) -> None:
 
 
 def environment(data: bytes) -> None:
-    """Lines ``name=value`` as environment variables give them."""
+    """Lines ``name=value``, each as an environment variable."""
     register_secret(TOKEN)
     pairs = [line.partition("=") for line in _text(data).split("\n")]
     variables = {f"{ENVIRONMENT_PREFIX}{name.upper()}": text for name, _, text in pairs}
@@ -106,7 +106,7 @@ def documents(data: bytes) -> None:
 
 
 def state(data: bytes) -> None:
-    """A state, and the bookmark in it: what is read from it is written as it was read."""
+    """A state and its bookmark: the watermark read from it is the same after it was written."""
     register_secret(TOKEN)
     document = _object(data)
     if document is None:
@@ -131,7 +131,7 @@ def state(data: bytes) -> None:
 
 
 def catalog(data: bytes) -> None:
-    """A catalog: one that is taken has the stream, and the SDK can read it."""
+    """A catalog: an accepted one has the stream, and the SDK can read it."""
     document = _object(data)
     if document is None:
         return
@@ -145,7 +145,7 @@ def catalog(data: bytes) -> None:
 
 
 def timestamps(data: bytes) -> None:
-    """Lines of times, each alone and all at once; no line has to be a time."""
+    """Lines that may be times, read one by one and all at once."""
     texts = _text(data).split("\n")
     instants = [_check_time(text) for text in texts]
     together = utc_instants(texts)
@@ -155,7 +155,7 @@ def timestamps(data: bytes) -> None:
 
 
 def retry_after(data: bytes) -> None:
-    """A line of ``Retry-After`` and one of ``Date``."""
+    """A line with the value of ``Retry-After``, and one with the value of ``Date``."""
     header, _, date = data.decode("latin-1").partition("\n")
     now = http_date(date) or datetime(2026, 1, 31, tzinfo=UTC)
     assert now.utcoffset() is not None
@@ -194,7 +194,7 @@ def pages(data: bytes) -> None:
 
 
 def shown_texts(data: bytes) -> None:
-    """A line with a secret, and a text that may hold it."""
+    """A line with a secret, and a text that may contain it."""
     secret, _, text = _text(data).partition("\n")
     if not _TOKEN_FORM.fullmatch(secret):
         secret = TOKEN
@@ -226,7 +226,7 @@ TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
 
 
 def _text(data: bytes) -> str:
-    """Any text, also one with lone surrogates."""
+    """Any text, including lone surrogates."""
     return data.decode("utf-8", "surrogateescape")
 
 
@@ -239,12 +239,12 @@ def _object(data: bytes) -> dict[str, Any] | None:
 
 
 def _is_text(value: object) -> bool:
-    """Whether it is a text without lone surrogates."""
+    """Whether a value is a text without lone surrogates."""
     return isinstance(value, str) and value.encode("utf-8", "replace").decode() == value
 
 
 def _check_line(line: str) -> None:
-    """It is one line without control codes, bounded, and does not hold the token."""
+    """Check that a text is one line of bounded length, without control codes and the token."""
     assert line.isprintable()
     assert TOKEN not in line
     assert len(line) <= MAX_LINE_LENGTH
@@ -264,7 +264,7 @@ def _settings(config: dict[str, Any]) -> Settings | None:
 
 
 def _check_request(read: Settings, cursor: str | None) -> None:
-    """A request goes to the URL in the settings, with the parameters that they name."""
+    """Check that a request is sent to the URL in the settings, with their parameters."""
     requests: list[PreparedRequest] = []
     with client_that_records(read, requests.append) as client:
         try:
@@ -302,7 +302,7 @@ def _check_request(read: Settings, cursor: str | None) -> None:
 
 
 def _check_time(text: str) -> Instant | None:
-    """The instant of a text, None if it is not a time; all ways to read it agree."""
+    """The instant of a text, None if it is not a time; checks that all ways to read it agree."""
     try:
         instant = parse_instant(text)
     except ValueError as error:
@@ -317,7 +317,7 @@ def _check_time(text: str) -> Instant | None:
 
 
 def _check_response(response: bytes) -> None:
-    """Only errors of the service come out, as plain lines; each wait has an end."""
+    """Check that only errors of the service are raised, as plain lines, and that waits end."""
     register_secret(TOKEN)
     with client_that_gets(response, SETTINGS) as (client, heard):
         try:
@@ -331,7 +331,7 @@ def _check_response(response: bytes) -> None:
 
 
 def _check_event(came: bytes, event_id: str, instant: Instant, left: bytes) -> None:
-    """An event leaves as it came: its very bytes, or with nothing but its time in UTC form."""
+    """Check that an event is unchanged: in every byte, or in all but its time, now in UTC form."""
     sent, read = _exact(came), _exact(left)
     assert not {b"\n", b"\r"} & {left[i : i + 1] for i in range(len(left))}
     assert read["id"] == event_id
@@ -347,7 +347,7 @@ def _check_event(came: bytes, event_id: str, instant: Instant, left: bytes) -> N
 
 
 def _exact(text: bytes) -> Any:
-    """JSON as Python's own parser reads it, numbers as exact as they are written."""
+    """JSON as Python's own parser reads it, with exact numbers."""
     return json.loads(
         text.decode("utf-8-sig", "surrogatepass"), parse_int=Decimal, parse_float=_decimal
     )
@@ -356,5 +356,5 @@ def _exact(text: bytes) -> Any:
 def _decimal(text: str) -> Decimal | str:
     try:
         return Decimal(text)
-    except InvalidOperation:  # an exponent beyond what it holds
+    except InvalidOperation:  # an exponent that Decimal cannot hold
         return text

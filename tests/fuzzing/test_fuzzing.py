@@ -1,6 +1,6 @@
-"""Whatever comes from outside: nothing but the documented errors comes out.
+"""Any input from outside is read, or leads to a documented error.
 
-The targets say what must be true; `make fuzz` looks for what breaks them, as long as one likes.
+The targets say what must hold; `make fuzz` searches for inputs that break it, as long as you like.
 """
 
 import json
@@ -55,7 +55,7 @@ WHOLE: dict[str, Any] = {
     "error_bodies": {"errCode": "x", "msg": TOKEN, "vars": {"a": None}},
     "pages": {"auditEvents": [an_event(), an_event("event-2", at=TIME)], "nextCursor": "x"},
 }
-"""What a target of JSON accepts, to be changed here and there."""
+"""For each target of JSON, an input that it accepts; tests change parts of it."""
 
 LINES = {
     "environment": ["page_size=7", "action_types=", '["a"]', "start_date=", TIME, "="],
@@ -75,7 +75,7 @@ LINES = {
     "documents": ["{", "}", '"a": 1', "[", "]", ",", "\ufeff", "NaN"],
     "shown_texts": [TOKEN, "\x1b[31m", "\u202e", "'", '"', "\\", "é" * 400],
 }
-"""What a target of lines takes, in any order."""
+"""For each target of lines, lines of its inputs; tests put them in any order."""
 
 values = st.recursive(
     st.none()
@@ -93,7 +93,7 @@ values = st.recursive(
 
 @st.composite
 def changed(draw: st.DrawFn, whole: Any) -> Any:
-    """The same JSON with something in it replaced, left out or added."""
+    """The same JSON with a part of it replaced, left out or added."""
     if not isinstance(whole, dict | list) or not whole or draw(st.integers(0, 9)) == 0:
         return draw(values)
     if isinstance(whole, list):
@@ -113,7 +113,7 @@ def changed(draw: st.DrawFn, whole: Any) -> Any:
 
 @st.composite
 def inputs(draw: st.DrawFn, name: str) -> bytes:
-    """What a target may be given: well-formed but for a change or two, perhaps cut or mixed."""
+    """An input of a target: well-formed but for a few changes, perhaps cut or with other bytes."""
     if name in WHOLE:
         text = json.dumps(draw(changed(WHOLE[name])), ensure_ascii=draw(st.booleans()))
     else:
@@ -128,13 +128,13 @@ def inputs(draw: st.DrawFn, name: str) -> bytes:
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: f"{path.parent.name}-{path.name[:20]}")
-def test_an_input_that_was_kept_is_read_or_refused(path: Path) -> None:
-    """What once made a reader fail, or reaches a part of it that others do not."""
+def test_every_input_of_the_corpus_is_read_or_refused(path: Path) -> None:
+    """Each input once made a reader fail, or reaches code that the others do not reach."""
     TARGETS[path.parent.name](path.read_bytes())
 
 
 def test_every_target_has_inputs_of_its_own() -> None:
-    """None is left out of the corpus, and none is drawn for nobody."""
+    """The corpus and the drawn inputs have all targets, and no others."""
     assert {path.parent.name for path in KEPT} == TARGETS.keys()
     assert WHOLE.keys() | LINES.keys() == TARGETS.keys()
 
@@ -142,7 +142,7 @@ def test_every_target_has_inputs_of_its_own() -> None:
 @pytest.mark.hypothesis
 @pytest.mark.parametrize("name", TARGETS)
 def test_any_input_is_read_or_refused(name: str) -> None:
-    """Well-formed or not; the same inputs each time, so that a failure is never a surprise."""
+    """The inputs are the same in each run, so that a failure can be reproduced."""
     read: Callable[[bytes], None] = TARGETS[name]
 
     @settings(derandomize=True, database=None)
@@ -154,6 +154,6 @@ def test_any_input_is_read_or_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(WHOLE))
-def test_a_target_sees_what_is_well_formed(name: str) -> None:
-    """Else it would hold for having looked at nothing."""
+def test_a_target_holds_for_a_well_formed_input(name: str) -> None:
+    """The drawn inputs are changes of this one."""
     TARGETS[name](json.dumps(WHOLE[name]).encode())
