@@ -79,9 +79,9 @@ TESTS_OF: Final = {
     ),
     "service.retries": ("service/test_retries", "service/test_retry_after"),
 }
-"""The modules that are mutated, with the files of their unit tests: none that starts processes."""
+"""The modules that are mutated, with the files of their unit tests, which start no processes."""
 
 
 def module_of(mutant: str) -> str:
-    """The key of `TESTS_OF` for a mutant, as mutmut names it; empty if that is empty."""
+    """The key of `TESTS_OF` for the name of a mutant in mutmut; empty if the name is empty."""
     return mutant.partition("tap_audit_events.")[2].rpartition(".")[0]

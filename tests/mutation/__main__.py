@@ -30,7 +30,7 @@ class Survivor(NamedTuple):
     """A change that no test notices.
 
     Attributes:
-        name: as mutmut knows it.
+        name: the name of the mutant in mutmut.
         function: its module and function, such as ``events.window.Window.holds``.
         before: the changed lines as they were, without indentation.
         after: the changed lines as they are.
@@ -63,12 +63,12 @@ def main() -> None:
 
 
 def is_wanted(module: str, names: Sequence[str]) -> bool:
-    """Whether a module is named, or a folder that it is in, or nothing."""
+    """Whether the names include a module or its folder; no names mean every module."""
     return not names or any(f"{module}.".startswith(f"{name}.") for name in names)
 
 
 def report(wanted: tuple[str, ...]) -> int:
-    """Print the survivors that are not listed, and the score of each folder; return how many."""
+    """Print the unlisted survivors and the score of each folder; return how many are unlisted."""
     killed, listed, unexplained = Counter[str](), Counter[str](), Counter[str]()
     known = listed_survivors()
     for path in sorted(walk_mutatable_files()):
@@ -94,7 +94,7 @@ def report(wanted: tuple[str, ...]) -> int:
 
 
 def status(data: SourceFileMutationData, name: str) -> str:
-    """What became of a mutant."""
+    """The result of a mutant, such as ``killed``."""
     return str(status_by_exit_code[data.exit_code_by_key[name]])
 
 
@@ -117,7 +117,7 @@ def function_of(name: str) -> str:
 
 
 def listed_survivors() -> list[dict[str, object]]:
-    """The entries of `equivalent.toml`; each has to say why."""
+    """The entries of `equivalent.toml`; each entry has to give a reason."""
     entries: list[dict[str, object]] = tomllib.loads(EQUIVALENT.read_text())["mutants"]
     for entry in entries:
         if not {"function", "before", "why"} <= entry.keys():
@@ -126,7 +126,7 @@ def listed_survivors() -> list[dict[str, object]]:
 
 
 def is_in(survivor: Survivor, known: Iterable[dict[str, object]]) -> bool:
-    """Whether an entry lists it; an entry without `after` allows any change of its lines."""
+    """Whether an entry lists a survivor; without `after` it allows any change of its lines."""
     return any(
         (entry["function"], entry["before"]) == (survivor.function, survivor.before)
         and survivor.after in (entry.get("after") or [survivor.after])  # type: ignore[operator]

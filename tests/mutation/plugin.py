@@ -1,6 +1,6 @@
 """Pytest's settings for mutation testing: only tests of the mutated module, with few examples.
 
-A property is tried with the same examples each time, or its result would be chance.
+A property is tried with the same examples each time; otherwise its result would depend on chance.
 """
 
 import os
@@ -21,14 +21,14 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     max_examples=12,
-    phases=(Phase.explicit, Phase.generate),  # a failure is enough: it need not be the smallest
+    phases=(Phase.explicit, Phase.generate),  # any failing example is enough
 )
 settings.load_profile("mutation")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Replace what mutmut would run by the test files of the modules in question."""
+    """Run the test files of the modules in question instead of those that mutmut would run."""
     module = module_of(os.environ.get("MUTANT_UNDER_TEST", ""))
     config.option.timeout = SECONDS_OF_A_MUTANT if module else SECONDS
     modules = [module] if module else os.environ[MODULES].split()
@@ -37,12 +37,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run properties last: an example notices most changes in less time."""
+    """Run property tests last, as examples notice most changes in less time."""
     items.sort(key=lambda item: getattr(getattr(item, "obj", None), "is_hypothesis_test", False))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Load what hypothesis loads on its first use, once instead of for each mutant."""
+    """Let hypothesis load what it loads on its first use, once instead of for each mutant."""
 
     @given(st.lists(st.text() | st.binary() | st.integers() | st.floats() | st.datetimes()))
     def load(_: object) -> None:
