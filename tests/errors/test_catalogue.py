@@ -1,4 +1,4 @@
-"""The catalogue of errors, and the text of each."""
+"""The catalogue of errors, and the text of each error."""
 
 import re
 from pathlib import Path
@@ -37,13 +37,13 @@ def test_the_catalogue_covers_the_interface() -> None:
     }
 
 
-def test_codes_stay() -> None:
+def test_released_codes_stay() -> None:
     """A code that an alert looks for today is in every later version."""
     assert set(RELEASED.split()) == CATALOGUE.keys()
 
 
 def test_codes_are_well_formed_and_unique() -> None:
-    """Short words in capitals, each once in the catalogue."""
+    """A code is short, in capitals, and in the catalogue once."""
     source = Path(catalogue.__file__).read_text()
     assert re.findall(r'^    "(.+)": ErrorEntry\($', source, re.MULTILINE) == list(CATALOGUE)
     assert all(CODE.fullmatch(code) and len(code) <= 20 for code in CATALOGUE)
@@ -58,7 +58,7 @@ def test_each_code_of_the_catalogue_is_used_and_no_other() -> None:
 
 @pytest.mark.parametrize("code", CATALOGUE)
 def test_each_entry_makes_one_line(code: str) -> None:
-    """The code, what happened, the context, and what to do."""
+    """The line has the code, what happened, the context and what to do."""
     line = str(AuditEventsError(code, " (errCode 'x')"))
     assert line == f"{code}: {CATALOGUE[code].summary} (errCode 'x'). {CATALOGUE[code].next_step}"
     assert CODED.match(line)
@@ -74,7 +74,7 @@ def test_no_error_promises_that_a_run_without_state_resumes() -> None:
 
 
 def test_several_lines_become_one_text() -> None:
-    """As sentences, if they end like one."""
+    """Lines that end like sentences are joined by a space, others by a semicolon."""
     errors = {name: AuditEventsError("AE-CUT") for name in "ab"}
     assert str(SettingsError(["a is wrong", "b is wrong"])) == (
         "AE-SETTINGS: a is wrong; AE-SETTINGS: b is wrong"
@@ -84,20 +84,20 @@ def test_several_lines_become_one_text() -> None:
 
 
 def test_an_error_of_the_service_names_the_window() -> None:
-    """The window follows what the service said."""
+    """The window follows the details from the response."""
     error = service_error("AE-500", details="errCode 'x'")
     error.window = "up to now"
     assert error.summary == "AE-500: The service failed (errCode 'x'), in the window up to now"
 
 
 def test_sanitized_text_is_bounded_and_quoted() -> None:
-    """A text from outside is one line, quoted, cut with an ellipsis."""
+    """A text from outside becomes one quoted line, which is cut with an ellipsis."""
     assert sanitize("a\n\x00b") == r"'a\n\x00b'"
     assert sanitize("x" * 400, 3) == "'xxx…'"
 
 
 def test_organizations_that_were_not_started_have_the_code_of_those_that_failed() -> None:
-    """Whatever else ends an organization that was read after them."""
+    """An error of another kind, which ended an organization later, does not change the code."""
     errors = {"one": service_error("AE-500"), "other": service_error("AE-EVENT")}
     *_, last = OrganizationsError(errors, 5, not_started=["x", "y", "z"]).lines
     assert last.startswith("AE-500: 3 more organizations were not started")

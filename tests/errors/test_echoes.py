@@ -30,7 +30,7 @@ def echoes(token: str) -> dict[str, bytes]:
 def test_an_echoed_token_is_never_shown(
     where: str, token: str, service: Service, sync: Sync
 ) -> None:
-    """Also if the status is 200, and if the end of a shortened text would cut the token."""
+    """A response with status 200 may echo it too, and a shortened text may end within the token."""
     service.access_token = token
     service.add_faults([Fault(kind="body", text=echoes(token)[where])])
     done = sync(access_token=token, max_retries=0)
@@ -38,7 +38,7 @@ def test_an_echoed_token_is_never_shown(
     assert token not in done.log
     assert json.dumps(token)[1:-1] not in done.log
     assert token[:30] not in done.log
-    service.violations.clear()  # the cursor was none of the sandbox's
+    service.violations.clear()  # the sandbox did not send this cursor
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def only_error(done: Run) -> str:
     [("TapAuditEvents._validate_config", []), ("TapAuditEvents.run_discovery", ["--discover"])],
 )
 def test_a_defect_has_a_code_before_its_traceback(broken: str, arguments: list[str]) -> None:
-    """An unexpected error has a code that can be looked up, also one of an option that exits."""
+    """An unexpected error has a code to look up, in a sync as well as with `--discover`."""
     code = f"tap.{broken} = None; tap.TapAuditEvents.cli({arguments})"
     command = [sys.executable, "-c", f"from tap_audit_events.singer import tap; {code}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -54,7 +54,7 @@ def test_a_defect_has_a_code_before_its_traceback(broken: str, arguments: list[s
 def test_a_refusal_says_what_the_service_said_and_what_to_do(
     code: int, advice: str, service: Service, sync: Sync
 ) -> None:
-    """It is not retried, and names errCode, msg, vars and the window."""
+    """The request is not retried; the error names errCode, msg, vars and the window."""
     service.add_faults([Fault(kind="status", code=code, err_code="noEntry", msg="not for you")])
     line = only_error(sync(start_date="2026-01-01T00:00:00Z", end_date="2026-01-02T00:00:00Z"))
     assert line.startswith(f"AE-{code}: " if code != 418 else "AE-STATUS: ")
@@ -66,21 +66,21 @@ def test_a_refusal_says_what_the_service_said_and_what_to_do(
 
 
 def test_a_wrong_token_is_refused_by_the_service(service: Service, sync: Sync) -> None:
-    """The token is never shown."""
+    """The error does not show the token."""
     line = only_error(sync(access_token="wrong_pat_1"))
     assert line.startswith("AE-401: ")
     assert "wrong_pat_1" not in line
 
 
 def test_another_organization_is_refused_by_the_service(sync: Sync) -> None:
-    """A valid token of a user who is not an administrator of it gets 403."""
+    """A valid token of a user who is not an administrator of the organization gets 403."""
     line = only_error(sync(organization_id="00000000-0000-0000-0000-000000000000"))
     assert line.startswith("AE-403: ")
 
 
 @pytest.mark.parametrize("code", [300, 301, 302, 303, 304, 307, 308])
 def test_a_redirect_is_not_followed(code: int, service: Service, sync: Sync) -> None:
-    """The token goes nowhere else; the error names the new URL."""
+    """The token is sent to no other URL; the error names the URL of the redirect."""
     service.add_faults([Fault(kind="status", code=code, location="https://elsewhere.example/x")])
     line = only_error(sync())
     assert line.startswith("AE-REDIRECT: ")
@@ -97,7 +97,7 @@ def test_a_redirect_is_not_followed(code: int, service: Service, sync: Sync) -> 
         Fault(kind="status", code=500, when="2-3"),
         Fault(kind="status", code=503, retry_after_date=1.0, when="2"),
         Fault(kind="status", code=408, when="2"),
-        Fault(kind="reset", when="2-3"),  # once could be an idle connection that was closed
+        Fault(kind="reset", when="2-3"),  # a single reset could be that of an idle connection
         Fault(kind="cut", when="2"),
         Fault(kind="hang", seconds=30, when="2"),
         Fault(kind="body", text=b"<html>sign in</html>", when="2"),
@@ -108,7 +108,7 @@ def test_a_redirect_is_not_followed(code: int, service: Service, sync: Sync) -> 
     ],
 )
 def test_a_temporary_failure_is_retried(fault: Fault, service: Service, sync: Sync) -> None:
-    """A retried request loses and repeats nothing."""
+    """After the retry, each event has been delivered once."""
     service.add(THREE_EVENTS)
     service.add_faults([fault])
     done = sync(page_size=1, request_timeout_seconds=1, concurrency=1).raise_for_exit_code()
@@ -129,8 +129,10 @@ def test_a_temporary_failure_is_retried(fault: Fault, service: Service, sync: Sy
         (Fault(kind="body", text=b"<html>sign in</html>"), "AE-NO-JSON: The response is not JSON"),
     ],
 )
-def test_retries_come_to_an_end(fault: Fault, problem: str, service: Service, sync: Sync) -> None:
-    """After `max_retries` the run ends with the last error."""
+def test_the_number_of_retries_is_limited(
+    fault: Fault, problem: str, service: Service, sync: Sync
+) -> None:
+    """After `max_retries` retries, the run ends with the last error."""
     service.add_faults([fault])
     line = only_error(sync(max_retries=1, request_timeout_seconds=1))
     assert line.startswith(problem)
@@ -138,8 +140,8 @@ def test_retries_come_to_an_end(fault: Fault, problem: str, service: Service, sy
     assert len(service.requests) == 2
 
 
-def test_no_retries_means_none(service: Service, sync: Sync) -> None:
-    """`max_retries: 0` sends a request once."""
+def test_without_retries_a_request_is_sent_once(service: Service, sync: Sync) -> None:
+    """The setting `max_retries: 0` turns retries off."""
     service.add_faults([Fault(kind="status", code=503)])
     only_error(sync(max_retries=0))
     assert len(service.requests) == 1
@@ -154,7 +156,7 @@ def test_retry_after_is_a_minimum(service: Service, sync: Sync) -> None:
 
 
 def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Sync) -> None:
-    """A run does not wait for hours; what was read before is in STATE."""
+    """A run does not wait for hours; STATE covers the events that were read before."""
     service.add(THREE_EVENTS)
     service.add_faults([Fault(kind="status", code=429, retry_after="901", when="2")])
     done = sync(page_size=2, concurrency=1)
@@ -194,7 +196,7 @@ def test_a_retry_after_that_is_too_long_ends_the_run(service: Service, sync: Syn
 def test_a_response_outside_the_interface_ends_the_run(
     body: bytes, code: str, problem: str, service: Service, sync: Sync
 ) -> None:
-    """A retry would be wasted."""
+    """The request is not retried, as the service would send the same response again."""
     service.add_faults([Fault(kind="body", text=body)])
     line = only_error(sync())
     assert line.startswith(f"{code}: ")
@@ -202,8 +204,8 @@ def test_a_response_outside_the_interface_ends_the_run(
     assert len(service.requests) == 1
 
 
-def test_what_came_before_an_error_is_delivered(service: Service, sync: Sync) -> None:
-    """Records before it are written and in STATE, which is last; the next run resumes there."""
+def test_events_before_an_error_are_delivered(service: Service, sync: Sync) -> None:
+    """STATE is the last message and covers these events; the next run resumes there."""
     service.add(THREE_EVENTS)
     service.add_faults([Fault(kind="status", code=403, when="3")])
     done = sync(page_size=1, concurrency=1)
@@ -214,8 +216,10 @@ def test_what_came_before_an_error_is_delivered(service: Service, sync: Sync) ->
     assert sync(page_size=1, state=done.state).raise_for_exit_code().ids == ["2"]
 
 
-def test_events_before_one_that_cannot_be_used_are_delivered(service: Service, sync: Sync) -> None:
-    """A bad event ends the run; the error shows it and its position."""
+def test_events_before_an_event_that_cannot_be_used_are_delivered(
+    service: Service, sync: Sync
+) -> None:
+    """The bad event ends the run; the error shows the event and its position in the page."""
     bad = an_event(id="bad", at="2024-05-06T07:08:09Z") | {"occurredAt": "today"}
     body = {"auditEvents": [*THREE_EVENTS, bad, an_event(id="never")]}
     service.add_faults([Fault(kind="body", text=json.dumps(body).encode(), when="1")])
@@ -246,7 +250,7 @@ def test_an_event_that_cannot_be_used_is_excluded_by_its_whole_second(
 def test_a_repeated_cursor_is_an_error(
     back: int, empty: bool, service: Service, sync: Sync
 ) -> None:
-    """Pages that would never end, such as A, B, A, or empty ones, end the run soon."""
+    """A cycle of cursors, such as A, B, A, would never end; its pages may be empty."""
     service.add([an_event(id=str(n), at=f"2024-05-06T07:08:{n:02}Z") for n in range(20)])
     service.add_faults([Fault(kind="same-cursor", back=back, when="4-")])
     if empty:
@@ -259,7 +263,7 @@ def test_a_repeated_cursor_is_an_error(
 
 
 def test_a_url_where_nothing_listens_is_an_error() -> None:
-    """The system's own reason is shown."""
+    """The error shows the reason that the operating system gives."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -280,7 +284,7 @@ def test_a_url_where_nothing_listens_is_an_error() -> None:
 def test_a_certificate_that_cannot_be_verified_ends_the_run(
     untrusted_address: str, settings: dict[str, Any]
 ) -> None:
-    """It is not retried; the only remedy is a CA bundle of your own."""
+    """The error names REQUESTS_CA_BUNDLE: a CA bundle is the only remedy."""
     line = only_error(run(settings | {"base_url": untrusted_address}))
     assert line.startswith("AE-CERTIFICATE: ")
     assert "REQUESTS_CA_BUNDLE" in line

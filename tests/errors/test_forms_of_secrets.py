@@ -27,7 +27,7 @@ def in_unicode_escapes(text: str) -> str:
     return "".join(f"\\u{ord(character):04X}" for character in text)
 
 
-def in_page_codes(text: str) -> str:
+def in_character_references(text: str) -> str:
     return "".join(f"&#x{ord(character):x};" for character in text)
 
 
@@ -46,7 +46,7 @@ FORMS: list[Callable[[str], str]] = [
     lambda token: quote(quote(token, safe=""), safe=""),
     lambda token: "".join(f"%{byte:02x}" for byte in token.encode()),
     html.escape,
-    in_page_codes,
+    in_character_references,
     in_unicode_escapes,
     lambda token: escaped(token).replace("/", "\\/"),
     str.lower,
@@ -70,7 +70,7 @@ TOKENS = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=MI
 @pytest.mark.parametrize("form", FORMS)
 @given(token=TOKENS)
 def test_every_form_of_a_token_is_masked(form: Callable[[str], str], token: str) -> None:
-    """Whatever characters it has; the text around it stays."""
+    """The token may have any printable ASCII characters; the text around it is not changed."""
     redaction._secrets.clear()
     register_secret(token)
     assert redact(f"Bearer {form(token)} é\n") == f"Bearer {MASK} é\n"
@@ -79,7 +79,7 @@ def test_every_form_of_a_token_is_masked(form: Callable[[str], str], token: str)
 @pytest.mark.parametrize("form", WIDE_FORMS)
 @given(token=st.from_regex(r"[A-Za-z][A-Za-z0-9._~+/=-]{5,30}", fullmatch=True))
 def test_a_token_in_utf_16_or_utf_32_is_masked(form: Callable[[str], str], token: str) -> None:
-    """For tokens as RFC 6750 defines them: backslashes among NULs would be ambiguous."""
+    """The tokens are those of RFC 6750, as backslashes among NULs would be ambiguous."""
     redaction._secrets.clear()
     register_secret(token)
     assert redact(f"Bearer {form(token)} é\n") == f"Bearer {MASK} é\n"
@@ -90,7 +90,7 @@ def test_a_token_in_utf_16_or_utf_32_is_masked(form: Callable[[str], str], token
 def test_backslashes_of_a_token_are_masked_however_often_they_are_escaped(
     count: int, times: int
 ) -> None:
-    """As it is, as JSON writes it, and as JSON in JSON; nothing around it is masked."""
+    """JSON doubles each backslash, and JSON in JSON doubles it again."""
     backslash = "\\"
     register_secret(f"pat_{backslash * count}x")
     text = f"pat_{backslash * count * times}x"
@@ -100,15 +100,15 @@ def test_backslashes_of_a_token_are_masked_however_often_they_are_escaped(
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("nuls", [1, 3])
-def test_backslashes_among_nuls_are_masked(count: int, nuls: int) -> None:
-    """UTF-16 and UTF-32 that is shown as if it were Latin-1."""
+def test_a_token_with_backslashes_among_nuls_is_masked(count: int, nuls: int) -> None:
+    """UTF-16 and UTF-32 that are read as Latin-1 have NULs after each character."""
     register_secret("pat_" + "\\" * count + "x")
     text = "".join(each + "\0" * nuls for each in "pat_" + "\\" * count + "x").rstrip("\0")
     assert redact(f"<{text}>") == f"<{MASK}>"
 
 
-def test_only_a_certain_secret_is_contained() -> None:
-    """A text that could be a token may be a part of a schema or a setting as well."""
+def test_contains_secret_finds_certain_secrets_only() -> None:
+    """A possible secret may also be an ordinary name in a schema or in a setting."""
     assert not contains_secret(TOKEN)
     register_possible_secret(TOKEN)
     assert not contains_secret(f"<{TOKEN}>")
@@ -118,7 +118,7 @@ def test_only_a_certain_secret_is_contained() -> None:
 
 
 @given(tokens=st.lists(TOKENS, min_size=2, max_size=4))
-def test_every_token_so_far_stays_secret(tokens: list[str]) -> None:
+def test_every_registered_token_stays_secret(tokens: list[str]) -> None:
     """A token that was replaced during the run is still masked."""
     redaction._secrets.clear()
     for token in tokens:
@@ -127,15 +127,15 @@ def test_every_token_so_far_stays_secret(tokens: list[str]) -> None:
     assert not any(token in masked for token in tokens)
 
 
-def test_a_token_that_begins_as_another_is_masked_whole() -> None:
-    """For example if a file was read while it was being written."""
+def test_a_token_that_begins_with_another_is_masked_whole() -> None:
+    """A token file that is read while it is being written contains the beginning of the token."""
     register_secret(TOKEN[:10])
     register_secret(TOKEN)
     assert redact(f"{TOKEN} {TOKEN[:10]}") == f"{MASK} {MASK}"
 
 
 def test_a_possible_secret_is_masked_in_text_only() -> None:
-    """Until it turns out to be the secret."""
+    """It is masked in JSON values too as soon as it is registered as a certain secret."""
     register_possible_secret(TOKEN)
     assert redact(TOKEN) == MASK
     assert redact_json({"names": [TOKEN]}) == {"names": [TOKEN]}
@@ -151,7 +151,7 @@ def test_a_possible_secret_is_masked_in_text_only() -> None:
         str,
         escaped,
         quote,
-        in_page_codes,
+        in_character_references,
         in_unicode_escapes,
         str.lower,
         lambda text: ascii(text)[1:-1],
@@ -167,7 +167,7 @@ def test_a_secret_may_have_any_letters(secret: str, form: Callable[[str], str]) 
 @pytest.mark.parametrize("secret", ["pat_\udcff", "pat_\0x", "pat_ x", "pat_\x7f"])
 @pytest.mark.parametrize(
     "form",
-    [str, escaped, lambda text: repr(text)[1:-1], in_unicode_escapes, in_page_codes],
+    [str, escaped, lambda text: repr(text)[1:-1], in_unicode_escapes, in_character_references],
 )
 def test_a_secret_may_hold_unprintable_characters(secret: str, form: Callable[[str], str]) -> None:
     """An environment variable may hold bytes that are not UTF-8."""
@@ -176,7 +176,7 @@ def test_a_secret_may_hold_unprintable_characters(secret: str, form: Callable[[s
 
 
 def test_a_text_of_three_characters_is_not_masked() -> None:
-    """It would be found inside ordinary words."""
+    """Such a short text occurs inside ordinary words."""
     for text in ("pat", "", "the", "path"):
         register_secret(text)
         register_possible_secret(text)
@@ -187,7 +187,7 @@ def test_a_text_of_three_characters_is_not_masked() -> None:
 
 @pytest.mark.parametrize("register", [register_secret, register_possible_secret])
 def test_text_that_only_resembles_a_secret_stays(register: Callable[[str], None]) -> None:
-    """One more, one less or another character."""
+    """A text with a character added inside, removed or changed is not the secret."""
     register("pat_1/2")
     for text in (
         "pat_1",
@@ -206,14 +206,14 @@ def test_text_that_only_resembles_a_secret_stays(register: Callable[[str], None]
 
 
 @pytest.mark.parametrize("before", ["\\", "\\\\", "%", "&", "\0", "x", "-"])
-def test_what_is_before_and_after_a_secret_stays(before: str) -> None:
-    """For example the backslash of a path: no letter is written with one."""
+def test_the_text_before_and_after_a_secret_stays(before: str) -> None:
+    """For example, the backslash of a path is not taken for an escape of the first letter."""
     register_secret("pat_12z")
     assert redact(f"{before}pat_12z{before}") == f"{before}{MASK}{before}"
 
 
 def test_every_text_in_a_json_value_is_masked() -> None:
-    """Names too, at any depth; other values stay."""
+    """Names and strings are masked at any depth; other values stay."""
     register_secret(TOKEN)
     value = {"a": [TOKEN, {TOKEN: (f"is {TOKEN}", 7)}], "b": None, "c": 1.5, "d": True, "e": ""}
     masked = {"a": [MASK, {MASK: [f"is {MASK}", 7]}], "b": None, "c": 1.5, "d": True, "e": ""}
@@ -221,7 +221,7 @@ def test_every_text_in_a_json_value_is_masked() -> None:
 
 
 def test_a_secret_that_contains_another_is_masked_whole_in_any_order() -> None:
-    """Also in JSON, and if the shorter one is only a possible secret."""
+    """The order in which the secrets were registered does not matter, in text or in JSON."""
     for first, second in (("pat_", "a pat_ b"), ("a pat_ b", "pat_")):
         redaction._secrets.clear()
         register_secret(first)
@@ -230,8 +230,8 @@ def test_a_secret_that_contains_another_is_masked_whole_in_any_order() -> None:
             assert mask("a pat_ b, pat_") == f"{MASK}, {MASK}"
 
 
-def test_no_form_is_longer_than_what_is_read_to_find_it() -> None:
-    """Else the start of a text could show the start of a token: as UTF-32 in JSON in JSON."""
+def test_no_form_is_longer_than_longest_form_says() -> None:
+    """UTF-32 in JSON in JSON is the longest form: a text that is cut must not show a part of it."""
     register_secret(TOKEN)
     form = "".join(rf"\\u{ord(letter):04x}" + 3 * r"\\u0000" for letter in TOKEN)
     assert redact(form).startswith(MASK)

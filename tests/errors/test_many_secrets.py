@@ -23,14 +23,14 @@ LINE = "Retry 1 of 8 in 3.2 s: AE-500: status 500, at 100%25 of https://example.
 
 @pytest.fixture
 def compiled() -> object:
-    """How many patterns are compiled from now on."""
+    """A function that returns how many patterns were compiled since the test began."""
     redaction._compiled.cache_clear()
     return lambda: redaction._compiled.cache_info().misses
 
 
 @pytest.fixture
 def _impatient_threads() -> Iterator[None]:
-    """Threads take turns as often as they can."""
+    """Lets Python switch between threads as often as it can."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -48,7 +48,7 @@ def test_tokens_that_threads_register_at_the_same_time_are_all_masked() -> None:
 
 
 def test_a_text_without_a_token_costs_one_search(compiled: object) -> None:
-    """To compile a pattern takes many times as long as to search for it."""
+    """Only one pattern is compiled: compiling takes many times as long as a search."""
     register_secret(*TOKENS)
     register_possible_secret(*TOKENS)
     assert redact(LINE) == LINE
@@ -56,16 +56,16 @@ def test_a_text_without_a_token_costs_one_search(compiled: object) -> None:
     assert compiled() == 1  # type: ignore[operator]
 
 
-def test_a_text_with_a_token_costs_few(compiled: object) -> None:
-    """Those of the secrets that begin like it."""
+def test_a_text_with_a_token_costs_few_searches(compiled: object) -> None:
+    """Only patterns of the secrets that begin like the token are compiled."""
     register_secret(*TOKENS)
     assert redact(f"<{TOKENS[77]}>") == f"<{MASK}>"
     assert compiled() < 60  # type: ignore[operator]
 
 
 @pytest.mark.long
-def test_each_of_them_is_masked_in_every_form() -> None:
-    """Whichever it is."""
+def test_any_of_many_tokens_is_masked_in_any_form() -> None:
+    """Every 25th token is tested, each in one of the forms."""
     register_secret(*TOKENS)
     for number, token in enumerate(TOKENS[::25]):
         shown = FORMS[number % len(FORMS)](token)
@@ -73,7 +73,7 @@ def test_each_of_them_is_masked_in_every_form() -> None:
 
 
 def test_tokens_that_begin_like_others_are_masked_whole() -> None:
-    """Also if one is the beginning of another, or differs by the case of a letter only."""
+    """A token may be the beginning of another, or differ from another only in case."""
     register_secret("acme_pat_1", "acme_pat_12", "acme_pat_123", "ACME_PAT_123", "acme_pat_2\\")
     for text in ("acme_pat_1", "acme_pat_12", "acme_pat_123", "Acme_Pat_123", "acme_pat_2\\\\"):
         assert redact(f"<{text}>") == f"<{MASK}>"
@@ -82,7 +82,7 @@ def test_tokens_that_begin_like_others_are_masked_whole() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_the_beginning_of_a_token_is_not_a_token(count: int) -> None:
-    """However many characters of it."""
+    """This holds for every length, and with other secrets as well as without."""
     register_secret(*TOKENS[:count])
     for length in range(len(TOKENS[0])):
         assert not contains_secret(TOKENS[0][:length])
@@ -90,7 +90,7 @@ def test_the_beginning_of_a_token_is_not_a_token(count: int) -> None:
 
 
 def test_a_secret_that_was_possible_may_become_certain() -> None:
-    """Also after a search."""
+    """A search before that changes nothing."""
     register_possible_secret(TOKENS[0])
     assert redact(TOKENS[0]) == MASK
     assert not contains_secret(TOKENS[0])
@@ -99,7 +99,7 @@ def test_a_secret_that_was_possible_may_become_certain() -> None:
 
 
 def test_a_certain_secret_stays_certain() -> None:
-    """Also if it is the password of a proxy or of a batch folder too: STATE must not show it."""
+    """STATE must not show it, even if it is also a proxy's password, which is a possible secret."""
     register_secret(TOKENS[0])
     register_possible_secret(TOKENS[0])
     assert contains_secret(TOKENS[0])

@@ -40,7 +40,7 @@ from tests.builders import ORGANIZATION_ID
 from tests.running import forms_of
 
 TOKEN = "acme_pat_9+/=&<\"X\\y'%Zz"
-"""Every escape changes it."""
+"""A token that every kind of escaping changes."""
 
 
 @pytest.fixture(autouse=True)
@@ -107,14 +107,14 @@ def assert_discreet(text: str) -> None:
 
 
 @pytest.mark.parametrize("how", LOGGED)
-def test_no_log_record_goes_around_the_mask(how: str, collected: Collected) -> None:
-    """Whatever its logger, level and handler."""
+def test_every_log_record_is_masked(how: str, collected: Collected) -> None:
+    """The token may be in any part of a record, and the logger, level and handler do not matter."""
     LOGGED[how](logging.getLogger("some.library"))
     assert_discreet("\n".join(collected.sent))
 
 
 def test_a_traceback_is_logged_without_the_token(collected: Collected) -> None:
-    """Everything else in it stays, down to the cause."""
+    """The rest of the traceback stays, including the error's cause."""
     try:
         failing()
     except RuntimeError:
@@ -151,7 +151,7 @@ def raised_after_one_that_hides() -> None:
 def test_an_error_that_another_hides_is_not_logged(
     fail: Callable[[], None], collected: Collected
 ) -> None:
-    """A traceback does not show what ``from None`` hides; the SDK's formatter would."""
+    """A traceback leaves out what ``from None`` hides, while the SDK's formatter would show it."""
     try:
         fail()
     except (RuntimeError, LookupError):
@@ -177,7 +177,7 @@ def test_a_long_record_is_cut(has_traceback: bool, collected: Collected) -> None
 
 
 def test_a_record_without_the_token_is_left_alone(collected: Collected) -> None:
-    """Handlers still get its arguments, as for metrics."""
+    """Handlers still receive its message, its arguments and its exception."""
     seen = []
 
     class Seeing(logging.Filter):
@@ -214,8 +214,8 @@ def test_a_record_that_cannot_be_formatted_shows_no_token(
 # Stderr
 
 
-def test_nothing_else_on_stderr_shows_the_token() -> None:
-    """Direct writes, and tracebacks of the interpreter itself."""
+def test_other_texts_on_stderr_show_no_token() -> None:
+    """Direct writes and the interpreter's own tracebacks are masked too."""
     register_secret(TOKEN)
     stderr = sys.stderr = io.StringIO()
     redact_stderr()
@@ -233,7 +233,7 @@ def test_nothing_else_on_stderr_shows_the_token() -> None:
 
 
 def test_a_secret_that_a_message_cuts_is_not_shown_in_part() -> None:
-    """Whether the message is cut, what is read of a long text, or the text itself."""
+    """The message, the part of a long text that is read, or the text itself may end within it."""
     register_secret(TOKEN)
     wide = (3 * "\\u0000").join(TOKEN)
     shown = [
@@ -255,13 +255,13 @@ def test_a_secret_that_a_message_cuts_is_not_shown_in_part() -> None:
     ],
 )
 def test_a_text_that_may_be_a_token_is_masked_to_its_end(given: object, shown: str) -> None:
-    """Tokens have more characters than names do (RFC 6750, section 2.1)."""
+    """A token may contain characters that a name does not (RFC 6750, section 2.1)."""
     mask_possible_tokens([given])
     assert "secret" not in redact(shown)
 
 
 def test_each_token_of_the_settings_is_masked(tmp_path: Path) -> None:
-    """From when they are read, also if they cannot be used, or a file holds it."""
+    """Tokens in files, and tokens in settings that are incomplete, are masked too."""
     path = tmp_path / "token"
     path.write_text("first-of-another-kind")
     items = [{"organization_id": ORGANIZATION_ID, "access_token_file": str(path)}]
@@ -278,8 +278,8 @@ def test_each_token_of_the_settings_is_masked(tmp_path: Path) -> None:
         if schema.get("secret")
     ],
 )
-def test_each_setting_that_is_secret_is_masked(name: str, kinds: list[str]) -> None:
-    """Also one that is added later."""
+def test_each_secret_setting_is_masked(name: str, kinds: list[str]) -> None:
+    """The names are those of the schema, so a secret setting that is added later is tested too."""
     value = "of-another-kind"
     register_secrets({name: [{"access_token": value}] if "array" in kinds else value})
     assert redact(value) == MASK
@@ -289,7 +289,7 @@ def test_each_setting_that_is_secret_is_masked(name: str, kinds: list[str]) -> N
 
 
 def test_state_and_schema_never_hold_the_token() -> None:
-    """If an id, or a property in a catalog, is the token."""
+    """The token may be the id of an event or a property in a catalog."""
     register_secret(TOKEN)
     writer = MessageWriter()
     messages = [
@@ -306,7 +306,7 @@ def test_state_and_schema_never_hold_the_token() -> None:
 
 
 def test_digests_in_state_are_never_masked() -> None:
-    """A short token may occur in base64: a mask there would make every event come again."""
+    """A short token may occur in base64; after a mask there, the next run would repeat events."""
     watermark = Watermark(
         parse_instant("2024-05-06T08:00:00Z"),
         [Group(parse_instant("2024-05-06T08:00:00Z"), digests_of(map(str, range(500))))],
@@ -326,7 +326,7 @@ def test_digests_in_state_are_never_masked() -> None:
 
 
 def test_a_closed_stderr_stays_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else Python would fail to flush it at exit, and a good run end with exit code 120."""
+    """Otherwise Python could not flush it at exit, and a good run would end with exit code 120."""
     monkeypatch.setattr(sys, "stderr", None)
     redact_stderr()
     assert sys.stderr is None

@@ -23,7 +23,7 @@ from tests.running import run
 def test_a_token_with_other_characters_around_it_is_masked(
     given: str, service: Service, sync: Sync
 ) -> None:
-    """They are a mistake in the configuration; the service may echo the token without them."""
+    """They are a mistake in the settings; the service may echo the token without them."""
     service.add_faults([Fault(kind="status", code=401, msg="unknown: acme_pat_secret-name")])
     done = sync(access_token=given.replace("TOKEN", "acme_pat_secret-name"))
     assert f"unknown: {MASK}" in only_error(done)
@@ -31,7 +31,7 @@ def test_a_token_with_other_characters_around_it_is_masked(
 
 @pytest.mark.parametrize("quote_mark", ['"', "'"])
 def test_a_token_of_another_kind_in_quotes_is_masked(quote_mark: str, sync: Sync) -> None:
-    """Without `pat_` it is known by its setting alone."""
+    """A token without `pat_` is recognized only by the setting that holds it."""
     wrong = {"access_token": f"{quote_mark}of-another-kind{quote_mark}", "of-another-kind": 1}
     done = sync(**wrong)
     assert "has quotes around the token" in only_error(done)
@@ -74,7 +74,7 @@ def test_a_token_of_another_kind_in_quotes_is_masked(quote_mark: str, sync: Sync
     ],
 )
 def test_a_token_in_a_wrong_place_of_the_settings_is_not_shown(swapped: dict[str, Any]) -> None:
-    """As a name, as the value of another setting, in quotes, in a URL, or with extra words."""
+    """It may be a name, another setting's value, in quotes, in a URL, or next to other words."""
     unreachable = {"base_url": "https://127.0.0.1:1", "max_retries": 0}
     done = run(GOOD | unreachable | swapped, environment={"LOGLEVEL": "DEBUG"})
     assert "secret-name" not in done.log.lower()
@@ -85,7 +85,7 @@ def test_a_token_in_a_wrong_place_of_the_settings_is_not_shown(swapped: dict[str
     "name", ["a-secret-name", "'a-secret-name'", "secret-name.txt", "base64/secret-name=="]
 )
 def test_a_name_in_place_of_a_path_is_not_shown(name: str) -> None:
-    """Even if it does not look like a token of the service."""
+    """The name may be a token, even if it does not look like one of the service."""
     done = run(GOOD | {"access_token": None, "access_token_file": name})
     expected = (
         "names a file that cannot be read: No such file or directory; a relative path starts at the"
@@ -99,7 +99,7 @@ def test_a_name_in_place_of_a_path_is_not_shown(name: str) -> None:
     "name", ["ACCESS_TOKEN_FILE", "BASE_URL", "START_DATE", "ACTION_TYPES", "PAGE_SIZE", "OTHER"]
 )
 def test_a_token_in_a_wrong_variable_is_not_shown(name: str) -> None:
-    """The environment's settings are masked like those of a file."""
+    """Settings from the environment are masked like those from a file."""
     settings = {**GOOD, "base_url": "https://127.0.0.1:1", "max_retries": 0, "access_token": None}
     environment = {f"TAP_AUDIT_EVENTS_{name}": "acme_pat_secret-name", "LOGLEVEL": "DEBUG"}
     done = run(settings, "--config", "ENV", environment=environment)
@@ -112,7 +112,7 @@ def test_a_token_in_a_wrong_variable_is_not_shown(name: str) -> None:
     ["acme_pat_secret-name", "--acme_pat_secret-name", "--about --format=acme_pat_secret-name"],
 )
 def test_a_token_on_the_command_line_is_not_shown(arguments: str, tmp_path: Path) -> None:
-    """The lines about wrong arguments show them."""
+    """The error shows the wrong argument, with the token masked."""
     done = run_in_shell(GOOD, tmp_path, f"TAP {arguments}")
     assert done.exit_code == 2
     assert MASK in done.log
@@ -121,7 +121,7 @@ def test_a_token_on_the_command_line_is_not_shown(arguments: str, tmp_path: Path
 
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
 def test_a_token_in_place_of_a_path_is_not_shown(option: str) -> None:
-    """The error names the file without its path."""
+    """The error shows the file's name, with the token masked."""
     done = run(GOOD, option, "acme_pat_secret-name")
     assert only_error(done).startswith(f"AE-FILE: The {option[2:]} file '{MASK}' cannot be read")
 
@@ -153,15 +153,17 @@ def test_a_setting_that_would_send_the_token_is_refused(name: str, value: object
     ],
 )
 def test_no_other_setting_may_be_the_token(name: str, schema: dict[str, Any]) -> None:
-    """Either it may not be any text, or the token is looked for in it."""
+    """A setting either has restricted values or is searched for the token."""
     token = GOOD["access_token"]
     with pytest.raises(SettingsError):
         read_settings(GOOD | {name: [token] if "array" in schema["type"] else token})
 
 
 @pytest.mark.parametrize("changed", [str, str.lower, str.upper])
-def test_a_token_with_capitals_is_refused_in_any_case(changed: Callable[[str], str]) -> None:
-    """A client may change the case of a URL's host."""
+def test_a_setting_that_contains_the_token_in_another_case_is_refused(
+    changed: Callable[[str], str],
+) -> None:
+    """An HTTP client may change the case of a URL's host."""
     token = "acme_pat_SeCrEt-name"
     with pytest.raises(SettingsError) as raised:
         read_settings(GOOD | {"access_token": token, "user_agent": changed(token)})

@@ -1,4 +1,4 @@
-"""An error that another process raised says the same in this one."""
+"""An error that another process raised has the same text and exit code in this process."""
 
 import pickle
 
@@ -36,10 +36,12 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda each: each.code)
-def test_an_error_of_another_process_says_the_same(error: AuditEventsError) -> None:
+def test_an_error_of_another_process_has_the_same_text_and_exit_code(
+    error: AuditEventsError,
+) -> None:
     error.add_note("a note")
 
-    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - its own
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled here
 
     assert type(again) is type(error)
     assert (again.lines, again.exit_code) == (error.lines, error.exit_code)

@@ -1,6 +1,6 @@
-"""The access token leaves the process only in the Authorization header, in any run.
+"""In every run, the access token leaves the process only in the Authorization header.
 
-`run` looks for the token in what each run leaves.
+`run` looks for the token in the output and in the log of each run.
 """
 
 import json
@@ -44,10 +44,10 @@ ECHOES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("level", ["DEBUG", "INFO"])
 @pytest.mark.parametrize("where", ECHOES)
-def test_an_echo_in_an_error_is_masked(
+def test_a_token_that_an_error_response_echoes_is_masked(
     where: str, level: str, service: Service, sync: Sync
 ) -> None:
-    """In each part of a response that a line shows, at any log level."""
+    """Each part of the response that the log shows is masked, at any log level."""
     service.access_token = TOKEN
     service.add_faults([Fault(kind="status", **ECHOES[where])])
     done = sync(access_token=TOKEN, max_retries=0, environment={"LOGLEVEL": level})
@@ -56,8 +56,10 @@ def test_an_echo_in_an_error_is_masked(
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32-be"])
-def test_an_echo_in_utf_16_is_masked(encoding: str, service: Service, sync: Sync) -> None:
-    """Read as UTF-8, it has NUL bytes between its letters, which a line shows as escapes."""
+def test_a_token_echoed_in_utf_16_or_utf_32_is_masked(
+    encoding: str, service: Service, sync: Sync
+) -> None:
+    """If it is read as UTF-8, NULs stand between its letters, and the log shows them escaped."""
     service.access_token = TOKEN
     body = f"<p>Bearer {TOKEN}</p>".encode(encoding)
     service.add_faults([Fault(kind="body", text=body)])
@@ -88,21 +90,23 @@ def test_a_token_in_a_url_is_masked_in_the_debug_log(
     service.violations.clear()  # the sandbox does not know these paths
 
 
-def test_a_cursor_that_echoes_is_masked_in_the_debug_log(service: Service, sync: Sync) -> None:
+def test_a_cursor_that_echoes_the_token_is_masked_in_the_debug_log(
+    service: Service, sync: Sync
+) -> None:
     """Libraries log the URL of each request, with the cursor percent-encoded."""
     service.access_token = TOKEN
     page = json.dumps({"auditEvents": [], "nextCursor": TOKEN}).encode()
     service.add_faults([Fault(kind="body", text=page, when="1")])
     done = sync(access_token=TOKEN, concurrency=1, environment={"LOGLEVEL": "DEBUG"})
-    assert f"cursor={MASK} HTTP" in done.log  # to its last character
-    service.violations.clear()  # the cursor was none of the sandbox's
+    assert f"cursor={MASK} HTTP" in done.log  # masked to its last character
+    service.violations.clear()  # the sandbox did not send this cursor
 
 
 @pytest.mark.parametrize("formatter", ["ConsoleFormatter", "StructuredFormatter"])
-def test_a_log_of_ones_own_is_masked(
+def test_a_log_that_the_user_has_configured_is_masked(
     formatter: str, service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """With handlers and a file set up by SINGER_SDK_LOG_CONFIG."""
+    """SINGER_SDK_LOG_CONFIG may set up handlers and a log file: they show no token either."""
     page = json.dumps({"auditEvents": [], "nextCursor": service.access_token}).encode()
     service.add_faults([Fault(kind="body", text=page, when="1")])
     config = {
@@ -122,17 +126,17 @@ def test_a_log_of_ones_own_is_masked(
         },
         "root": {"level": "DEBUG", "handlers": ["file", "stderr"]},
     }
-    (tmp_path / "log.json").write_text(json.dumps(config))  # YAML holds JSON
+    (tmp_path / "log.json").write_text(json.dumps(config))  # JSON is valid YAML
     environment = {"SINGER_SDK_LOG_CONFIG": str(tmp_path / "log.json")}
     sync(concurrency=1, environment=environment)
-    service.violations.clear()  # the cursor was none of the sandbox's
+    service.violations.clear()  # the sandbox did not send this cursor
     written = (tmp_path / "tap.log").read_text()
     assert f"cursor={MASK}" in written
     Run(b"", written, 1).check_discreet([service.access_token])
 
 
 def test_an_unexpected_error_shows_no_token(service: Service, settings: dict[str, Any]) -> None:
-    """Neither its line nor its traceback, down to the cause."""
+    """The token is masked in the line with the error's code and in the traceback."""
     breaking = (
         "from tap_audit_events import __main__\n"
         "from tap_audit_events.service import client\n"
@@ -158,7 +162,7 @@ def test_an_unexpected_error_shows_no_token(service: Service, settings: dict[str
 def test_a_name_that_only_looks_like_a_token_stays_in_state_and_schema(
     service: Service, sync: Sync
 ) -> None:
-    """It may be an action type or a field; a mask would change what the next run reads."""
+    """Such a name may be an action type or a field: a mask would change what the next run reads."""
     service.add([an_event(action_type="user_pat_created")])
     done = sync(
         action_types=["user_pat_created"],
@@ -171,7 +175,7 @@ def test_a_name_that_only_looks_like_a_token_stays_in_state_and_schema(
 
 
 def test_objects_do_not_show_the_token(service: Service, settings: dict[str, Any]) -> None:
-    """A debugger or a careless log line prints their repr."""
+    """A debugger or a careless log line prints the `repr` of an object."""
     logger = logging.getLogger("authenticator")
     authenticator = AccessTokenAuthenticator(read_settings(settings), logger)
     tap = TapAuditEvents(config=dict(settings))
@@ -183,7 +187,7 @@ def test_the_process_title_does_not_hold_the_token(
     service: Service,
     start: Start,  # noqa: F811
 ) -> None:
-    """Anybody on the machine can list it."""
+    """Anybody on the machine can list the titles of processes."""
     service.add_faults([Fault(kind="hang", seconds=300)])
     process = start(forks=False)
     wait_for_log(process, "Reading ")
@@ -194,8 +198,10 @@ def test_the_process_title_does_not_hold_the_token(
     assert process.wait(timeout=60) == 128 + signal.SIGTERM
 
 
-def test_a_record_is_the_services_own_data(service: Service, sync: Sync) -> None:
-    """An event that contains the token is delivered unchanged; STATE does not contain the token."""
+def test_an_event_that_contains_the_token_is_delivered_unchanged(
+    service: Service, sync: Sync
+) -> None:
+    """A record is the service's own data; STATE does not contain the token."""
     service.add([an_event(id=service.access_token, actor={"name": f"is {service.access_token}"})])
     done = sync().raise_for_exit_code()
     assert done.records[0]["actor"] == {"name": f"is {service.access_token}"}
