@@ -4,7 +4,7 @@ import pytest
 
 
 class SimulatedTime:
-    """A clock that only waits move: each wait passes at once, and is recorded."""
+    """A clock that only waits advance: each wait returns at once and is recorded."""
 
     def __init__(self) -> None:
         self.now = 0.0

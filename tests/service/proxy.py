@@ -1,4 +1,4 @@
-"""A proxy that passes connections on, and remembers what went through them."""
+"""A proxy that forwards connections and records the bytes that clients send through them."""
 
 import http.server
 import select
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 @contextmanager
 def serving(server: socketserver.BaseServer) -> Iterator[int]:
-    """The server's port, in a thread of its own."""
+    """Run the server in a thread of its own, and yield its port."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     port: int = server.server_address[1]  # type: ignore[index, assignment]
@@ -27,7 +27,7 @@ def serving(server: socketserver.BaseServer) -> Iterator[int]:
 
 @dataclass
 class Proxy:
-    """What was requested from a proxy, and every byte that clients sent through it."""
+    """The requests to a proxy, and every byte that clients sent through it."""
 
     port: int = 0
     asked: list[str] = field(default_factory=list)
@@ -36,7 +36,7 @@ class Proxy:
 
 @contextmanager
 def connect_proxy(certificate: ssl.SSLContext | None = None) -> Iterator[Proxy]:
-    """A proxy that knows CONNECT alone; with a certificate, it is itself reached over TLS."""
+    """A proxy that supports only CONNECT; with a certificate, clients connect to it over TLS."""
     noted = Proxy()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -63,7 +63,7 @@ def connect_proxy(certificate: ssl.SSLContext | None = None) -> Iterator[Proxy]:
                     ends[end].sendall(data)
 
         def log_message(self, *_: object) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     if certificate is not None:

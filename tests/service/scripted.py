@@ -1,4 +1,4 @@
-"""A service that writes exactly the bytes a test tells it to, and a client of it."""
+"""A service that sends exactly the bytes that a test specifies, and a client of it."""
 
 import logging
 import socket
@@ -31,7 +31,7 @@ class Scripted:
     Attributes:
         heard: the first line of each request.
         headers: the headers of each request.
-        connections: how many there were.
+        connections: the number of connections so far.
     """
 
     base_url: str
@@ -50,7 +50,7 @@ class Peer:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
 
     def hear(self) -> bool:
-        """Read a request; whether there was one."""
+        """Read a request, and return whether there was one."""
         if not self._file.peek(1):
             return False
         line, *headers = [line.decode() for line in iter(self._file.readline, b"\r\n")]
@@ -89,9 +89,9 @@ def keeps_open(peer: Peer) -> None:
 
 @contextmanager
 def scripted_service(*scripts: Script, tls: ssl.SSLContext | None = None) -> Iterator[Scripted]:
-    """Serve each connection with the next script; the last one serves all others too.
+    """Serve each connection with the next script, and all further ones with the last script.
 
-    With `tls`, the service is ``localhost``, and encrypts.
+    With `tls`, its host is ``localhost`` and its connections are encrypted.
     """
     listener = socket.create_server(("127.0.0.1", 0))
     origin = "https://localhost" if tls else "http://127.0.0.1"
@@ -108,7 +108,7 @@ def scripted_service(*scripts: Script, tls: ssl.SSLContext | None = None) -> Ite
             while True:
                 connection, _ = listener.accept()
                 if tls:
-                    connection = tls.wrap_socket(  # reading makes the handshake
+                    connection = tls.wrap_socket(  # the first read performs the handshake
                         connection, server_side=True, do_handshake_on_connect=False
                     )
                 script = scripts[min(service.connections, len(scripts) - 1)]
@@ -123,7 +123,7 @@ def scripted_service(*scripts: Script, tls: ssl.SSLContext | None = None) -> Ite
         yield service
     finally:
         listener.shutdown(socket.SHUT_RDWR)
-        threads[0].join()  # from here on, there is no other connection
+        threads[0].join()  # from here on, no connection is added
         listener.close()
         for each in open_connections:
             with suppress(OSError):
@@ -133,7 +133,7 @@ def scripted_service(*scripts: Script, tls: ssl.SSLContext | None = None) -> Ite
 
 
 class LoggedLines(logging.Logger):
-    """Keeps its messages."""
+    """A logger that keeps its messages."""
 
     def __init__(self) -> None:
         super().__init__("scripted", logging.INFO)
@@ -144,7 +144,7 @@ class LoggedLines(logging.Logger):
 
 
 class NoWaits(RateLimiter):
-    """Does not wait before a retry."""
+    """A rate limiter that does not wait before a retry."""
 
     def pause(self, seconds: float) -> None:
         super().pause(0.0)
@@ -152,14 +152,14 @@ class NoWaits(RateLimiter):
 
 @dataclass
 class ClientOfService:
-    """A client, and what it goes through."""
+    """A client, with its rate limiter and its logger."""
 
     client: Client
     limiter: RateLimiter
     logger: LoggedLines
 
     def fetch(self, cursor: str | None = None) -> Sequence[str]:
-        """The ids of a page."""
+        """Fetch a page, and return the ids of its events."""
         return self.client.fetch(WINDOW, cursor).ids
 
 

@@ -12,7 +12,7 @@ WORKERS = 8
 
 
 class Limit(Protocol):
-    """A service's limit: admits a request with 0, or says for how many seconds it is refused."""
+    """A service's limit: 0 admits a request, and any other number is how long it has to wait."""
 
     def seconds_to_wait(self, now: float) -> float: ...
 
@@ -25,7 +25,7 @@ class NoLimit:
 
 
 class MinuteQuota:
-    """Admits so many requests in each minute of the clock, which begins late in a minute or not."""
+    """Admits some requests in each minute; the run starts `begins_at` seconds into a minute."""
 
     def __init__(self, requests: int, *, begins_at: float = 0.0) -> None:
         self._requests = requests
@@ -41,7 +41,7 @@ class MinuteQuota:
 
 
 class OtherJob:
-    """Another job has nearly used up the quota: so many requests pass, then a wait, repeatedly."""
+    """A quota that another job uses up: some requests pass, then all wait; this repeats."""
 
     def __init__(self, passes: int, wait_seconds: float, *, times: int = 1) -> None:
         self._passes, self._wait_seconds, self._times = passes, wait_seconds, times
@@ -61,7 +61,7 @@ class OtherJob:
 
 
 class ByChance:
-    """Refuses a share of the requests, whatever their rate."""
+    """Refuses a share of the requests at random, whatever their rate."""
 
     def __init__(self, share: float, seed: int) -> None:
         self._share, self._chance = share, random.Random(seed)
@@ -71,7 +71,7 @@ class ByChance:
 
 
 class Until:
-    """One limit until a time, another one afterwards."""
+    """Applies one limit until a time, and another one afterwards."""
 
     def __init__(self, seconds: float, before: Limit, after: Limit) -> None:
         self._seconds, self._before, self._after = seconds, before, after
@@ -81,7 +81,7 @@ class Until:
 
 
 class Outcome(NamedTuple):
-    """What became of the requests of a simulated run."""
+    """The times at which requests of a simulated run succeeded or were refused."""
 
     succeeded_at: list[float]
     refused_at: list[float]
@@ -112,7 +112,7 @@ def simulate(
     workers: int = WORKERS,
     retry_after: Callable[[float], float] = in_whole_seconds,
 ) -> Outcome:
-    """Send requests as fast as an adaptive rate lets them, in simulated time, until all succeed.
+    """In simulated time, send requests as fast as an adaptive rate permits, until all succeed.
 
     Response times vary by 30 %, and are the same at each call.
     """

@@ -1,4 +1,4 @@
-"""How requests adapt to refusals, step by step."""
+"""How the rate of requests adapts to refusals, step by step."""
 
 import math
 from itertools import pairwise
@@ -28,7 +28,7 @@ def test_after_an_early_refusal_requests_are_not_spaced(passes: int) -> None:
 
 
 def test_the_spacing_is_measured_in_the_period_that_the_refusal_ends() -> None:
-    """Not by what succeeded before: one request is late, and four end in the next period."""
+    """Its four successes count; those of requests that were sent before it do not."""
     rate = AdaptiveRate(WORKERS)
     for _ in range(3):
         rate.start(0.0)
@@ -49,7 +49,7 @@ def test_the_spacing_is_measured_in_the_period_that_the_refusal_ends() -> None:
 
 
 def test_a_period_begins_when_the_wait_ends() -> None:
-    """Even if the next request comes later: the service may count from then on."""
+    """This holds even if the next request is sent later: the service may count from then on."""
     rate = AdaptiveRate(4 * WORKERS)
     rate.start(0.0)
     rate.rate_limited(0.0, started_at=0.0, seconds=10)
@@ -68,7 +68,7 @@ def test_a_period_begins_when_the_wait_ends() -> None:
 def test_the_first_refusal_leads_to_a_narrow_spacing_or_none(
     successes: int, spacing: float
 ) -> None:
-    """After few successes in its period, others may have used most of the quota."""
+    """No spacing follows few successes: other jobs may have used most of the quota."""
     rate = AdaptiveRate(WORKERS)
     for _ in range(successes):
         rate.start(0.0)
@@ -81,7 +81,7 @@ def test_the_first_refusal_leads_to_a_narrow_spacing_or_none(
 
 
 def test_the_spacing_is_kept_for_a_while_and_then_halves() -> None:
-    """One request a second: kept for 20 s, then halved every 4 s."""
+    """A spacing of 2.1 s is kept for 20 s, and then halves every 4 s."""
     rate = rate_after_a_full_period()
     starts = [5.0]
     while starts[-1] < 60:
@@ -95,7 +95,7 @@ def test_the_spacing_is_kept_for_a_while_and_then_halves() -> None:
 
 
 def test_a_refusal_while_the_spacing_is_kept_widens_it() -> None:
-    """By a quarter, up to five seconds."""
+    """Each refusal widens it by a quarter, up to five seconds."""
     rate, now, waits = rate_after_a_full_period(), 5.0, []
     for _ in range(6):
         rate.start(now)
@@ -111,10 +111,10 @@ def test_a_refusal_while_the_spacing_is_kept_widens_it() -> None:
 @pytest.mark.parametrize(
     ("start", "spacing"), [(26.0, 2.1), (29.0, 2.1 * 0.5 * 1.25), (41.0, 2.1 * 0.5**4 * 1.25)]
 )
-def test_a_refusal_after_the_spacing_has_shrunk_goes_back_a_little(
+def test_a_refusal_after_the_spacing_has_shrunk_widens_it_a_little(
     start: float, spacing: float
 ) -> None:
-    """A quarter wider than when it came, but no wider than what was kept without a refusal."""
+    """The spacing becomes a quarter wider, but not wider than the one that was kept before."""
     rate = rate_after_a_full_period()
     rate.start(start)
     rate.end(started_at=start, succeeded=True)
@@ -128,7 +128,7 @@ def test_a_refusal_after_the_spacing_has_shrunk_goes_back_a_little(
 
 
 def rate_after_a_full_period() -> AdaptiveRate:
-    """The rate at 5 s, after one success in a period of two seconds: 2.1 s apart."""
+    """The rate at 5 s, after one success in a period of two seconds: requests are 2.1 s apart."""
     rate = AdaptiveRate(1)
     for started_at, succeeded in [(0.0, False), (3.0, True), (3.0, False)]:
         rate.start(started_at)
@@ -144,7 +144,7 @@ def rate_after_a_full_period() -> AdaptiveRate:
 
 @pytest.mark.parametrize(("workers", "first"), [(1, 1), (2, 1), (3, 2), (8, 4), (32, 16)])
 def test_the_number_in_flight_begins_at_half(workers: int, first: int) -> None:
-    """At least one request may start, and one more has to wait for an end."""
+    """At least one request may start; beyond the limit, a request waits until another one ends."""
     rate = AdaptiveRate(workers)
     for _ in range(first):
         assert rate.seconds_to_wait(0) == 0
@@ -153,7 +153,7 @@ def test_the_number_in_flight_begins_at_half(workers: int, first: int) -> None:
 
 
 def test_the_number_in_flight_grows_by_one_a_round() -> None:
-    """A round is as many successes as may be in flight; the workers are the most."""
+    """A round is as many successes as may be in flight; the maximum is the number of workers."""
     rate = AdaptiveRate(6)
     limits = []
     for _ in range(20):
@@ -163,7 +163,7 @@ def test_the_number_in_flight_grows_by_one_a_round() -> None:
     assert limits == [3] * 3 + [4] * 4 + [5] * 6 + [6] * 7
 
 
-def test_a_failed_request_does_not_grow_the_number_in_flight() -> None:
+def test_a_failed_request_does_not_raise_the_number_in_flight() -> None:
     rate = AdaptiveRate(8)
     for _ in range(100):
         rate.start(0)
@@ -171,7 +171,7 @@ def test_a_failed_request_does_not_grow_the_number_in_flight() -> None:
     assert rate.limit == 4
 
 
-def test_those_refused_together_slow_the_rate_once() -> None:
+def test_requests_that_are_refused_together_slow_the_rate_once() -> None:
     """The number in flight is halved once, and the longest of the waits counts."""
     rate = AdaptiveRate(8)
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""Whole runs against services with limits: how long they take, and how much is refused."""
+"""Runs against services with limits: how long they take, and how many requests are refused."""
 
 import random
 import statistics
@@ -29,7 +29,7 @@ from tests.service.simulated_limits import (
 def test_an_early_refusal_costs_its_wait(
     passes: int, wait_seconds: int, response_seconds: float
 ) -> None:
-    """If another job used up the quota, the run takes as long as without, plus the wait."""
+    """If another job has used up the quota, the run takes longer by that wait, and not by more."""
     free = simulate(NoLimit(), 110, response_seconds=response_seconds)
     outcome = simulate(OtherJob(passes, wait_seconds), 110, response_seconds=response_seconds)
     extra = outcome.seconds - free.seconds
@@ -41,7 +41,7 @@ def test_an_early_refusal_costs_its_wait(
 def test_repeated_refusals_before_the_first_success_cost_their_waits(
     wait_seconds: int, times: int
 ) -> None:
-    """However often it happens, nothing is known about the rate."""
+    """However many there are, they say nothing about the rate."""
     free = simulate(NoLimit(), 110, response_seconds=0.1)
     outcome = simulate(OtherJob(0, wait_seconds, times=times), 110, response_seconds=0.1)
     extra = outcome.seconds - free.seconds - wait_seconds * times
@@ -54,8 +54,8 @@ def test_repeated_refusals_before_the_first_success_cost_their_waits(
 
 @pytest.mark.parametrize("response_seconds", [0.0, 0.02, 0.1])
 @pytest.mark.parametrize("requests", [60, 100, 200, 400])
-def test_twelve_a_second_are_met(requests: int, response_seconds: float) -> None:
-    """At most a tenth is refused, and 70 % of what is allowed is used."""
+def test_a_limit_of_twelve_a_second_is_met(requests: int, response_seconds: float) -> None:
+    """At most a tenth of the requests is refused, and at least 70 % of the limit is used."""
     outcome = simulate(RateLimit(12), requests, response_seconds=response_seconds)
     assert outcome.refused_share <= 0.1
     assert requests / outcome.seconds >= 0.7 * 12
@@ -63,7 +63,7 @@ def test_twelve_a_second_are_met(requests: int, response_seconds: float) -> None
 
 @pytest.mark.parametrize("workers", [1, 2, 4, 32])
 def test_a_limit_is_met_with_any_number_of_workers(workers: int) -> None:
-    """Only those that were in flight when the limit was first met are refused with more."""
+    """With more workers, more requests are refused only when the limit is first reached."""
     outcome = simulate(RateLimit(12), 400, response_seconds=0.02, workers=workers)
     assert outcome.refused_share <= 0.06
     assert 400 / outcome.seconds >= 0.7 * 12
@@ -73,7 +73,7 @@ def test_a_limit_is_met_with_any_number_of_workers(workers: int) -> None:
 @pytest.mark.parametrize("requests", [100, 300])
 @pytest.mark.parametrize("per_second", [0.5, 1, 2, 4, 30])
 def test_other_rates_are_met(per_second: float, requests: int, response_seconds: float) -> None:
-    """After the first dozens of requests few are refused; most of what is allowed is used."""
+    """After a few dozen requests, few are refused; at least 60 % of the limit is used."""
     outcome = simulate(RateLimit(per_second), requests, response_seconds=response_seconds)
     assert outcome.refused_share <= 0.2
     assert outcome.refused_share_after(36) <= 0.15
@@ -83,7 +83,7 @@ def test_other_rates_are_met(per_second: float, requests: int, response_seconds:
 @pytest.mark.parametrize("begins_at", [0, 30, 59])
 @pytest.mark.parametrize("requests", [100, 200, 500])
 def test_a_quota_a_minute_is_met(requests: int, begins_at: float) -> None:
-    """It is used up in each minute, with few refusals."""
+    """The quota is used up in each minute, with few refusals."""
     limit = MinuteQuota(60, begins_at=begins_at)
     outcome = simulate(limit, requests, response_seconds=0.1)
     assert outcome.refused_share <= 0.1
@@ -91,7 +91,7 @@ def test_a_quota_a_minute_is_met(requests: int, begins_at: float) -> None:
 
 
 def test_a_limit_without_retry_after_is_met() -> None:
-    """Only short waits of their own space the requests then."""
+    """Without that header, a refused request waits for a random time of at most a second."""
     chance = random.Random(1)
     outcome = simulate(
         RateLimit(12), 400, response_seconds=0.1, retry_after=lambda _: chance.uniform(0, 1)
@@ -101,7 +101,7 @@ def test_a_limit_without_retry_after_is_met() -> None:
 
 
 def test_a_service_slower_than_the_longest_spacing_gets_one_request_a_wait() -> None:
-    """Requests never start further apart than five seconds, unless the service demands it."""
+    """The spacing is at most five seconds; only the service can demand longer waits."""
     outcome = simulate(RateLimit(0.05), 20, response_seconds=0.1)
     assert 20 * 19 <= outcome.seconds <= 20 * 20
     assert outcome.refused_share <= 0.6
@@ -114,7 +114,7 @@ def test_a_service_slower_than_the_longest_spacing_gets_one_request_a_wait() -> 
 def test_a_few_refusals_by_chance_cost_little_more_than_their_waits(
     share: float, most_times: float
 ) -> None:
-    """A gateway may refuse a request now and then that the service would have admitted."""
+    """A gateway may now and then refuse a request that the service would have admitted."""
     free = simulate(NoLimit(), 2000, response_seconds=0.1, workers=4)
     times = []
     for seed in range(20):
@@ -123,7 +123,7 @@ def test_a_few_refusals_by_chance_cost_little_more_than_their_waits(
     assert statistics.median(times) <= most_times
 
 
-# A limit that goes away
+# A limit that ends
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_a_few_refusals_by_chance_cost_little_more_than_their_waits(
         (lambda: OtherJob(0, 10, times=30), 300, 2),
     ],
 )
-def test_speed_comes_back_when_a_limit_goes(
+def test_full_speed_returns_after_a_limit_ends(
     limit_until: Callable[[], Limit], until: float, most_seconds: float
 ) -> None:
-    """Within a minute of its end, requests are as fast as the service responds, and stay so."""
+    """Within a minute, requests are again as fast as the service responds, and they stay so."""
     limit = Until(until, limit_until(), NoLimit())
     outcome = simulate(limit, 10_000, response_seconds=0.1)
     assert all(at <= until + 0.2 for at in outcome.refused_at)
@@ -151,7 +151,7 @@ def test_speed_comes_back_when_a_limit_goes(
 
 
 def test_a_share_of_a_limit_grows_when_the_other_job_ends() -> None:
-    """Six a second as long as another job uses the other six, then twelve."""
+    """While another job uses six requests a second, the run gets six, and afterwards twelve."""
     limit = Until(60, RateLimit(6), RateLimit(12))
     outcome = simulate(limit, 1400, response_seconds=0.1)
     late = [at for at in outcome.succeeded_at if at > 90]

@@ -1,4 +1,4 @@
-"""The token goes to one origin, and a token that was rotated is secret from the start."""
+"""The token is sent to one origin only, and a rotated token is secret as soon as it is read."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -45,7 +45,7 @@ def an_authenticator(
     token_file: str | None = None,
     logger: LoggedLines | None = None,
 ) -> AccessTokenAuthenticator:
-    """One whose settings come from another process: its token is not secret yet."""
+    """An authenticator with settings from another process: its token is not secret yet."""
     settings = replace(
         read_settings(GOOD | {"access_token": "placeholder"}),
         access_token="acme_pat_first",
@@ -65,7 +65,7 @@ def header_of(authenticator: AccessTokenAuthenticator) -> str:
 
 
 def refused(authenticator: AccessTokenAuthenticator) -> Response:
-    """A response to a request with the token of now."""
+    """A response to a request with the current token."""
     response = Response()
     response.request = authenticator(a_request())
     return response
@@ -85,7 +85,7 @@ def refused(authenticator: AccessTokenAuthenticator) -> Response:
     ],
 )
 def test_the_origin_of_the_base_url_receives_the_token(base_url: str, url: str) -> None:
-    """The same scheme, host and port, however they are written."""
+    """An origin is a scheme, a host and a port, however they are written."""
     authenticator = an_authenticator(base_url=base_url)
     request = authenticator(a_request(url))
     assert request.headers["Authorization"] == "Bearer acme_pat_first"
@@ -104,7 +104,7 @@ def test_the_origin_of_the_base_url_receives_the_token(base_url: str, url: str) 
         "https://api.example.com@evil.example/prefix/",
     ],
 )
-def test_no_other_origin_does(url: str, by_file: AccessTokenAuthenticator) -> None:
+def test_no_other_origin_receives_the_token(url: str, by_file: AccessTokenAuthenticator) -> None:
     """The request is refused before it is sent."""
     request = a_request(url)
     with pytest.raises(RefusedError, match=r"AE-.* \(the request is for another scheme or host\)"):
@@ -119,7 +119,7 @@ def test_a_request_without_a_url_is_refused(by_file: AccessTokenAuthenticator) -
 
 @pytest.mark.usefixtures("by_file")
 def test_the_token_is_secret_before_it_is_sent() -> None:
-    """Also in a process that did not read the settings, but received them from another one."""
+    """This holds even in a process that received its settings from another process."""
     assert contains_secret("is acme_pat_first")
 
 
@@ -127,7 +127,7 @@ def test_the_token_is_secret_before_it_is_sent() -> None:
 def test_a_rotated_token_is_secret_as_soon_as_it_is_read(
     token: str, token_file: Path, by_file: AccessTokenAuthenticator, logger: LoggedLines
 ) -> None:
-    """In logs, in STATE and in SCHEMA: before the first request carries it."""
+    """It is masked in logs, STATE and SCHEMA before the first request carries it."""
     response = refused(by_file)
     token_file.write_text(f"{token}\n")
     assert by_file.has_new_token(response)
@@ -174,7 +174,7 @@ def test_a_file_without_a_new_token_changes_nothing(
     by_file: AccessTokenAuthenticator,
     logger: LoggedLines,
 ) -> None:
-    """If it cannot be used, a line says why."""
+    """If the file cannot be used, a log line says why."""
     response = refused(by_file)
     token_file.write_text(content)
     assert not by_file.has_new_token(response)

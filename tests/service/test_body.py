@@ -1,4 +1,4 @@
-"""The bound of a response counts the bytes that come, whatever the headers say."""
+"""The bound of a response counts the bytes that arrive, whatever the headers say."""
 
 import gc
 import gzip
@@ -30,7 +30,7 @@ def sends(*pieces: bytes) -> Script:
 
 
 def spaces(count: int) -> bytes:
-    """A page of so many bytes."""
+    """An empty page, padded with spaces to `count` bytes."""
     return EMPTY_PAGE.ljust(count)
 
 
@@ -64,7 +64,7 @@ FRAMINGS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_a_page_of_the_largest_size_is_read(framing: str) -> None:
-    """However it is framed and compressed."""
+    """The framing and the compression do not matter."""
     page = spaces(MEGABYTE)
     with scripted_service(sends(FRAMINGS[framing](page))) as service:
         assert client_of(service, max_response_megabytes=1).fetch() == []
@@ -72,7 +72,7 @@ def test_a_page_of_the_largest_size_is_read(framing: str) -> None:
 
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_a_page_that_is_a_byte_too_large_is_refused(framing: str) -> None:
-    """It is not retried, and its connection is not used again."""
+    """The request is not retried."""
     response = FRAMINGS[framing](spaces(MEGABYTE + 1))
     with scripted_service(sends(response)) as service:
         with pytest.raises(ContractError) as raised:
@@ -117,7 +117,7 @@ def test_a_length_that_makes_no_sense_does_not_evade_the_bound(lengths: list[str
 
 @pytest.mark.parametrize("framing", ["length", "chunked", "gzip, chunked"])
 def test_a_body_that_is_cut_is_retried(framing: str) -> None:
-    """However much of it came."""
+    """It does not matter how much of the body arrived."""
     whole = FRAMINGS[framing](spaces(1000))
     for cut in (5, 8, 20):  # 5: the last chunk, which is empty
         with scripted_service(sends(whole[:-cut]), sends(whole)) as service:
@@ -148,8 +148,8 @@ def test_a_bomb_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen == [MEGABYTE + 1]
 
 
-def test_empty_members_take_no_time() -> None:
-    """Each of them would copy all that has been read of the body."""
+def test_empty_gzip_members_take_no_time() -> None:
+    """Otherwise, each of them would copy everything that has been read of the body."""
     members = 200_000 * gzip.compress(b"") + gzip.compress(b'{"auditEvents": []}')
     started_at = time.process_time()
     with scripted_service(sends(gzipped_with_length(members))) as service:
@@ -157,8 +157,8 @@ def test_empty_members_take_no_time() -> None:
     assert time.process_time() - started_at < 5
 
 
-def test_of_an_error_only_the_start_is_read() -> None:
-    """Its connection is closed, since the rest was not read."""
+def test_only_the_start_of_an_error_is_read() -> None:
+    """An error without end does not keep the client waiting."""
 
     def endless(peer: Peer) -> None:
         peer.hear()
@@ -180,7 +180,7 @@ def test_of_an_error_only_the_start_is_read() -> None:
 def test_the_status_of_an_error_counts_without_its_body(
     status: str, code: str, framing: str
 ) -> None:
-    """A gateway may cut it, or name a compression that it does not have."""
+    """A gateway may cut the body, or name a compression that it does not have."""
     lines = f"HTTP/1.1 {status} No\r\nRetry-After: 3600\r\n{framing}\r\n\r\n"
     with (
         scripted_service(sends(lines.encode() + b"Nope.")) as service,

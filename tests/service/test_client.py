@@ -28,7 +28,7 @@ def serves_once(peer: Peer) -> None:
 
 
 def resets_second(peer: Peer) -> None:
-    """Resets the connection as soon as a second request comes."""
+    """Resets the connection as soon as a second request arrives."""
     peer.hear()
     peer.respond()
     peer.hear()
@@ -42,7 +42,7 @@ def breaks(peer: Peer) -> None:
 
 @pytest.mark.parametrize("script", [serves_once, resets_second])
 def test_a_connection_that_was_closed_while_idle_is_replaced(script: object) -> None:
-    """It is not a failure: it costs no retry, and each request counts once."""
+    """This is not a failure: it costs no retry, and each request counts once."""
     with scripted_service(script) as service:  # type: ignore[arg-type]
         client = client_of(service)
         for _ in range(PAGES):
@@ -54,7 +54,7 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(script: object) -> 
 
 
 def test_a_service_that_closes_at_once_hears_each_request_once() -> None:
-    """A whole run against a keep-alive timeout of 0: 25 pages are 25 requests."""
+    """Even with a keep-alive timeout of 0, a run reads 25 pages with 25 requests."""
 
     def serve(peer: Peer) -> None:
         peer.hear()
@@ -87,8 +87,8 @@ def test_a_connection_that_fails_on_its_first_request_is_a_failure() -> None:
         assert service.connections == 1
 
 
-def test_a_replaced_connection_that_fails_too_is_a_failure() -> None:
-    """One replacement a request; then it is the service that fails."""
+def test_a_new_connection_that_fails_too_is_a_failure() -> None:
+    """A request replaces its connection only once, as a second failure is the service's."""
     with scripted_service(resets_second, breaks) as service:
         client = client_of(service)
         client.fetch()
@@ -97,8 +97,8 @@ def test_a_replaced_connection_that_fails_too_is_a_failure() -> None:
         assert service.connections == 2
 
 
-def test_after_a_failure_the_next_connection_is_a_first_one() -> None:
-    """A service that breaks every connection is sent one request for each retry."""
+def test_the_connection_after_a_failure_is_not_replaced() -> None:
+    """A service that breaks every connection receives one request for each retry."""
     with scripted_service(keeps_twice_then_breaks, breaks) as service:
         client = client_of(service, max_retries=1, request_timeout_seconds=5)
         client.fetch()
@@ -118,7 +118,7 @@ def keeps_twice_then_breaks(peer: Peer) -> None:
 
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How many seconds each attempt to connect may take."""
+    """The timeout of each attempt to connect, in seconds."""
     attempts: list[float] = []
 
     def create_connection(address: Any, timeout: float, *_: Any, **__: Any) -> socket.socket:
@@ -130,7 +130,7 @@ def attempts(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_refused_connection_is_not_replaced(attempts: list[float]) -> None:
-    """That none can be made is not the same as one that was closed."""
+    """A connection that cannot be made is not one that was closed while idle."""
     with scripted_service(serves_once) as service:
         client = client_of(service)
         client.fetch()
@@ -143,7 +143,7 @@ def test_a_refused_connection_is_not_replaced(attempts: list[float]) -> None:
 def test_each_wait_may_last_for_the_timeout_of_the_settings(
     seconds: float, attempts: list[float]
 ) -> None:
-    """The wait for a connection, and each wait on bytes."""
+    """The timeout limits the wait for a connection and each wait for bytes."""
     with scripted_service(hears_only) as service, pytest.raises(RetryableError) as raised:
         client_of(service, request_timeout_seconds=seconds).fetch()
     assert raised.value.code == "AE-TIMEOUT"
@@ -152,13 +152,13 @@ def test_each_wait_may_last_for_the_timeout_of_the_settings(
 
 
 def hears_only(peer: Peer) -> None:
-    """Sends nothing."""
+    """Reads requests and sends nothing."""
     while peer.hear():
         pass
 
 
 def test_a_response_that_is_cut_costs_a_retry() -> None:
-    """Its connection had carried a response before, but it broke in the middle of one."""
+    """Its connection did not break while it was idle, but in the middle of a response."""
 
     def cuts_second(peer: Peer) -> None:
         peer.hear()

@@ -1,4 +1,4 @@
-"""What a client sends, to the byte, and over which connections."""
+"""The exact requests that a client sends, and the connections over which it sends them."""
 
 import threading
 from typing import Any
@@ -27,7 +27,7 @@ WHOLE = "order=asc&endTime=2026-01-31T00%3A00%3A00Z"
 
 
 def a_client(base_url: str, **options: Any) -> Client:
-    """A client that is made as the tap makes it."""
+    """A client that is created as the tap creates it."""
     settings = {"base_url": base_url, "organization_id": ORGANIZATION_ID, "access_token": "x_pat_y"}
     options = {"limiter": RateLimiter(RunRequests(1)), "logger": LoggedLines(), **options}
     return Client(read_settings(settings), Transport(base_url, new_session), **options)
@@ -48,17 +48,17 @@ def a_client(base_url: str, **options: Any) -> Client:
         ),
     ],
 )
-def test_the_query_holds_what_is_set(
+def test_the_query_holds_the_settings_and_the_cursor(
     settings: dict[str, Any], cursor: str | None, query: str
 ) -> None:
-    """Percent-encoded, as a URL is; what is not set is left out."""
+    """Values are percent-encoded; a setting without a value is left out."""
     with scripted_service(keeps_open) as service:
         client_of(service, **settings).fetch(cursor)
     assert service.heard == [f"GET {PATH}?{query} HTTP/1.1\r\n"]
 
 
 def test_the_bounds_of_the_window_are_whole_seconds() -> None:
-    """They are rounded to what contains the window."""
+    """They are rounded outwards, so that they contain the window."""
     window = Window(Instant("2026-01-02T00:00:00.5"), Instant("2026-01-31T23:59:59.25"))
     with scripted_service(keeps_open) as service:
         a_client(service.base_url).fetch(window, None)
@@ -106,7 +106,7 @@ def test_the_token_is_not_replaced_by_the_login_of_a_netrc(
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "ALL_PROXY", "http://127.0.0.1_proxy"])
 def test_plain_http_goes_through_no_proxy(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would see the token, as the request is not encrypted."""
+    """A proxy would see the token, as the request is not encrypted."""
     for each in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(each, raising=False)
     with scripted_service(keeps_open) as proxy, scripted_service(keeps_open) as service:
@@ -119,7 +119,7 @@ def test_plain_http_goes_through_no_proxy(name: str, monkeypatch: pytest.MonkeyP
 def test_a_proxy_that_cannot_be_used_is_refused_before_any_request(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A client of such a proxy is not made."""
+    """With such a proxy, the client cannot be created."""
     for each in ("NO_PROXY", "no_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(each, raising=False)
     monkeypatch.setenv(name, "http://user:password@")

@@ -1,4 +1,4 @@
-"""What a client makes of each response: a page, or an error that names its window."""
+"""A client turns each response into a page or an error."""
 
 import gc
 import json
@@ -46,7 +46,7 @@ def responds(status: int, body: bytes = b"", *headers: str) -> Script:
     ],
 )
 def test_any_status_but_200_is_an_error(status: int, code: str) -> None:
-    """Each has the code of its status."""
+    """The error has the code of the status."""
     with scripted_service(responds(status)) as service, pytest.raises(ServiceError) as raised:
         client_of(service).fetch()
     assert raised.value.code == code
@@ -56,13 +56,13 @@ def test_any_status_but_200_is_an_error(status: int, code: str) -> None:
     ("cursor", "code"), [(None, "AE-400"), ("", "AE-CURSOR-REFUSED"), ("c1", "AE-CURSOR-REFUSED")]
 )
 def test_status_400_refuses_the_cursor_if_there_is_one(cursor: str | None, code: str) -> None:
-    """The window can be restarted then."""
+    """The window can then be restarted without a cursor."""
     with scripted_service(responds(400)) as service, pytest.raises(RefusedError) as raised:
         client_of(service).fetch(cursor)
     assert raised.value.code == code
 
 
-def test_an_event_that_cannot_be_used_comes_with_its_page() -> None:
+def test_an_event_that_cannot_be_used_is_returned_with_its_page() -> None:
     """The events before it are delivered first."""
     events = [{"id": "a", "occurredAt": "2026-01-01T00:00:00Z"}, {"id": 7}]
     body = json.dumps({"auditEvents": events}).encode()
@@ -74,7 +74,7 @@ def test_an_event_that_cannot_be_used_comes_with_its_page() -> None:
 
 
 def test_the_date_of_the_newest_response_is_kept() -> None:
-    """Whatever its status is; None if the service has sent none."""
+    """The status does not matter; the date is None if the newest response has none."""
     dates = ["Sun, 22 Nov 2026 11:30:03 GMT", "Sun, 22 Nov 2026 11:30:04 GMT"]
     scripts = [
         responds(200, EMPTY_PAGE, "Connection: close", f"Date: {dates[0]}"),
@@ -94,7 +94,7 @@ def test_the_date_of_the_newest_response_is_kept() -> None:
 
 @pytest.mark.parametrize(("pages", "limit"), [(1, 2), (2, 2), (3, 3), (10, 4)])
 def test_more_requests_may_be_in_flight_after_pages(pages: int, limit: int) -> None:
-    """The rate limiter is told of each page: of four at most it begins with two."""
+    """Each page is a success for the rate limiter, whose limit grows from two to at most four."""
     with scripted_service(keeps_open) as service:
         client = client_of(service)
         for _ in range(pages):
@@ -103,7 +103,7 @@ def test_more_requests_may_be_in_flight_after_pages(pages: int, limit: int) -> N
 
 
 @pytest.mark.parametrize("script", [responds(503), responds(403), responds(200, b"no JSON")])
-def test_an_error_lets_no_more_requests_be_in_flight(script: Script) -> None:
+def test_an_error_does_not_raise_the_number_in_flight(script: Script) -> None:
     """Only a page shows that the service keeps up."""
     with scripted_service(script) as service:
         client = client_of(service)
@@ -115,7 +115,7 @@ def test_an_error_lets_no_more_requests_be_in_flight(script: Script) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 1000, MAX_ERROR_BYTES])
 def test_the_connection_of_an_error_is_used_again(size: int) -> None:
-    """Its body is read to the end."""
+    """The body of the error is read to the end."""
     with scripted_service(responds(403, b"x" * size)) as service:
         client = client_of(service)
         for _ in range(3):
@@ -126,7 +126,7 @@ def test_the_connection_of_an_error_is_used_again(size: int) -> None:
 
 @pytest.mark.parametrize("size", [MAX_ERROR_BYTES + 1, 10 * MAX_ERROR_BYTES])
 def test_the_connection_of_a_large_error_is_closed(size: int) -> None:
-    """The rest of its body would be the start of the next response."""
+    """Otherwise, the unread rest of its body would be taken for the next response."""
     with scripted_service(responds(403, b"x" * size), keeps_open) as service:
         client = client_of(service)
         with pytest.raises(RefusedError):
@@ -136,7 +136,7 @@ def test_the_connection_of_a_large_error_is_closed(size: int) -> None:
 
 
 def test_the_whole_error_of_a_service_is_read() -> None:
-    """Its code and message are shown, however they are spaced."""
+    """Its code and message are shown, even if they are at the end of the largest body."""
     error = json.dumps({"errCode": "E7", "msg": "no", "vars": None}).encode()
     body = error.rjust(MAX_ERROR_BYTES)
     with scripted_service(responds(403, body)) as service, pytest.raises(RefusedError) as raised:
@@ -145,7 +145,7 @@ def test_the_whole_error_of_a_service_is_read() -> None:
 
 
 def test_an_error_whose_body_is_cut_counts_by_its_status() -> None:
-    """It is not taken for a broken connection, which would be retried."""
+    """It does not count as a broken connection, which would be retried."""
 
     def cut(peer: Peer) -> None:
         while peer.hear():
@@ -158,8 +158,8 @@ def test_an_error_whose_body_is_cut_counts_by_its_status() -> None:
 
 
 @pytest.mark.parametrize("megabytes", [1, 3])
-def test_the_largest_response_is_a_setting(megabytes: int) -> None:
-    """In megabytes of a million bytes."""
+def test_a_setting_limits_the_size_of_a_response(megabytes: int) -> None:
+    """It is in megabytes of a million bytes."""
     size = megabytes * MEGABYTE
     assert size == megabytes * 1_000_000
     with scripted_service(responds(200, EMPTY_PAGE.ljust(size))) as service:
@@ -173,7 +173,7 @@ def test_the_largest_response_is_a_setting(megabytes: int) -> None:
 
 @pytest.mark.parametrize("retries", [0, 1, 5])
 def test_a_request_is_retried_as_often_as_the_setting_says(retries: int) -> None:
-    """Each request; the ones before do not count."""
+    """The retries of earlier requests do not count."""
     with scripted_service(responds(503)) as service:
         client = client_of(service, max_retries=retries)
         for requests in range(1, 3):
@@ -184,7 +184,7 @@ def test_a_request_is_retried_as_often_as_the_setting_says(retries: int) -> None
 
 @pytest.mark.parametrize("rotations", [0, 1, MAX_NEW_TOKENS, MAX_NEW_TOKENS + 2])
 def test_a_request_is_sent_with_a_newer_token_a_few_times(rotations: int, tmp_path: Path) -> None:
-    """A token file that changes each time does not keep a request going for ever."""
+    """A token file that changes after each refusal does not keep a request going for ever."""
     path = tmp_path / "token"
 
     def write_token(number: int) -> None:
@@ -208,7 +208,7 @@ def test_a_request_is_sent_with_a_newer_token_a_few_times(rotations: int, tmp_pa
 
 
 def test_an_error_frees_its_response_at_once() -> None:
-    """Nothing refers to itself: the socket would stay open until garbage is collected."""
+    """A reference cycle would keep its socket open until garbage is collected."""
     with scripted_service(responds(200, b"no gzip", "Content-Encoding: gzip")) as service:
         client = client_of(service, max_retries=0)
         gc.collect()

@@ -1,4 +1,4 @@
-"""A client that is closed: its requests end at once, whatever they wait for."""
+"""The requests of a client that is closed end at once, whatever they wait for."""
 
 import logging
 import socket
@@ -31,7 +31,7 @@ TIMEOUT_SECONDS = 300
 
 
 class Reached:
-    """Scripts that hang at some point of a response, and say when they are there."""
+    """Scripts that hang at some point of a response, and set an event when they do."""
 
     def __init__(self) -> None:
         self.event = threading.Event()
@@ -55,20 +55,20 @@ class Reached:
         self._hang(peer)
 
     def in_last_body(self, peer: Peer) -> None:
-        """The client gives up the socket's own object before it reads the body."""
+        """With this header, the client drops its socket object before it reads the body."""
         peer.hear()
         peer.send(head("Content-Length: 100", "Connection: close") + b"{")
         self._hang(peer)
 
     def on_used_connection(self, peer: Peer) -> None:
-        """The second request of a connection, which a client repeats on a new one if it breaks."""
+        """A client sends a connection's second request again, on a new connection, if it breaks."""
         peer.hear()
         peer.respond()
         self.before_status(peer)
 
 
 def closed_while(client: ClientOfService, reached: threading.Event, requests: int = 1) -> list[str]:
-    """What ends the requests of a thread if the client is closed once the service has hung."""
+    """The errors that end a thread's requests if the client is closed while the service hangs."""
     ends: list[str] = []
 
     def fetch() -> None:
@@ -101,7 +101,7 @@ def closed_while(client: ClientOfService, reached: threading.Event, requests: in
 def test_a_hung_request_ends_at_once(
     script: Callable[[Reached, Peer], None], requests: int
 ) -> None:
-    """Without a retry, and without a line in the log."""
+    """It is not retried, and the log has no line about it."""
     reached = Reached()
 
     def serve(peer: Peer) -> None:
@@ -109,7 +109,7 @@ def test_a_hung_request_ends_at_once(
 
     with scripted_service(serve, keeps_open) as service:
         client = client_of(service, request_timeout_seconds=TIMEOUT_SECONDS, max_retries=8)
-        client.logger.setLevel(logging.DEBUG)  # also tells of a request that is sent again
+        client.logger.setLevel(logging.DEBUG)  # a request that is sent again is logged too
         assert closed_while(client, reached.event, requests) == [ClosedError.__name__]
         assert client.logger.lines == []
         assert service.connections == 1
@@ -119,7 +119,7 @@ def test_a_hung_request_ends_at_once(
 def test_a_hung_request_over_tls_ends_at_once(
     script: Callable[[Reached, Peer], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handshake or a connect that hangs ends with its own timeout."""
+    """This does not hold for a handshake or connect that hangs: it ends with its own timeout."""
     reached = Reached()
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -138,7 +138,7 @@ def test_a_hung_request_over_tls_ends_at_once(
 
 
 def test_no_request_begins_after_the_close() -> None:
-    """Neither in a thread that has a connection nor in one that has none."""
+    """This holds for a thread that has a connection and for one that has none."""
     with scripted_service(keeps_open) as service:
         client = client_of(service)
         client.fetch()
@@ -160,7 +160,7 @@ def test_no_request_begins_after_the_close() -> None:
 
 
 def test_nothing_is_sent_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a request nor, once more, one that broke because of the close."""
+    """Neither a new request is sent nor, again, a request that broke because of the close."""
     sent: list[object] = []
     monkeypatch.setattr(HTTPAdapter, "send", lambda _, request, **__: sent.append(request))
     transport = Transport("http://127.0.0.1:9", new_session)
@@ -171,7 +171,7 @@ def test_nothing_is_sent_after_the_close(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_read_over_tls_ends_as_if_the_service_had_closed() -> None:
-    """A TLS socket that is shut down itself would raise what looks like a defect of the tap."""
+    """Shutting down the TLS socket itself would raise an error that looks like a defect."""
     ours, theirs = socket.socketpair()
     context = ssl.create_default_context()
     tls = context.wrap_socket(ours, server_hostname="localhost", do_handshake_on_connect=False)
@@ -183,8 +183,8 @@ def test_a_read_over_tls_ends_as_if_the_service_had_closed() -> None:
             assert tls.read() == b""
 
 
-def test_a_response_that_comes_after_the_close_can_be_closed() -> None:
-    """Python closes it too; from 3.13 on, it prints a traceback if that fails."""
+def test_a_response_that_begins_after_the_close_can_be_closed() -> None:
+    """Python closes the response too, and from 3.13 on, it prints a traceback if that fails."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         sockets = OpenSockets()

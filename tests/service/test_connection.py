@@ -1,4 +1,4 @@
-"""A response has a deadline as a whole, however slowly and in whatever form it comes."""
+"""A response as a whole has a deadline, however slowly and in whatever form it arrives."""
 
 import io
 import socket
@@ -18,7 +18,7 @@ PAGE = b'{"auditEvents": []}'
 
 
 def dripping(start: bytes, piece: bytes) -> Script:
-    """Sends a piece each few milliseconds for ever, so that no single read has to wait long."""
+    """Sends a piece every few milliseconds for ever, so that no single read has to wait long."""
 
     def serve(peer: Peer) -> None:
         peer.hear()
@@ -45,7 +45,7 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
         b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0",
     ),
 }
-"""How a response begins, and what follows without end."""
+"""The start of a response, and the bytes that follow it without end."""
 
 ENDLESS_ERROR = b"HTTP/1.1 503 No\r\n\r\n", b"x"
 
@@ -53,7 +53,7 @@ ENDLESS_ERROR = b"HTTP/1.1 503 No\r\n\r\n", b"x"
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_a_response_without_end_is_a_timeout(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each wait on bytes is short; only the whole takes too long."""
+    """Each wait for bytes is short; only the response as a whole takes too long."""
     monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
     with (
         scripted_service(dripping(*ENDLESS[kind])) as service,
@@ -64,7 +64,7 @@ def test_a_response_without_end_is_a_timeout(kind: str, monkeypatch: pytest.Monk
 
 
 def test_an_error_without_end_is_the_error_of_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its body is not waited for any longer than that of a page."""
+    """The body of an error has the same deadline as that of a page."""
     monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
     with (
         scripted_service(dripping(*ENDLESS_ERROR)) as service,
@@ -75,7 +75,7 @@ def test_an_error_without_end_is_the_error_of_its_status(monkeypatch: pytest.Mon
 
 
 def test_a_service_that_sends_nothing_is_a_timeout() -> None:
-    """As ever: each wait on bytes lasts for `request_timeout_seconds`."""
+    """A wait for bytes lasts at most `request_timeout_seconds`."""
 
     def silent(peer: Peer) -> None:
         while peer.hear():
@@ -101,7 +101,7 @@ class Time:
 def test_each_response_of_a_connection_has_its_own_deadline(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Many responses may together take longer than one may."""
+    """Together, many responses may take longer than a single one may."""
     clock = Time(60.0)
     monkeypatch.setattr(connection, "time", clock)
     with scripted_service(keeps_open) as service:
@@ -116,7 +116,7 @@ def test_each_response_of_a_connection_has_its_own_deadline(
 def readable_bytes(
     count: int, timeout_seconds: float | None
 ) -> Iterator[tuple[connection._DeadlineReader, socket.socket]]:
-    """A reader of a socket at which so many bytes have arrived, and the socket."""
+    """A reader of a socket at which `count` bytes have arrived, and the socket."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.settimeout(timeout_seconds)
@@ -130,7 +130,7 @@ def readable_bytes(
 def test_a_response_may_take_ten_times_the_timeout(
     seconds: float, reads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bytes are read until then; the last read waits only for what is left."""
+    """Bytes are read until then; the last read waits only for the time that is left."""
     assert connection.DEADLINE_FACTOR == 10
     monkeypatch.setattr(connection, "time", Time(seconds))
     with readable_bytes(reads + 1, timeout_seconds=1.0) as (reader, ours):
@@ -143,7 +143,7 @@ def test_a_response_may_take_ten_times_the_timeout(
 
 
 def test_a_connection_without_timeout_has_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten times for ever is for ever."""
+    """The deadline is a multiple of the timeout, which this connection does not have."""
     monkeypatch.setattr(connection, "time", Time(1e9))
     with readable_bytes(3, timeout_seconds=None) as (reader, ours):
         for _ in range(3):
@@ -153,7 +153,7 @@ def test_a_connection_without_timeout_has_no_deadline(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])
 def test_an_interim_response_is_skipped(status: str) -> None:
-    """The response follows it (RFC 9110, section 15.2)."""
+    """The final response follows an interim one (RFC 9110, section 15.2)."""
 
     def serve(peer: Peer) -> None:
         while peer.hear():
@@ -168,7 +168,7 @@ def test_an_interim_response_is_skipped(status: str) -> None:
 
 @pytest.mark.parametrize("name", ["Set-Cookie", "SET-COOKIE"])
 def test_cookies_are_not_parsed(name: str) -> None:
-    """Python would take seconds for long ones, and warns of a bug of its own for such a year."""
+    """Python would take seconds for long cookies, and warn of a bug of its own for such a year."""
 
     def serve(peer: Peer) -> None:
         while peer.hear():
@@ -196,7 +196,7 @@ def test_cookies_are_not_parsed(name: str) -> None:
     ids=["letter", "none", "-1", "-5", "second", "huge", "long", "cut", "empty"],
 )
 def test_a_bad_chunk_size_is_a_cut_response(body: bytes) -> None:
-    """It is retried, and the whole response comes."""
+    """The request is retried, and the next response is complete."""
 
     def cut(peer: Peer) -> None:
         peer.hear()

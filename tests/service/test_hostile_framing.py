@@ -43,14 +43,14 @@ def run_against(service: Scripted, **more: object) -> Run:
 
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_a_page_of_the_largest_size_is_delivered(framing: str) -> None:
-    """The bound counts the bytes of the body, decompressed."""
+    """The bound counts the bytes of the decompressed body."""
     with scripted_service(sends(FRAMINGS[framing](PAGE.ljust(MEGABYTE)))) as service:
         assert run_against(service).raise_for_exit_code().ids == ["a"]
 
 
 @pytest.mark.parametrize("framing", FRAMINGS)
 def test_a_page_that_is_a_byte_larger_ends_the_run(framing: str) -> None:
-    """Whatever the headers say of its length."""
+    """The length that the headers state does not matter."""
     with scripted_service(sends(FRAMINGS[framing](PAGE.ljust(MEGABYTE + 1)))) as service:
         line = only_error(run_against(service, max_retries=3))
         assert len(service.heard) == 1
@@ -89,7 +89,7 @@ ENDLESS_BODIES: dict[str, tuple[Sequence[str], bytes]] = {
 
 @pytest.mark.parametrize("kind", ENDLESS_BODIES)
 def test_a_body_without_end_ends_the_run(kind: str) -> None:
-    """It is read up to the bound, or not at all."""
+    """The body is read up to the bound, or not at all."""
     headers, piece = ENDLESS_BODIES[kind]
     with scripted_service(endless(head(*headers), piece)) as service:
         line = only_error(run_against(service))
@@ -100,7 +100,7 @@ def test_a_body_without_end_ends_the_run(kind: str) -> None:
     "start", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nX: ", b"", b"HTTP/1.1 100 Continue\r\n"]
 )
 def test_headers_without_end_end_the_run(start: bytes) -> None:
-    """Whether they are many, long, or none at all."""
+    """They may be many headers, a long one, or bytes that are not headers at all."""
     pieces = {b"HTTP/1.1 200 OK\r\n": b"X: x\r\n" * 1000}
     with scripted_service(endless(start, pieces.get(start, b"x" * 100_000))) as service:
         line = only_error(run_against(service))
@@ -118,7 +118,7 @@ def test_headers_without_end_end_the_run(start: bytes) -> None:
     ],
 )
 def test_a_response_without_end_is_a_timeout(kind: str) -> None:
-    """Each wait on bytes is short; only the whole takes too long."""
+    """Each wait for bytes is short; only the response as a whole takes too long."""
     start, piece = ENDLESS[kind]
     with scripted_service(dripping(start, piece)) as service:
         line = only_error(run_against(service, request_timeout_seconds=0.1))
@@ -127,7 +127,7 @@ def test_a_response_without_end_is_a_timeout(kind: str) -> None:
 
 @pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])
 def test_an_interim_response_does_not_end_the_run(status: str) -> None:
-    """The response follows it (RFC 9110, section 15.2)."""
+    """The final response follows an interim one (RFC 9110, section 15.2)."""
 
     def serve(peer: Peer) -> None:
         peer.hear()
@@ -149,7 +149,7 @@ def test_an_interim_response_does_not_end_the_run(status: str) -> None:
     ],
 )
 def test_a_bad_chunk_size_is_retried(size: bytes) -> None:
-    """It is a cut response, and the second one is whole."""
+    """A response with such a size counts as cut; the next response is complete."""
     bad = head("Transfer-Encoding: chunked") + size + b"\r\n" + EMPTY_PAGE
     with scripted_service(sends(bad), keeps_open) as service:
         done = run_against(service, max_retries=1, concurrency=1).raise_for_exit_code()
@@ -177,7 +177,7 @@ def test_a_bad_chunk_size_is_retried(size: bytes) -> None:
     ],
 )
 def test_headers_that_do_not_say_where_the_body_ends_are_an_error(headers: Sequence[str]) -> None:
-    """The connection stays open, so a body up to its end would only be a timeout."""
+    """The connection stays open: waiting for its end would only lead to a timeout."""
 
     def serve(peer: Peer) -> None:
         while peer.hear():
@@ -192,7 +192,7 @@ def test_headers_that_do_not_say_where_the_body_ends_are_an_error(headers: Seque
 
 @pytest.mark.parametrize("headers", [(), ("Connection: close",), ("X-Odd: a, b",)])
 def test_a_body_without_a_length_ends_with_the_connection(headers: Sequence[str]) -> None:
-    """RFC 9112, section 6.3, rule 8."""
+    """This is rule 8 of RFC 9112, section 6.3."""
     with scripted_service(sends(head(*headers) + PAGE)) as service:
         assert run_against(service).raise_for_exit_code().ids == ["a"]
 

@@ -18,10 +18,10 @@ from tests.singer.test_complete import TEN_EVENTS, TEN_IDS
 
 @pytest.fixture
 def server() -> Iterator[Any]:
-    """A server that responds to each request as the test says."""
+    """A server that sends the responses that the test has prepared."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        prepared: list[tuple[int, dict[str, str], bytes]] = []  # noqa: RUF012 - one a test
+        prepared: list[tuple[int, dict[str, str], bytes]] = []  # noqa: RUF012 - one for each test
 
         def do_GET(self) -> None:
             status, headers, body = self.prepared.pop(0)
@@ -33,7 +33,7 @@ def server() -> Iterator[Any]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=running.serve_forever, args=(0.01,))
@@ -83,8 +83,8 @@ def test_a_bomb_fills_no_memory(server: Any, settings: dict[str, Any]) -> None:
         assert only_error(done).startswith(f"{code}: ")
 
 
-def test_of_a_large_error_only_the_start_is_read(server: Any, settings: dict[str, Any]) -> None:
-    """The error shows it, and the connection is closed before the rest."""
+def test_only_the_start_of_a_large_error_is_read(server: Any, settings: dict[str, Any]) -> None:
+    """The error shows the start of the body."""
     server.prepared = [(403, {}, b"Nope. " + b"x" * 5_000_000)]
     line = only_error(run(settings | {"base_url": server.base_url}))
     assert line.startswith("AE-403: ")

@@ -1,4 +1,4 @@
-"""The network as it is set up: proxies and certificate bundles, by the usual variables."""
+"""Proxies and certificate bundles, which are set by the usual environment variables."""
 
 import http.server
 import json
@@ -21,7 +21,7 @@ TOKEN = "acme_pat_for-the-service-alone"
 
 @pytest.fixture(autouse=True)
 def without_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No proxy and no bundle but those that a test names."""
+    """Removes the machine's own proxies and bundles from the environment."""
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
     for name in (*names, "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
@@ -30,11 +30,11 @@ def without_the_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Service:
-    """A service with one empty page, or more, and the bundle of the authority that vouches for it.
+    """A service over TLS, and the bundle of the authority that has signed its certificate.
 
     Attributes:
-        pages: bodies, each for one response; an empty page if there are no more.
-        certificate: what it shows, for the name ``localhost``.
+        pages: the bodies of the next responses; all further responses are empty pages.
+        certificate: the certificate that it shows, for the name ``localhost``.
     """
 
     port: int
@@ -50,7 +50,7 @@ class Service:
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """Served over TLS; it notes the Authorization header of each request."""
+    """A service over TLS that records the Authorization header of each request."""
     tokens: list[str] = []
     pages: list[bytes] = []
 
@@ -66,7 +66,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     authority = trustme.CA()
     path = tmp_path / "authority.pem"
@@ -81,7 +81,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.fixture
 def proxy() -> Iterator[Proxy]:
-    """A proxy of its own for each test."""
+    """A new proxy for each test."""
     with connect_proxy() as proxy:
         yield proxy
 
@@ -105,13 +105,13 @@ def run_with(service: Service, **environment: str) -> Run:
     ],
 )
 def test_no_variable_turns_off_certificate_checks(name: str, value: str, service: Service) -> None:
-    """Those of other programs, or an empty one, change nothing."""
+    """Variables of other programs change nothing, and neither does an empty variable."""
     assert only_error(run_with(service, **{name: value})).startswith("AE-CERTIFICATE: ")
     assert service.tokens == []
 
 
-def test_a_bundle_of_ones_own_is_trusted(service: Service) -> None:
-    """And without it, the service is not."""
+def test_a_bundle_that_the_user_names_is_trusted(service: Service) -> None:
+    """Without the bundle, the service is not trusted."""
     trusted = run_with(service, REQUESTS_CA_BUNDLE=str(service.bundle))
     assert trusted.raise_for_exit_code().records == []
     assert service.tokens == [f"Bearer {TOKEN}"]
@@ -120,8 +120,10 @@ def test_a_bundle_of_ones_own_is_trusted(service: Service) -> None:
 
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-def test_a_proxy_passes_on_what_it_cannot_read(name: str, service: Service, proxy: Proxy) -> None:
-    """A connection is requested from it; the token is inside, encrypted."""
+def test_a_proxy_forwards_bytes_that_it_cannot_read(
+    name: str, service: Service, proxy: Proxy
+) -> None:
+    """The tap requests a tunnel, and sends the token through it, encrypted."""
     bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
     run_with(service, **bundle, **{name: f"http://127.0.0.1:{proxy.port}"}).raise_for_exit_code()
     assert service.tokens == [f"Bearer {TOKEN}"]
@@ -133,7 +135,7 @@ def test_a_proxy_passes_on_what_it_cannot_read(name: str, service: Service, prox
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_every_page_goes_through_the_same_tunnel(scheme: str, service: Service) -> None:
-    """One connection serves every page, and ends without an error, also to a proxy with TLS."""
+    """One connection serves every page and ends without an error, even if the proxy uses TLS."""
     ids = [f"{number}" for number in range(5)]
     for number, event_id in enumerate(ids):
         body = {"auditEvents": [an_event(id=event_id)], "nextCursor": f"cursor-{number}"}
@@ -152,7 +154,7 @@ def test_every_page_goes_through_the_same_tunnel(scheme: str, service: Service) 
 def test_no_proxy_names_hosts_that_are_requested_directly(
     hosts: str, service: Service, proxy: Proxy
 ) -> None:
-    """No proxy is used for them."""
+    """Requests to these hosts do not go through the proxy."""
     done = run_with(
         service,
         REQUESTS_CA_BUNDLE=str(service.bundle),
@@ -197,7 +199,7 @@ def run_behind(name: str, proxy: str, *arguments: str) -> Run:
 
 @pytest.mark.parametrize("form", UNUSABLE)
 def test_the_url_of_a_proxy_that_cannot_be_used_is_not_shown(form: str) -> None:
-    """It may contain a password; one line names the variable, and no line the value."""
+    """The URL may contain a password: the error names the variable, and no line shows its value."""
     done = run_behind("HTTPS_PROXY", form.format(PASSWORD))
     line = only_error(done)
     assert line.startswith("AE-ADDRESS: No request can be sent to this URL (the proxy that HTTPS_")
@@ -210,7 +212,7 @@ def test_the_url_of_a_proxy_that_cannot_be_used_is_not_shown(form: str) -> None:
 def test_the_variable_of_a_proxy_that_cannot_be_used_is_named(
     name: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever it is, also if another one for plain http has the same value."""
+    """The right variable is named, even if the one for plain http has the same value."""
     monkeypatch.setenv("HTTP_PROXY", f"http://user:{PASSWORD}@")
     done = run_behind(name, f"http://user:{PASSWORD}@", *arguments)
     line = only_error(done)
@@ -221,7 +223,7 @@ def test_the_variable_of_a_proxy_that_cannot_be_used_is_named(
 
 @pytest.mark.parametrize("name", ["HTTP_PROXY", "http_proxy"])
 def test_a_proxy_for_plain_http_does_not_matter(name: str, service: Service) -> None:
-    """It is not used, so it may be anything."""
+    """It is not used, so its URL may be anything."""
     bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle), "LOGLEVEL": "DEBUG"}
     done = run_with(service, **bundle, **{name: f"http://user:{PASSWORD}@"})
     assert PASSWORD not in done.raise_for_exit_code().log
@@ -229,7 +231,7 @@ def test_a_proxy_for_plain_http_does_not_matter(name: str, service: Service) -> 
 
 
 def test_a_proxy_that_is_not_used_does_not_matter(service: Service) -> None:
-    """NO_PROXY excludes the host."""
+    """NO_PROXY excludes the host, so the URL of the proxy is not checked."""
     bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
     done = run_with(service, **bundle, HTTPS_PROXY="http://user:pw@", NO_PROXY="localhost")
     done.raise_for_exit_code()
@@ -238,8 +240,8 @@ def test_a_proxy_that_is_not_used_does_not_matter(service: Service) -> None:
 @pytest.mark.parametrize(
     "hosts", ["[::1", ",,", "10.0.0.0/99,1.2.3.4/-1", "é..", "localhost:x", "/"]
 )
-def test_hosts_without_proxy_may_be_anything(hosts: str, service: Service, proxy: Proxy) -> None:
-    """What names no host changes nothing."""
+def test_no_proxy_may_have_any_value(hosts: str, service: Service, proxy: Proxy) -> None:
+    """Text in NO_PROXY that is not a host changes nothing."""
     done = run_with(
         service,
         REQUESTS_CA_BUNDLE=str(service.bundle),

@@ -15,7 +15,7 @@ UNUSABLE = f"http://user:{PASSWORD}@"
 
 
 def refusal(proxies: Mapping[str, str], environment: Mapping[str, str]) -> str:
-    """What is said about a proxy that cannot be used."""
+    """The details of the error about a proxy that cannot be used."""
     with pytest.raises(RefusedError) as raised:
         check_proxy(URL, proxies, environment)
     assert raised.value.code == "AE-ADDRESS"
@@ -42,7 +42,7 @@ def refusal(proxies: Mapping[str, str], environment: Mapping[str, str]) -> str:
 )
 @pytest.mark.parametrize("scheme", ["https", "all"])
 def test_the_usual_urls_of_proxies_are_accepted(proxy: str, scheme: str) -> None:
-    """With and without scheme, port, user and path."""
+    """Scheme, port, user and path may be there or not."""
     check_proxy(URL, {scheme: proxy}, {"HTTPS_PROXY": proxy})
 
 
@@ -62,8 +62,8 @@ def test_the_usual_urls_of_proxies_are_accepted(proxy: str, scheme: str) -> None
         f"http://user:80/{PASSWORD}@host",
     ],
 )
-def test_a_url_that_is_not_one_of_a_proxy_is_refused(proxy: str) -> None:
-    """The message names the variable and the form of a URL that would do."""
+def test_a_url_that_cannot_be_that_of_a_proxy_is_refused(proxy: str) -> None:
+    """The message names the variable and shows the form of a valid URL."""
     assert refusal({"https": proxy}, {"HTTPS_PROXY": proxy}) == (
         "the proxy that HTTPS_PROXY names must be a URL like http://host:port or"
         " http://user:password@host:port, with special characters percent-encoded"
@@ -71,22 +71,24 @@ def test_a_url_that_is_not_one_of_a_proxy_is_refused(proxy: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "Https_Proxy", "ALL_PROXY"])
-def test_the_variable_is_named_that_holds_the_proxy(name: str) -> None:
-    """No other variable, even if its value is the same or its name is similar."""
+def test_the_variable_that_holds_the_proxy_is_named(name: str) -> None:
+    """No other variable is named, even if its value is the same or its name is similar."""
     others = ("HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "PROXY", "HTTPS_PROXY_URL")
     environment = {**dict.fromkeys(others, UNUSABLE), "CORP_PROXY": "http://host", name: UNUSABLE}
     assert f"the proxy that {name} names must be" in refusal({"https": UNUSABLE}, environment)
 
 
 def test_the_first_variable_that_holds_the_proxy_is_named() -> None:
-    """One is enough to find the mistake."""
+    """One variable is enough to find the mistake."""
     environment = {"https_proxy": UNUSABLE, "ALL_PROXY": UNUSABLE}
     assert "that https_proxy names" in refusal({"https": UNUSABLE}, environment)
 
 
 @pytest.mark.parametrize("environment", [{}, {"HTTP_PROXY": UNUSABLE}, {"HTTPS_PROXY": "other"}])
-def test_a_proxy_from_no_variable_is_the_systems(environment: Mapping[str, str]) -> None:
-    """Windows and macOS have settings of their own for it."""
+def test_a_proxy_that_no_variable_holds_is_called_the_systems(
+    environment: Mapping[str, str],
+) -> None:
+    """Windows and macOS have proxy settings of their own."""
     assert "the proxy that the system names must be" in refusal({"https": UNUSABLE}, environment)
 
 
@@ -103,18 +105,18 @@ def test_a_proxy_from_no_variable_is_the_systems(environment: Mapping[str, str])
 def test_a_proxy_that_the_url_does_not_go_through_does_not_matter(
     proxies: Mapping[str, str],
 ) -> None:
-    """None is needed, and none that is for other URLs is checked."""
+    """No proxy is needed, and a proxy for other URLs is not checked."""
     check_proxy(URL, proxies, {"HTTPS_PROXY": UNUSABLE})
 
 
 def test_a_proxy_for_one_host_is_checked() -> None:
-    """It comes before the one for all hosts."""
+    """It takes precedence over the proxy for all hosts."""
     proxies = {"https://audit.example.com": UNUSABLE, "https": "http://host"}
     refusal(proxies, {})
 
 
 def test_the_password_of_a_proxy_is_masked() -> None:
-    """A proxy may send it back, as it is in the URL or decoded."""
+    """A proxy may send the password back, as it is in the URL or decoded."""
     check_proxy(URL, {"https": "http://user:p%40ssword@proxy.example.com"}, {})
     assert redact("407 p@ssword, p%40ssword") == f"407 {MASK}, {MASK}"
 
@@ -126,7 +128,7 @@ def test_the_user_of_a_proxy_is_masked_if_there_is_no_password(auth: str) -> Non
 
 
 def test_the_header_with_the_password_of_a_proxy_is_masked() -> None:
-    """Anybody can decode it; it is masked as requests sends it."""
+    """Anybody can decode the header: its value is masked in the form in which requests sends it."""
     proxy = "http://user:p%40ssw%C3%B6rd@proxy.example.com"
     check_proxy(URL, {"https": proxy}, {})
     header = HTTPAdapter().proxy_headers(proxy)["Proxy-Authorization"]

@@ -14,7 +14,7 @@ LONG = 3600.0
 
 @pytest.fixture
 def limiter(simulated_time: SimulatedTime, monkeypatch: pytest.MonkeyPatch) -> RateLimiter:
-    """Eight in flight at most, in simulated time."""
+    """A limiter that permits at most eight requests in flight, in simulated time."""
     limiter = RateLimiter(RunRequests(8), simulated_time)
     monkeypatch.setattr(limiter._changed, "wait", simulated_time.wait)
     return limiter
@@ -65,15 +65,15 @@ class Inside:
             self.now -= 1
 
     def wait_for(self, count: int) -> None:
-        """Wait until so many threads have been inside at a time."""
+        """Wait until `count` threads have been inside at a time."""
         if self.most >= count:
             self._reached.set()
         self._reached.wait(10)
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_no_more_than_the_limit_are_in_flight(concurrency: int) -> None:
-    """Each of more threads gets its permits, and a failure returns its permit."""
+def test_no_more_requests_than_the_limit_are_in_flight(concurrency: int) -> None:
+    """Ten threads all get their permits in turn; a request that fails returns its permit."""
     limiter, inside = RateLimiter(RunRequests(concurrency)), Inside()
     for _ in range(10):  # successes raise the number in flight to the limit
         with limiter.permit() as permit:
@@ -140,7 +140,7 @@ def test_fewer_requests_are_in_flight_after_a_429(
 
 
 def test_a_429_holds_every_thread() -> None:
-    """The same with threads and a real clock."""
+    """By a real clock, no thread starts a request before the wait is over."""
     limiter = RateLimiter(RunRequests(8))
     started: list[float] = []
     is_held = threading.Event()
@@ -185,7 +185,7 @@ def test_a_pause_is_not_cut_short_by_other_requests(
 
 
 def test_a_pause_holds_one_request_only() -> None:
-    """Others are sent meanwhile."""
+    """Other requests are sent meanwhile."""
     limiter = RateLimiter(RunRequests(2))
     paused = start_threads(1, lambda: pause_until_closed(limiter))
     wait_for_a_retry(limiter)
@@ -197,7 +197,7 @@ def test_a_pause_holds_one_request_only() -> None:
 
 
 def test_a_pause_keeps_no_permit_from_another_thread() -> None:
-    """What wakes a thread that waits for a permit is not lost on one that waits for time."""
+    """A thread that pauses does not consume the wake-up of a thread that waits for a permit."""
     limiter = RateLimiter(RunRequests(1))
     paused = start_threads(1, lambda: pause_until_closed(limiter))
     wait_for_a_retry(limiter)
@@ -215,7 +215,7 @@ def test_a_pause_keeps_no_permit_from_another_thread() -> None:
 
 
 def test_closing_ends_every_wait() -> None:
-    """A wait for a permit, for the end of a 429's wait, and a pause; nothing is sent afterwards."""
+    """Waits for a permit, waits after a 429 and pauses end, and nothing is sent afterwards."""
     limiter, ended = RateLimiter(RunRequests(2)), Inside()
 
     def wait_for_a_permit() -> None:
@@ -240,7 +240,7 @@ def test_closing_ends_every_wait() -> None:
 
 
 def test_nothing_starts_after_closing(limiter: RateLimiter) -> None:
-    """Also if there would be nothing to wait for."""
+    """This holds even if there would be nothing to wait for."""
     limiter.run.close()
     with pytest.raises(ClosedError), limiter.permit():
         raise AssertionError("a permit was given")
@@ -249,7 +249,9 @@ def test_nothing_starts_after_closing(limiter: RateLimiter) -> None:
     assert limiter.run.sent == 0
 
 
-def test_the_totals_of_a_run(limiter: RateLimiter, simulated_time: SimulatedTime) -> None:
+def test_a_run_has_totals_of_its_requests_and_waits(
+    limiter: RateLimiter, simulated_time: SimulatedTime
+) -> None:
     """Requests that overlap count in full; a wait for a permit is not part of a request."""
     with limiter.permit() as refused:
         with limiter.permit():

@@ -12,8 +12,8 @@ TEN_EVENTS = [an_event(id=f"{n}", at=f"2024-05-06T07:08:0{n}Z") for n in range(1
 ORDER = ["order", "startTime", "endTime", "pageSize", "actionTypes", "cursor"]
 
 
-def test_a_first_request_asks_for_everything_up_to_now(service: Service, sync: Sync) -> None:
-    """Ascending order and a fixed end; no start, so that the oldest event is read too."""
+def test_a_first_request_covers_everything_up_to_now(service: Service, sync: Sync) -> None:
+    """It has ascending order and a fixed end, but no start, so the oldest event is read too."""
     before = datetime.now(UTC)
     sync().raise_for_exit_code()
     (request,) = service.requests
@@ -30,7 +30,7 @@ def test_a_first_request_asks_for_everything_up_to_now(service: Service, sync: S
 
 
 def test_the_same_filters_are_sent_on_every_page(service: Service, sync: Sync) -> None:
-    """Only the cursor differs between pages (rule 4), and it is the one that was given."""
+    """Only the cursor differs between pages (interface.md 4.1, rule 4)."""
     service.add(TEN_EVENTS)
     done = sync(
         page_size=3,
@@ -54,14 +54,14 @@ def test_the_same_filters_are_sent_on_every_page(service: Service, sync: Sync) -
         assert request.headers["user-agent"] == "acme/1"
 
 
-def test_only_the_requested_action_types_come(service: Service, sync: Sync) -> None:
+def test_only_the_requested_action_types_are_delivered(service: Service, sync: Sync) -> None:
     """`action_types` is a filter of the service."""
     service.add([*TEN_EVENTS, an_event(id="other", action_type="brand_new")])
     assert sync(action_types=["brand_new"]).ids == ["other"]
 
 
 def test_bounds_are_inclusive_and_exact(service: Service, sync: Sync) -> None:
-    """Events at the very bounds come, and those just outside do not, to the last digit."""
+    """Events at the bounds are delivered and those just outside are not, to the last digit."""
     times = ["08:00:00.4999Z", "08:00:00.5Z", "08:00:01Z", "08:00:01.25Z", "08:00:01.2500001Z"]
     service.add([an_event(id=time, at=f"2024-05-06T{time}") for time in times])
     done = sync(start_date="2024-05-06T08:00:00.50Z", end_date="2024-05-06T09:00:01.25+01:00")
@@ -80,15 +80,15 @@ def test_bounds_are_inclusive_and_exact(service: Service, sync: Sync) -> None:
 def test_only_a_page_without_cursor_is_the_last(
     faults: list[Fault], service: Service, sync: Sync
 ) -> None:
-    """Empty and short pages continue; `nextCursor: null` ends as leaving it out does (rule 2)."""
+    """Empty and short pages are not the last; `nextCursor: null` counts as no cursor (rule 2)."""
     service.add(TEN_EVENTS)
     service.add_faults(faults)
     done = sync(page_size=4).raise_for_exit_code()
     assert done.ids == [event["id"] for event in TEN_EVENTS]
 
 
-def test_events_of_the_future_wait(service: Service, sync: Sync) -> None:
-    """What is dated after now comes in the run that its time has come for."""
+def test_events_of_the_future_are_left_for_a_later_run(service: Service, sync: Sync) -> None:
+    """An event dated after now is delivered by the first run that starts after its time."""
     service.add([*TEN_EVENTS, an_event(id="future", at="2099-01-01T00:00:00Z")])
     done = sync().raise_for_exit_code()
     assert done.ids == [event["id"] for event in TEN_EVENTS]

@@ -1,4 +1,4 @@
-"""What a response that is not a page means, by its status, its headers and its body."""
+"""Which error a response is, by its status, its headers and its body."""
 
 import json
 import ssl
@@ -27,7 +27,7 @@ RETRIED = (408, 429, 500, 501, 502, 503, 504, 507, 520, 599)
 @pytest.mark.parametrize("status", [*range(300, 309), 399])
 @pytest.mark.parametrize("has_cursor", [True, False])
 def test_every_redirect_is_refused(status: int, has_cursor: bool) -> None:
-    """The token must not follow it, so it is not retried; the error names the target."""
+    """The token must not go to another URL, so a redirect is an error; it names the target."""
     response = a_response(status, headers={"Location": "https://a.example/\n", "Retry-After": "1"})
     error = status_error(response, BODY, has_cursor=has_cursor)
     assert (type(error), error.code) == (RefusedError, "AE-REDIRECT")
@@ -35,16 +35,16 @@ def test_every_redirect_is_refused(status: int, has_cursor: bool) -> None:
 
 
 @pytest.mark.parametrize("status", [400, 429, 503])
-def test_the_url_of_another_status_is_not_a_redirect(status: int) -> None:
-    """A gateway may send one with any status; those that pass are retried."""
+def test_a_location_with_another_status_is_not_a_redirect(status: int) -> None:
+    """A gateway may send a Location with any status: only the status decides about a retry."""
     response = a_response(status, headers={"Location": "https://a.example/"})
     expected = {400: "AE-400", 429: "AE-429", 503: "AE-500"}[status]
     assert status_error(response, BODY, has_cursor=False).code == expected
 
 
 @pytest.mark.parametrize("status", [300, 302, 304])
-def test_without_a_target_it_is_not_a_redirect(status: int) -> None:
-    """There is no URL to which base_url could be set."""
+def test_a_redirect_status_without_a_location_is_not_a_redirect(status: int) -> None:
+    """Without a Location, there is no URL to which base_url could be set."""
     error = status_error(a_response(status), b"", has_cursor=False)
     assert (type(error), error.code) == (RefusedError, "AE-STATUS")
 
@@ -59,23 +59,25 @@ def test_without_a_target_it_is_not_a_redirect(status: int) -> None:
     ],
 )
 def test_each_status_has_its_code(status: int, code: str) -> None:
-    """A temporary failure is retried, and nothing else."""
+    """Only temporary failures are retried."""
     error = status_error(a_response(status), BODY, has_cursor=False)
     assert error.code == code
     assert isinstance(error, RetryableError) == (status in RETRIED)
     assert error.details.startswith(rf"status {status}, errCode 'no', msg 'not\nnow', vars '{{")
 
 
-def test_a_url_that_is_too_long_is_called_that() -> None:
-    """Of the settings, only `action_types` can make it so long; `base_url` is right."""
+def test_status_414_says_that_the_url_is_too_long() -> None:
+    """Of the settings, only `action_types` can make the URL so long."""
     error = status_error(a_response(414), BODY, has_cursor=False)
     assert error.code == "AE-STATUS"
     assert error.details.startswith("status 414, errCode 'no'")
     assert error.details.endswith("; the URL is too long, perhaps because of action_types")
 
 
-def test_a_secret_at_the_end_of_what_was_read_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It cannot be recognized there."""
+def test_a_secret_that_is_cut_at_the_end_of_an_error_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the start of a body is read: a secret that is cut there cannot be recognized."""
     monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
     token = "pat_".ljust(MAX_TOKEN_BYTES - 2, "x")
     register_secret(token)
@@ -87,7 +89,7 @@ def test_a_secret_at_the_end_of_what_was_read_is_not_shown(monkeypatch: pytest.M
 
 @pytest.mark.parametrize("status", [400, 414, 431])
 def test_only_a_request_with_a_cursor_can_have_its_cursor_refused(status: int) -> None:
-    """The window is then restarted: by the service, or by a gateway to which it is too long."""
+    """The service may refuse a cursor, and a gateway may refuse it as too long."""
     with_cursor = status_error(a_response(status), BODY, has_cursor=True)
     assert (type(with_cursor), with_cursor.code) == (CursorRefusedError, "AE-CURSOR-REFUSED")
     assert with_cursor.details.startswith(f"status {status}, errCode 'no'")
@@ -117,14 +119,14 @@ def test_any_other_status_says_nothing_about_the_cursor() -> None:
 def test_retry_after_is_read_whatever_the_status(
     status: int, headers: dict[str, str], seconds: float | None
 ) -> None:
-    """Not only with 429; a date is relative to the service's own clock."""
+    """It is read with every status that is retried; a date counts from the service's own clock."""
     date = {"Date": format_datetime(NOW, usegmt=True)}
     error = status_error(a_response(status, headers=headers | date), BODY, has_cursor=False)
     assert isinstance(error, RetryableError)
     assert error.retry_after_seconds == seconds
 
 
-def test_without_a_date_the_clock_of_this_machine_counts() -> None:
+def test_without_a_date_header_the_clock_of_this_machine_counts() -> None:
     at = datetime.now(UTC) + timedelta(seconds=600)
     header = {"Retry-After": format_datetime(at, usegmt=True)}
     error = status_error(a_response(503, headers=header), b"", has_cursor=False)
@@ -145,8 +147,8 @@ def test_without_a_date_the_clock_of_this_machine_counts() -> None:
         (b"[" * 100_000, "body '" + "[" * 300),
     ],
 )
-def test_the_service_is_quoted_as_far_as_it_can_be_read(body: bytes, shown: str) -> None:
-    """As errCode, msg and vars, or the start of what came instead of them."""
+def test_an_error_shows_what_the_service_sent(body: bytes, shown: str) -> None:
+    """It shows errCode, msg and vars, or the start of a body that does not have all three."""
     details = status_error(a_response(503), body, has_cursor=False).details
     assert details.startswith(f"status 503, {shown}")
     assert len(details) < 1000
@@ -229,7 +231,7 @@ def test_each_failure_of_the_network_has_its_code(
 def test_a_bundle_without_a_certificate_is_an_error_of_the_certificate(
     bundle: str, tmp_path: Path
 ) -> None:
-    """It is not retried, as it will not change."""
+    """The request is not retried, as the bundle will not change."""
     path = tmp_path / "bundle.pem"
     path.write_text(bundle)
     with pytest.raises(ssl.SSLError) as raised:
@@ -239,14 +241,14 @@ def test_a_bundle_without_a_certificate_is_an_error_of_the_certificate(
     assert found.details.startswith("SSLError: '[X509")
 
 
-def test_any_other_failure_of_tls_is_one_of_the_connection() -> None:
-    """It is retried: the connection may have been broken."""
+def test_any_other_tls_failure_is_a_failure_of_the_connection() -> None:
+    """The request is retried, as the connection may have been broken."""
     found = network_error(wrapped(ssl.SSLError(1, "bad record"), exceptions.SSLError))
     assert (type(found), found.code) == (RetryableError, "AE-CONNECTION")
 
 
-def test_only_a_whole_connection_is_shown_without_its_class() -> None:
-    """A search beyond the next bracket would take seconds for a long line of such beginnings."""
+def test_only_a_complete_connection_is_shown_without_its_class() -> None:
+    """The search stops at the next bracket: otherwise, a long line would take seconds."""
     line = BadStatusLine("_Outer(host=a _Inner(host=b)")
     found = network_error(wrapped(line, exceptions.ConnectionError))
     assert found.details == "BadStatusLine: '_Outer(host=a host=b'"

@@ -1,4 +1,4 @@
-"""How often a request is retried, and how long the waits before that are."""
+"""How often a request is retried, and how long it waits before each retry."""
 
 import logging
 
@@ -24,14 +24,14 @@ def waits(most: int, retry_after_seconds: float | None = None) -> list[float]:
 
 
 def test_the_longest_waits_double_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exponential backoff."""
+    """The backoff is exponential."""
     monkeypatch.setattr(backoff, "full_jitter", lambda seconds: seconds)
     assert waits(9) == [1, 2, 4, 8, 16, 32, 60, 60, 60]
     assert MAX_BACKOFF_SECONDS == 60
 
 
-def test_each_wait_is_anything_up_to_the_longest() -> None:
-    """Full jitter: many clients that failed together do not come back together."""
+def test_each_wait_is_random_up_to_the_longest() -> None:
+    """With full jitter, clients that failed together do not retry together."""
     drawn = [waits(5) for _ in range(300)]
     for number, longest in enumerate((1, 2, 4, 8, 16)):
         seconds = [each[number] for each in drawn]
@@ -42,7 +42,7 @@ def test_each_wait_is_anything_up_to_the_longest() -> None:
 
 @pytest.mark.parametrize("seconds", [0.5, 10.0, 100.0, MAX_RETRY_AFTER_SECONDS])
 def test_retry_after_is_a_minimum(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The backoff may be longer, and counts on meanwhile."""
+    """The backoff may be longer, and continues to grow."""
     monkeypatch.setattr(backoff, "full_jitter", lambda longest: longest)
     expected = [max(seconds, longest) for longest in (1, 2, 4, 8)]
     assert waits(4, seconds) == expected
@@ -50,15 +50,15 @@ def test_retry_after_is_a_minimum(seconds: float, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("most", [0, 8])
 @pytest.mark.parametrize("seconds", [MAX_RETRY_AFTER_SECONDS + 1, 1e9, float("inf")])
-def test_a_wait_longer_than_a_run_should_last_ends_it(seconds: float, most: int) -> None:
-    """Even the first one, and also if no retry is left; the error names the wait and what came."""
+def test_a_wait_that_is_too_long_ends_the_run(seconds: float, most: int) -> None:
+    """This holds for the first wait, too, and even if no retry is left."""
     with pytest.raises(RefusedError, match=r"AE-RETRY-AFTER.*status 503"):
         Retries(most, LOGGER).seconds_before_next(an_error(seconds))
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
 def test_after_the_last_retry_the_error_says_how_many_there_were(most: int) -> None:
-    """No wait is returned."""
+    """There is no wait after the last retry."""
     retries = Retries(most, LOGGER)
     for _ in range(most):
         retries.seconds_before_next(an_error())
@@ -69,7 +69,7 @@ def test_after_the_last_retry_the_error_says_how_many_there_were(most: int) -> N
 
 
 def test_each_wait_is_logged_before_it_begins(caplog: pytest.LogCaptureFixture) -> None:
-    """Its number, its length and its reason."""
+    """The line has the number, the length and the reason of the wait."""
     retries = Retries(3, LOGGER)
     for _ in range(2):
         retries.seconds_before_next(an_error(70.0))

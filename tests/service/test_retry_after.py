@@ -40,7 +40,7 @@ NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
         ("5,10", 10.0),
     ],
 )
-def test_seconds(header: str, seconds: float) -> None:
+def test_a_number_is_a_wait_in_seconds(header: str, seconds: float) -> None:
     assert retry_after_seconds(header, now=NOW) == seconds
 
 
@@ -59,7 +59,7 @@ def test_seconds(header: str, seconds: float) -> None:
         ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
     ],
 )
-def test_http_dates(header: str, seconds: float) -> None:
+def test_each_form_of_an_http_date_is_read(header: str, seconds: float) -> None:
     """A date counts from the time of the response; one in the past needs no wait."""
     assert retry_after_seconds(header, now=NOW) == seconds
 
@@ -76,12 +76,12 @@ def test_http_dates(header: str, seconds: float) -> None:
     ],
 )  # fmt: skip
 def test_anything_else_is_ignored(header: str | None) -> None:
-    """Neither form: the caller's own backoff decides."""
+    """For a header in neither form, the caller's own backoff decides."""
     assert retry_after_seconds(header, now=NOW) is None
 
 
 def test_a_date_without_a_zone_is_in_utc(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the tap runs."""
+    """The time zone of the machine does not matter."""
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:
@@ -97,14 +97,14 @@ def test_the_longest_wait_is_a_quarter_of_an_hour() -> None:
 
 @given(st.text(max_size=60))
 def test_any_header_is_read_or_ignored(header: str) -> None:
-    """No text makes reading it fail."""
+    """Reading a header never fails."""
     seconds = retry_after_seconds(header, now=NOW)
     assert seconds is None or seconds >= 0
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(-12, 12))
 def test_an_http_date_is_counted_from_now(seconds: int, hours: int) -> None:
-    """A date is the seconds until it, at least 0, whatever zone `now` is in."""
+    """The wait is the time until the date, at least 0, whatever the time zone of `now` is."""
     header = format_datetime(NOW + timedelta(seconds=seconds), usegmt=True)
     now = NOW.astimezone(timezone(timedelta(hours=hours)))
     assert retry_after_seconds(header, now=now) == max(0, seconds)

@@ -43,7 +43,7 @@ def tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
 
 @pytest.fixture
 def proxy(through_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """A proxy, which clients of the test go through if they should."""
+    """A proxy, which the clients of a test use if `through_proxy` is set."""
     with connect_proxy() as proxy:
         if through_proxy:
             monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
@@ -54,7 +54,7 @@ def proxy(through_proxy: bool, monkeypatch: pytest.MonkeyPatch) -> Iterator[Prox
 def test_a_connection_serves_many_pages(
     through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy
 ) -> None:
-    """Pages need no connection each."""
+    """A new page does not need a new connection."""
     with scripted_service(keeps_open, tls=tls) as service:
         client = client_of(service)
         for _ in range(5):
@@ -69,7 +69,7 @@ def test_a_connection_serves_many_pages(
 def test_a_connection_that_was_closed_while_idle_is_replaced(
     script: Script, through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy
 ) -> None:
-    """By one like it, whether it closes before the request or while the request is sent."""
+    """The old connection may close before or during the request; the new one uses TLS too."""
     with scripted_service(script, tls=tls) as service:
         client = client_of(service)
         for _ in range(3):
@@ -89,10 +89,10 @@ def resets_at_once(peer: Peer) -> None:
 def test_a_connection_that_is_reset_before_the_request_is_written_is_replaced(
     tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Python then raises an error of TLS, unlike for a plain connection."""
+    """Python then raises a TLS error, which it does not for a plain connection."""
 
     def is_still_open(used: HTTPSConnection) -> bool:
-        """What urllib3 finds just before the reset comes."""
+        """What urllib3 finds just before the reset arrives."""
         assert wait_for_read(used.sock, timeout=60)
         return False
 
@@ -109,7 +109,7 @@ def test_a_connection_that_is_reset_before_the_request_is_written_is_replaced(
 def test_a_response_without_end_is_a_timeout(
     through_proxy: bool, tls: ssl.SSLContext, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each wait on bytes is short; only the whole takes too long."""
+    """Each wait for bytes is short; only the response as a whole takes too long."""
     monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
     endless = dripping(b"HTTP/1.1 200 OK\r\nX: ", b"x")
     with (

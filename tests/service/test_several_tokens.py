@@ -1,4 +1,4 @@
-"""Rate limiters of several tokens, which share what a run may have in flight."""
+"""Rate limiters of several tokens: they share the number of requests in flight of a run."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,14 +13,14 @@ from tests.service.test_rate_limiter import join, start_threads
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> RunRequests:
-    """What the limiters of several tokens share."""
+    """The numbers of a run, which the limiters of several tokens share, in simulated time."""
     shared = RunRequests(8)
     monkeypatch.setattr(shared.changed, "wait", simulated_time.wait)
     return shared
 
 
-def test_limiters_of_several_tokens_share_what_may_be_in_flight() -> None:
-    """Whichever of them gives the permits: each alone would give another one."""
+def test_limiters_of_several_tokens_share_the_limit_of_the_run() -> None:
+    """It does not matter which limiter gave the permits; each alone would give another one."""
     of_run = RunRequests(3)
     one, other = RateLimiter(of_run), RateLimiter(of_run)
 
@@ -36,10 +36,10 @@ def test_limiters_of_several_tokens_share_what_may_be_in_flight() -> None:
     assert of_run.sent == 4
 
 
-def test_a_429_of_one_token_holds_no_other(
+def test_a_429_of_one_token_holds_no_other_token(
     shared: RunRequests, simulated_time: SimulatedTime
 ) -> None:
-    """The permit of the other comes at once."""
+    """A request with the other token gets its permit at once."""
     one, other = (RateLimiter(shared, simulated_time) for _ in range(2))
     with one.permit() as permit:
         one.rate_limited(permit, 30.0)
@@ -51,10 +51,10 @@ def test_a_429_of_one_token_holds_no_other(
         assert simulated_time.now == 30.0
 
 
-def test_a_last_429_holds_without_counting_a_retry(
+def test_a_429_without_a_retry_holds_the_token(
     shared: RunRequests, simulated_time: SimulatedTime
 ) -> None:
-    """The request is not sent again; others of the token wait."""
+    """The request is not retried, but other requests with the token wait."""
     limiter = RateLimiter(shared, simulated_time)
     with limiter.permit() as permit:
         limiter.rate_limited(permit, 5.0)
@@ -62,10 +62,10 @@ def test_a_last_429_holds_without_counting_a_retry(
     assert limiter.is_held
 
 
-def test_waits_are_counted_and_told(
+def test_waits_are_counted_and_reported(
     monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime
 ) -> None:
-    """Those for a retry, and those for the rate of a token: others can be sent meanwhile."""
+    """Waits for a retry and for a token's rate count, as other requests can be sent meanwhile."""
     told: list[tuple[int, int]] = []
     seen: list[tuple[int, int, bool]] = []
     of_run = RunRequests(8, lambda: told.append((of_run.paused, of_run.waiting)))
@@ -91,7 +91,7 @@ def test_waits_are_counted_and_told(
 def test_each_request_that_waits_counts(
     seconds: float, monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime
 ) -> None:
-    """However short its wait is; others begin to wait meanwhile."""
+    """Requests that begin to wait while another one waits count too, however short the wait is."""
     of_run = RunRequests(8)
     limiter = RateLimiter(of_run, simulated_time)
     seen: list[tuple[int, int, int]] = []
@@ -125,8 +125,8 @@ def test_each_request_that_waits_counts(
 def test_a_token_whose_requests_wait_for_each_other_is_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also before the service has limited its rate: requests with other tokens can be sent."""
-    of_run = RunRequests(2)  # at first, half of them
+    """This holds even before the service limits its rate: other tokens' requests can be sent."""
+    of_run = RunRequests(2)  # at first, only half may be in flight
     limiter = RateLimiter(of_run)
     first = ExitStack()
     first.enter_context(limiter.permit())
@@ -146,7 +146,7 @@ def test_a_token_whose_requests_wait_for_each_other_is_held(
 def test_a_request_that_waits_for_the_limit_of_the_run_alone_does_not_count_as_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No other one could be sent meanwhile."""
+    """No other request could be sent meanwhile."""
     run = RunRequests(1)
     one, other = RateLimiter(run), RateLimiter(run)
     held = one._acquire()

@@ -1,4 +1,4 @@
-"""The access token by file: read at start, and again if the service refuses it."""
+"""A token file is read at the start, and again if the service refuses the token."""
 
 import json
 import logging
@@ -51,7 +51,7 @@ def by_file(sync: Sync, token_file: Path) -> Sync:
 def rotating(
     service: Service, monkeypatch: pytest.MonkeyPatch, rotate: Callable[[int], object]
 ) -> None:
-    """Have `rotate` called before each response, with the request's number."""
+    """Call `rotate` before each response, with the number of the request."""
     respond = service.respond
 
     def respond_after(*request: Any, **more: Any) -> Any:
@@ -65,7 +65,7 @@ def rotating(
 def test_the_token_is_read_from_its_file(
     ending: str, service: Service, token_file: Path, by_file: Sync
 ) -> None:
-    """A line break at its end is not part of it, and an owner-only file causes no warning."""
+    """A line break at the end is not part of the token; no warning is logged about the file."""
     token_file.write_bytes(b"\xef\xbb\xbf" + f"{service.access_token}{ending}".encode())
     service.add(EVENTS)
     done = by_file().raise_for_exit_code()
@@ -83,8 +83,8 @@ def test_the_file_can_be_named_in_the_environment(
     assert len(service.requests) == 1
 
 
-def test_exactly_one_of_token_and_file_is_taken(token_file: Path) -> None:
-    """Which of two would be meant could only be guessed."""
+def test_exactly_one_of_token_and_file_is_accepted(token_file: Path) -> None:
+    """If both are set, the tap could only guess which one is meant."""
     both = GOOD | {"access_token_file": str(token_file)}
     assert only_error(run(both)) == (
         "AE-SETTINGS: access_token and access_token_file are both set: set only one of them"
@@ -107,10 +107,10 @@ def test_exactly_one_of_token_and_file_is_taken(token_file: Path) -> None:
         (b"x" * (MAX_TOKEN_BYTES + 1), "is larger than any token"),
     ],
 )
-def test_a_file_without_a_token_is_one_line(
+def test_a_file_without_a_token_is_an_error_of_one_line(
     content: bytes, problem: str, token_file: Path, by_file: Sync
 ) -> None:
-    """It names the setting and the path, and shows nothing of what the file holds."""
+    """The line names the setting and the path, and shows nothing of the file's content."""
     token_file.write_bytes(content)
     done = by_file()
     line = only_error(done)
@@ -130,8 +130,10 @@ def test_a_file_without_a_token_is_one_line(
         (5, "must be a string: the path"),
     ],
 )
-def test_a_path_that_leads_to_no_file_is_one_line(path: object, problem: str) -> None:
-    """As are settings that are not paths."""
+def test_a_path_that_does_not_name_a_file_is_an_error_of_one_line(
+    path: object, problem: str
+) -> None:
+    """A value that is not a path is such an error too."""
     line = only_error(run(GOOD | {"access_token": None, "access_token_file": path}))
     assert line.startswith(f"AE-SETTINGS: access_token_file {problem}")
 
@@ -160,14 +162,14 @@ def test_a_file_that_others_may_read_is_warned_about(
         (0o620, 1000, False),
     ],
 )
-def test_a_group_may_read_what_root_has_mounted(mode: int, owner: int, may: bool) -> None:
-    """Anybody else's file is for its owner alone."""
+def test_a_group_may_read_a_file_that_root_owns(mode: int, owner: int, may: bool) -> None:
+    """If anybody else owns the file, only the owner may read it."""
     status = os.stat_result((stat.S_IFREG | mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))
     assert others_may_read(status) is may
 
 
 def test_a_token_of_another_kind_in_a_file_is_warned_about(tmp_path: Path) -> None:
-    """The line names the setting that has to be looked at."""
+    """The warning names the setting that has to be checked."""
     path = tmp_path / "token"
     path.write_text("something-else")
     path.chmod(0o600)
@@ -184,7 +186,7 @@ def test_a_run_continues_with_a_rotated_token(
     by_file: Sync,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each event arrives once, and each request in flight is refused at most once."""
+    """Each event is delivered once, and a new token costs each request at most one refusal."""
 
     def rotate(request: int) -> None:
         if request in {5, 15}:
@@ -202,7 +204,7 @@ def test_a_run_continues_with_a_rotated_token(
 
 
 def test_a_token_that_is_replaced_before_the_first_request_is_masked(token_file: Path) -> None:
-    """It is sent in place of the one that the settings had."""
+    """The new token is sent instead of the one that the settings had."""
     settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
     token_file.write_text("acme_pat_replaced-before")
     authenticator = AccessTokenAuthenticator(settings, logging.getLogger(__name__))
@@ -211,8 +213,8 @@ def test_a_token_that_is_replaced_before_the_first_request_is_masked(token_file:
     assert "replaced" not in redact("acme_pat_replaced-before")
 
 
-def test_the_token_of_the_settings_is_sent_if_its_file_has_gone(token_file: Path) -> None:
-    """The service may accept it for the whole run."""
+def test_the_token_of_the_settings_is_sent_if_its_file_was_removed(token_file: Path) -> None:
+    """The service may accept that token for the whole run."""
     settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
     token_file.unlink()
     authenticator = AccessTokenAuthenticator(settings, logging.getLogger(__name__))
@@ -228,7 +230,7 @@ def test_a_rotated_token_is_masked_if_it_is_echoed(
     by_file: Sync,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And so is the one that it replaced, in errors, URLs and cursors."""
+    """The token that it replaced is masked too, in errors, URLs and cursors."""
     old = service.access_token
 
     def rotate(request: int) -> None:
@@ -251,18 +253,18 @@ def test_a_rotated_token_is_masked_if_it_is_echoed(
     for secret in (token, quote(token, safe=""), old):
         assert secret.lower() not in done.log.lower()
         assert secret not in json.dumps(done.states)
-    service.violations.clear()  # the cursor was none of the sandbox's
+    service.violations.clear()  # the sandbox did not send this cursor
 
 
 @pytest.mark.parametrize("change", ["unchanged", "removed", "emptied"])
-def test_a_refused_token_ends_the_run_where_the_file_has_no_other(
+def test_a_refused_token_ends_the_run_if_the_file_has_no_other(
     change: str,
     service: Service,
     token_file: Path,
     by_file: Sync,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """After one request; if the file cannot be used, the log says why."""
+    """The request is not sent again; if the file cannot be used, the log says why."""
 
     def rotate(_: int) -> None:
         service.access_token = "acme_pat_other"
@@ -279,7 +281,7 @@ def test_a_refused_token_ends_the_run_where_the_file_has_no_other(
 
 
 def test_a_token_by_value_is_not_read_again(service: Service, sync: Sync, token_file: Path) -> None:
-    """There is nothing to read it from."""
+    """There is no file from which a new token could be read."""
     done = sync(access_token="acme_pat_wrong")
     assert only_error(done).startswith("AE-401: ")
     assert len(service.requests) == 1
@@ -288,7 +290,7 @@ def test_a_token_by_value_is_not_read_again(service: Service, sync: Sync, token_
 def test_tokens_that_are_all_refused_end_the_run(
     service: Service, token_file: Path, by_file: Sync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even if the file holds another token each time."""
+    """This holds even if the file contains another token each time."""
     rotating(service, monkeypatch, lambda request: token_file.write_text(f"acme_pat_new-{request}"))
     service.access_token = "acme_pat_never-given"
     done = by_file()
@@ -300,7 +302,7 @@ def test_tokens_that_are_all_refused_end_the_run(
 def test_a_half_written_file_is_read_again(
     service: Service, token_file: Path, by_file: Sync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rest has come when the half is refused."""
+    """When the service refuses the first half, the file is complete."""
     whole = "acme_pat_in-two-halves"
 
     def rotate(request: int) -> None:

@@ -1,4 +1,4 @@
-"""Which requests a wait holds: a 429 all of them, any other failure the one that failed."""
+"""After a 429, all requests wait; after any other failure, only the one that failed waits."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ class Waits:
 
 
 def fails(status: int, *headers: str, times: int = 1) -> Script:
-    """Responds to so many requests with a status, then with a page."""
+    """Responds to `times` requests with a status, and to all others with a page."""
 
     def serve(peer: Peer) -> None:
         for _ in range(times):
@@ -47,7 +47,7 @@ def fails(status: int, *headers: str, times: int = 1) -> Script:
 
 @pytest.mark.parametrize("seconds", [100.0, 250.5, 900.0])
 def test_a_429_holds_all_requests(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limiter is told while the permit is held, so that no other request comes between."""
+    """The limiter learns of it before the permit is returned, so that no other request is sent."""
     with scripted_service(fails(429, f"Retry-After: {seconds:g}", times=2)) as service:
         client = client_of(service, max_retries=2)
         waits = Waits(client, monkeypatch)
@@ -58,8 +58,8 @@ def test_a_429_holds_all_requests(seconds: float, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(("status", "is_held"), [(429, True), (503, False)])
-def test_a_429_holds_requests_also_if_no_retry_is_left(status: int, is_held: bool) -> None:
-    """The requests for other organizations wait, although this one is not retried."""
+def test_a_429_holds_requests_even_if_no_retry_is_left(status: int, is_held: bool) -> None:
+    """Requests for other organizations wait, although this request is not retried."""
     with scripted_service(fails(status, "Retry-After: 100")) as service:
         client = client_of(service)
         with pytest.raises(ServiceError):
@@ -72,7 +72,7 @@ def test_a_429_holds_requests_also_if_no_retry_is_left(status: int, is_held: boo
 def test_any_other_failure_holds_its_own_request(
     status: int, seconds: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For as long as Retry-After says, whatever the status; meanwhile it holds no permit."""
+    """It waits for as long as Retry-After says, whatever the status, and holds no permit then."""
     with scripted_service(fails(status, f"Retry-After: {seconds:g}", times=2)) as service:
         client = client_of(service, max_retries=2)
         waits = Waits(client, monkeypatch)
@@ -112,7 +112,7 @@ def test_a_wait_beyond_a_quarter_of_an_hour_ends_the_run(
 def test_a_retry_requests_the_same_page(
     cursor: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the same cursor in the same window, whatever was in between."""
+    """It has the same cursor and the same window."""
     with scripted_service(fails(503, times=3)) as service:
         client = client_of(service, max_retries=3)
         Waits(client, monkeypatch)
@@ -123,10 +123,10 @@ def test_a_retry_requests_the_same_page(
 
 
 @pytest.mark.parametrize("cursor", [None, "c1"])
-def test_a_newer_token_requests_the_same_page_without_a_wait(
+def test_a_request_with_a_newer_token_is_the_same_and_does_not_wait(
     cursor: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is sent again within the same permit, and counts as a retry."""
+    """The request is sent again within the same permit, and counts as a retry."""
     path = tmp_path / "token"
     path.write_text("acme_pat_scripted")
     path.chmod(0o600)
