@@ -1,4 +1,4 @@
-"""The setting `batch_config`: what it may be, and folders that cannot be written."""
+"""The setting `batch_config`: valid values, and folders that cannot be written."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ from tests.singer.test_lanes import WriterIntoMemory
 def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """With a code, the path and the reason."""
+    """The error has a code, the path and the reason."""
     (tmp_path / "file").touch()
     run = sync(batch_config=a_batch_config(tmp_path / "file" / "below"))
     assert run.exit_code == 1
@@ -52,7 +52,7 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
 def test_a_wrong_batch_config_is_an_error_that_names_the_setting(
     service: Service, sync: Sync, tmp_path: Path, config: Any, problem: str
 ) -> None:
-    """Before any request."""
+    """The error is found before any request."""
     given = a_batch_config(tmp_path) | config if config else config
     run = sync(batch_config=given)
     assert run.exit_code == 1
@@ -60,8 +60,8 @@ def test_a_wrong_batch_config_is_an_error_that_names_the_setting(
     assert service.requests == []
 
 
-def test_a_batch_config_that_is_not_an_object_is_one_line(sync: Sync) -> None:
-    """What it should contain is not missing as well."""
+def test_a_batch_config_that_is_not_an_object_is_an_error_of_one_line(sync: Sync) -> None:
+    """Its parts are not reported as missing as well."""
     assert sync(batch_config=[]).errors == [
         "AE-SETTINGS: batch_config must be an object with encoding, storage, batch_size"
     ]
@@ -70,7 +70,7 @@ def test_a_batch_config_that_is_not_an_object_is_one_line(sync: Sync) -> None:
 def test_a_relative_path_in_a_folder_that_is_gone_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a deployment that replaces the folder of a running scheduler leaves it."""
+    """A deployment may replace the working directory of a running scheduler."""
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -93,7 +93,7 @@ def test_a_plain_path_is_a_folder_too(service: Service, sync: Sync, tmp_path: Pa
 def test_a_new_folder_is_open_to_its_user_only(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """Events contain personal data; the mode of a folder that is there already stays."""
+    """Events contain personal data; the mode of a folder that exists already does not change."""
     service.add(events(1))
     sync(batch_config=a_batch_config(tmp_path / "new" / "folder")).raise_for_exit_code()
     assert (tmp_path / "new" / "folder").stat().st_mode & 0o777 == 0o700
@@ -105,7 +105,7 @@ def test_a_new_folder_is_open_to_its_user_only(
 def test_the_token_is_not_a_part_of_a_file_name(
     service: Service, sync: Sync, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A slip of the hand does not write it to the disk."""
+    """A mistake in the settings does not write the token to the disk."""
     storage = {"root": str(tmp_path), "prefix": settings["access_token"].upper()}
     run = sync(batch_config=a_batch_config(tmp_path, storage=storage))
     assert run.exit_code == 1
@@ -114,15 +114,17 @@ def test_the_token_is_not_a_part_of_a_file_name(
     assert service.requests == []
 
 
-def test_the_environment_can_set_it_as_json(service: Service, sync: Sync, tmp_path: Path) -> None:
-    """As an orchestrator does."""
+def test_the_environment_can_set_batch_config_as_json(
+    service: Service, sync: Sync, tmp_path: Path
+) -> None:
+    """An orchestrator sets it in this way."""
     service.add(events(2))
     variables = {"TAP_AUDIT_EVENTS_BATCH_CONFIG": json.dumps(a_batch_config(tmp_path))}
     assert ids(sync("--config", "ENV", environment=variables).raise_for_exit_code()) == ["0", "1"]
 
 
 def test_other_file_systems_are_those_of_fsspec(service: Service, settings: dict[str, Any]) -> None:
-    """Such as an object store, if the package for it is installed; here: the memory."""
+    """An object store works if its package is installed; this test writes into memory."""
     service.add(events(2))
     storage = {"root": "memory://folder/below", "prefix": "audit-"}
     config = a_batch_config("", storage=storage)
@@ -138,7 +140,7 @@ def test_other_file_systems_are_those_of_fsspec(service: Service, settings: dict
 def test_a_file_system_whose_package_is_missing_is_an_error(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """Which names the package."""
+    """The error names the package."""
     storage = {"root": "s3://bucket/folder"}
     (error,) = sync(batch_config=a_batch_config(tmp_path, storage=storage)).errors
     assert error.startswith("AE-BATCH-FILE: ")
@@ -147,7 +149,7 @@ def test_a_file_system_whose_package_is_missing_is_an_error(
 
 
 def test_a_password_in_the_url_is_not_shown(sync: Sync) -> None:
-    """The URL is a part of what is said about it."""
+    """The error contains the URL, with the password masked."""
     root = "ftp://user:SeCr3tPw@127.0.0.1:1/x"
     done = sync(batch_config={"encoding": {"format": "jsonl"}, "storage": {"root": root}})
     assert done.errors[0].startswith("AE-BATCH-FILE: ")
@@ -158,7 +160,7 @@ def test_a_password_in_the_url_is_not_shown(sync: Sync) -> None:
     "password", ["SeCr3t/Pw", "SeCr3t#Pw", "SeCr3t?Pw", "SeCr3t[Pw", "/SeCr3tPw", "?SeCr3tPw"]
 )
 def test_a_password_whose_end_is_not_certain_is_an_error(password: str, sync: Sync) -> None:
-    """Which does not show the URL: not the whole password could be masked."""
+    """The error does not show the URL, as a part of the password might not be masked."""
     root = f"ftp://user:{password}@127.0.0.1:1/x"
     done = sync(batch_config={"encoding": {"format": "jsonl"}, "storage": {"root": root}})
     (error,) = done.errors
@@ -170,14 +172,14 @@ def test_a_password_whose_end_is_not_certain_is_an_error(password: str, sync: Sy
     "root", ["s3://arn:aws:s3:eu-west-1:123:accesspoint/a", "ftp://host:21/a@b", "s3://bucket/a@b"]
 )
 def test_a_colon_or_an_at_sign_alone_is_not_a_password(root: str) -> None:
-    """Such as in the ARN of a bucket."""
+    """For example, the ARN of a bucket contains colons."""
     read = read_batch_config({"encoding": {"format": "jsonl"}, "storage": {"root": root}})
     assert read is not None
     assert read.root == root
 
 
-def test_the_capability_is_declared(sync: Sync) -> None:
-    """With the setting that it needs."""
+def test_the_batch_capability_is_declared(sync: Sync) -> None:
+    """The setting that it needs is declared too."""
     about = json.loads(sync("--about", "--format=json").stdout)
     assert "batch" in about["capabilities"]
     assert "batch_config" in about["settings"]["properties"]

@@ -24,7 +24,7 @@ from tests.singer.test_lanes import WriterIntoMemory
 
 
 def a_batch_config(root: Path | str, **more: Any) -> dict[str, Any]:
-    """A `batch_config`; a part of it is replaced by a keyword."""
+    """A `batch_config`; keywords replace parts of it."""
     return {
         "encoding": {"format": "jsonl", "compression": "gzip"},
         "storage": {"root": f"file://{root}", "prefix": "audit-"},
@@ -68,7 +68,7 @@ def types(run: Run) -> list[str]:
 def test_the_files_hold_the_events_own_bytes(
     service: Service, sync: Sync, tmp_path: Path, compression: str
 ) -> None:
-    """And there is no RECORD."""
+    """There are no RECORD messages."""
     texts = [
         json.dumps(an_event(id=f"{n}", at=f"2024-05-06T07:00:0{n}Z", extra=1))
         .encode()
@@ -87,7 +87,7 @@ def test_the_files_hold_the_events_own_bytes(
 
 
 def test_a_state_covers_complete_files_only(service: Service, sync: Sync, tmp_path: Path) -> None:
-    """At each BATCH its file is complete; the STATE behind it has the time of its last event."""
+    """The STATE after each BATCH message has the time of the last event in its file."""
     service.add(events(10))
     run = sync(page_size=2, concurrency=1, batch_config=a_batch_config(tmp_path, batch_size=4))
     assert types(run.raise_for_exit_code()) == ["SCHEMA", *3 * ["BATCH", "STATE"]]
@@ -102,7 +102,7 @@ def test_a_state_covers_complete_files_only(service: Service, sync: Sync, tmp_pa
 def test_no_file_has_more_events_than_allowed(
     service: Service, sync: Sync, tmp_path: Path, page_size: int, batch_size: int
 ) -> None:
-    """Whichever of page and file is larger; each event is in one file."""
+    """A page may be larger than a file, or smaller; each event is in one file."""
     service.add(events(11))
     config = a_batch_config(tmp_path, batch_size=batch_size)
     run = sync(page_size=page_size, batch_config=config).raise_for_exit_code()
@@ -119,7 +119,7 @@ def test_a_file_ends_with_a_page_if_the_next_may_not_fit(
     monkeypatch: pytest.MonkeyPatch,
     most: tuple[int, int],
 ) -> None:
-    """By its events or its bytes. Else a page would always be in two files, and STATE never due."""
+    """Otherwise, a page would always be in two files, and STATE would never be due."""
     batch_size, most_bytes = most
     monkeypatch.setattr("tap_audit_events.singer.batch_files.MAX_BYTES", most_bytes)
     service.add(events(8))
@@ -132,7 +132,7 @@ def test_a_file_ends_with_a_page_if_the_next_may_not_fit(
 
 @pytest.mark.parametrize("compression", ["gzip", "none"])
 def test_a_file_is_complete_when_its_message_is_written(tmp_path: Path, compression: str) -> None:
-    """A target reads it at once."""
+    """A target may read the file at once."""
     read: list[list[bytes]] = []
 
     class Target(WriterIntoMemory):
@@ -161,7 +161,7 @@ def test_a_file_that_somebody_removed_is_not_announced(tmp_path: Path) -> None:
 def test_a_page_of_many_bytes_is_in_several_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only its last event makes a file larger than it may be."""
+    """A file exceeds its maximum size only by its last event."""
     monkeypatch.setattr("tap_audit_events.singer.batch_files.MAX_BYTES", 100)
     writer = WriterIntoMemory()
     files = batch_files(writer, a_batch_config(tmp_path))
@@ -175,7 +175,7 @@ def test_a_page_of_many_bytes_is_in_several_files(
 def test_a_file_is_not_complete_before_its_message_is_written(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Whatever error ends the run, a STATE that covers the file does not follow."""
+    """Whatever error ends the run before that, no STATE covers the file."""
     writer = WriterIntoMemory()
     files = batch_files(writer, a_batch_config(tmp_path))
     files.write_records("audit_events", [b"{}"], datetime.now(UTC))
@@ -200,7 +200,7 @@ def batch_files(writer: WriterIntoMemory, config: dict[str, Any]) -> BatchFiles:
 
 
 def test_later_runs_write_new_files(service: Service, sync: Sync, tmp_path: Path) -> None:
-    """Into the same folder; a run without new events writes none."""
+    """They are in the same folder; a run without new events writes no file."""
     config = a_batch_config(tmp_path)
     service.add(events(3))
     first = sync(batch_config=config).raise_for_exit_code()
@@ -246,7 +246,7 @@ def test_stream_maps_flattening_and_deselection_work_with_files(
 def test_deselected_fields_are_not_in_the_files(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """The catalog counts for files as it does for records."""
+    """The catalog applies to files as it does to RECORD messages."""
     service.add(events(3))
     catalog = json.loads(sync("--discover").stdout)
     metadata_of(catalog)["selected"] = True
@@ -256,7 +256,7 @@ def test_deselected_fields_are_not_in_the_files(
     assert all("email" not in record["actor"] for (batch,) in [batches(run)] for record in batch)
 
 
-def test_a_failed_run_passes_on_what_it_has_read(
+def test_a_failed_run_delivers_what_it_has_read(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
     """The file is completed and STATE follows; the next run resumes there."""

@@ -1,4 +1,4 @@
-"""Batch files of a run that is stopped or killed, whose disk is full, or whose target is gone."""
+"""Batch files of a run that is stopped or killed, whose disk is full, or whose target has ended."""
 
 import fcntl
 import json
@@ -30,7 +30,7 @@ def named_files(done: Run) -> set[Path]:
 
 
 def up_to_last_state(done: Run) -> Run:
-    """What a target has acknowledged that acknowledges each STATE; the last line may be cut."""
+    """The output up to the last STATE, which a target acknowledges; the last line may be cut."""
     lines = done.stdout.splitlines(keepends=True)
     while lines and not (lines[-1].endswith(b"\n") and json.loads(lines[-1])["type"] == "STATE"):
         lines.pop()
@@ -50,10 +50,10 @@ def ended_by(
     return finished(tap, first)
 
 
-def test_a_run_that_is_stopped_passes_on_what_it_has_read(
+def test_a_run_that_is_stopped_delivers_what_it_has_read(
     service: Service, sync: Sync, start: Start, tmp_path: Path
 ) -> None:
-    """STATE is last, no file is left over, and the next run brings the rest."""
+    """STATE is last, a BATCH message names each file, and the next run delivers the rest."""
     folder = tmp_path / "batches"
     config = a_batch_config(folder, batch_size=250)
     stopped = ended_by(signal.SIGTERM, service, start, config)
@@ -67,7 +67,7 @@ def test_a_run_that_is_stopped_passes_on_what_it_has_read(
 def test_a_run_that_is_killed_leaves_at_most_unreferenced_files(
     service: Service, sync: Sync, start: Start, tmp_path: Path
 ) -> None:
-    """What was acknowledged and what the next run brings is everything, once."""
+    """The acknowledged events and those of the next run are all events, each once."""
     folder = tmp_path / "batches"
     config = a_batch_config(folder, batch_size=250)
     killed = up_to_last_state(ended_by(signal.SIGKILL, service, start, config))
@@ -79,7 +79,7 @@ def test_a_run_that_is_killed_leaves_at_most_unreferenced_files(
 def test_a_full_disk_is_an_error_and_leaves_no_incomplete_file(
     service: Service, settings: dict[str, Any], sync: Sync, tmp_path: Path
 ) -> None:
-    """STATE covers the files before it; with room on the disk the next run brings the rest."""
+    """A BATCH message names each file that is left; with room, the next run delivers the rest."""
     service.add(EVENTS)
     folder = tmp_path / "batches"
     encoding = {"format": "jsonl", "compression": "none"}
@@ -98,10 +98,10 @@ def test_a_full_disk_is_an_error_and_leaves_no_incomplete_file(
     assert ids(first) + ids(rest) == IDS
 
 
-def test_files_that_a_dead_target_did_not_load_are_named(
+def test_files_that_a_target_did_not_load_before_it_ended_are_named(
     service: Service, start: Start, tmp_path: Path
 ) -> None:
-    """The run ends with the code of a dead target, and its log says where its files are."""
+    """The run ends with AE-TARGET, and its log says where the files are."""
     service.add(EVENTS)
     folder = tmp_path / "batches"
     tap = start(page_size=10, batch_config=a_batch_config(folder, batch_size=10))
@@ -116,7 +116,7 @@ def test_files_that_a_dead_target_did_not_load_are_named(
 
 
 def test_the_pipe_to_the_target_is_small(service: Service, start: Start, tmp_path: Path) -> None:
-    """So that a slow target has few files before it, although their messages are short."""
+    """Otherwise many files would wait for a slow target, as their messages are short."""
     service.add(EVENTS)
     folder = tmp_path / "batches"
     tap = start(page_size=10, batch_config=a_batch_config(folder, batch_size=10))

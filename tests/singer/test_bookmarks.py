@@ -31,8 +31,8 @@ RUNS = st.lists(
 
 
 @given(runs=RUNS)
-def test_each_organization_keeps_its_own(runs: list[tuple[bool, dict[str, int]]]) -> None:
-    """Through runs for several, and through runs for one that has its bookmark in a partition."""
+def test_each_organization_keeps_its_own_bookmark(runs: list[tuple[bool, dict[str, int]]]) -> None:
+    """Runs of several organizations alternate with runs of one whose bookmark is in a partition."""
     state: dict[str, Any] = {}
     expected: dict[str, dict[str, Any]] = {}
     for is_single, drawn in runs:
@@ -51,8 +51,8 @@ def test_each_organization_keeps_its_own(runs: list[tuple[bool, dict[str, int]]]
         assert without_context(found.of(name.upper())) == expected.get(name, {})
 
 
-def test_the_bookmark_of_another_one_does_not_hide_a_partition() -> None:
-    """After runs for several organizations, for one that is new, and for one of the several."""
+def test_the_bookmark_of_another_organization_does_not_hide_a_partition() -> None:
+    """A run of several organizations is followed by runs of a new one and of one of the several."""
     state: dict[str, Any] = {}
     Bookmarks(state, IDS[:2], in_partitions=True).keep(IDS[0], a_bookmark(IDS[0], 1))
     Bookmarks(state, IDS[4:], in_partitions=False).keep(IDS[4], a_bookmark(IDS[4], 2))
@@ -64,8 +64,8 @@ def test_the_bookmark_of_another_one_does_not_hide_a_partition() -> None:
     assert without_context(found.of(IDS[4])) == a_bookmark(IDS[4], 2)
 
 
-def test_the_bookmark_of_one_moves_into_its_partition() -> None:
-    """Nothing of it stays at the top, and what is not a bookmark does."""
+def test_the_bookmark_of_one_organization_moves_into_its_partition() -> None:
+    """No part of it stays at the top, while values that are not of a bookmark stay there."""
     state = a_bookmark(IDS[0], 1) | {"other": 1}
     bookmarks = Bookmarks(state, IDS[1:], in_partitions=True)
     assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
@@ -73,8 +73,8 @@ def test_the_bookmark_of_one_moves_into_its_partition() -> None:
 
 
 @pytest.mark.parametrize("in_partitions", [True, False])
-def test_a_partition_counts_more_than_the_top(in_partitions: bool) -> None:
-    """If a state has both: a merge of states keeps what a run for several has moved."""
+def test_a_partition_takes_precedence_over_the_top(in_partitions: bool) -> None:
+    """A state may have both: a merge of states keeps the bookmark that was moved."""
     partition = {"context": {"organization_id": IDS[0]}} | a_bookmark(IDS[0], 2)
     state = a_bookmark(IDS[0], 1) | {"partitions": [partition]}
     bookmarks = Bookmarks(state, IDS[:1], in_partitions=in_partitions)
@@ -84,8 +84,8 @@ def test_a_partition_counts_more_than_the_top(in_partitions: bool) -> None:
     assert ("watermark" in state) is not in_partitions
 
 
-def test_a_chain_without_events_moves_too() -> None:
-    """An organization without events has only that."""
+def test_a_coverage_chain_without_events_moves_too() -> None:
+    """An organization without events has a chain and no bookmark."""
     state: dict[str, Any] = {"coverage": [{"organization_id": IDS[0], "events": 0}]}
     bookmarks = Bookmarks(state, IDS, in_partitions=True)
     assert bookmarks.of(IDS[0])["coverage"] == [{"organization_id": IDS[0], "events": 0}]
@@ -93,8 +93,8 @@ def test_a_chain_without_events_moves_too() -> None:
 
 
 @pytest.mark.parametrize("key", ["replication_key_value", "occurredAt"])
-def test_a_bookmark_without_an_owner_belongs_to_the_only_one(key: str) -> None:
-    """To nobody if there are several. Other taps use either key."""
+def test_a_bookmark_without_an_organization_belongs_to_the_only_one(key: str) -> None:
+    """It is refused if there are several organizations. Other taps use either key."""
     plain = {key: "2024-05-06T07:08:09Z"}
     assert Bookmarks(dict(plain), IDS[:1], in_partitions=True).of(IDS[0]).items() >= plain.items()
     with pytest.raises(SettingsError):

@@ -1,4 +1,4 @@
-"""What a catalog leaves out of a record, as the SDK leaves it out."""
+"""Deselected fields are left out of a record as the SDK leaves them out."""
 
 import copy
 from typing import Any
@@ -25,11 +25,11 @@ metadata = st.builds(Metadata, inclusion=inclusions, selected=st.none() | st.boo
 
 
 @given(records, st.dictionaries(breadcrumbs | odd_breadcrumbs, metadata, max_size=8))
-def test_what_is_left_out_is_what_the_sdk_leaves_out(
+def test_the_fields_that_are_left_out_are_those_that_the_sdk_leaves_out(
     record: dict[str, Any], entries: dict[tuple[str, ...], Metadata]
 ) -> None:
-    """Whatever the catalog says of which breadcrumb, and whatever lies there."""
-    entries.pop((), None)  # of a stream that is not selected nothing is read
+    """This holds for any metadata of any breadcrumb, and for any value there."""
+    entries.pop((), None)  # a stream that is not selected is not read
     mask = MetadataMapping(entries).resolve_selection()
     by_the_sdk = copy.deepcopy(record)
     pop_deselected_record_properties(by_the_sdk, {}, mask)
@@ -38,7 +38,7 @@ def test_what_is_left_out_is_what_the_sdk_leaves_out(
 
 
 def test_a_field_is_left_out_with_all_below_it() -> None:
-    """Other fields stay, and one that a record lacks is not an error."""
+    """Other fields stay, and a field that the record lacks is not an error."""
     record = {"id": "1", "actor": {"id": "2", "email": "x"}, "action": {"details": {"a": 1}}}
     leave_out(record, [("actor", "email"), ("action",), ("context", "requestIp"), ("id", "x")])
     assert record == {"id": "1", "actor": {"id": "2"}}

@@ -1,4 +1,4 @@
-"""Catalogs and stream maps as others write them."""
+"""Catalogs and stream maps as users and other tools write them."""
 
 import json
 from typing import Any
@@ -20,10 +20,10 @@ def a_catalog(**metadata: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("discovered", [{}, {"replication_method": "INCREMENTAL"}])
-def test_a_method_in_the_metadata_counts(
+def test_a_replication_method_in_the_metadata_counts(
     discovered: dict[str, str], service: Service, sync: Sync
 ) -> None:
-    """Some tools write `replication-method` only there; discovery writes it only elsewhere."""
+    """Some tools write `replication-method` only there, while discovery writes it elsewhere."""
     service.add(TEN_EVENTS)
     catalog = a_catalog(**{"replication-method": "FULL_TABLE"})
     catalog["streams"][0] |= discovered
@@ -35,17 +35,17 @@ def test_a_method_in_the_metadata_counts(
 
 
 def test_a_catalog_that_selects_nothing_is_warned_about(sync: Sync) -> None:
-    """A pipeline that succeeds without ever bringing events would be noticed too late."""
+    """A pipeline that succeeds without ever delivering events would be noticed too late."""
     done = sync(catalog=a_catalog(selected=False)).raise_for_exit_code()
     assert done.warnings == ["The catalog does not select audit_events: nothing is read"]
 
 
 @pytest.mark.parametrize("name", ["x", "__filter__"])
 @pytest.mark.parametrize("expression", ["nope", "1/0", "actor['nope']"])
-def test_a_stream_map_that_fails_is_one_line(
+def test_a_stream_map_that_fails_is_an_error_of_one_line(
     name: str, expression: str, service: Service, sync: Sync
 ) -> None:
-    """Whatever the error of the expression; STATE is written before the run ends."""
+    """Any error of an expression is shown so, and STATE is written before the run ends."""
     service.add(TEN_EVENTS)
     done = sync(stream_maps={"audit_events": {name: expression}})
     assert only_error(done).startswith("AE-STREAM-MAPS: stream_maps ")
@@ -54,7 +54,7 @@ def test_a_stream_map_that_fails_is_one_line(
 
 @pytest.mark.parametrize("name", ["id", "occurredAt"])
 def test_a_key_cannot_be_deselected(name: str, service: Service, sync: Sync) -> None:
-    """Targets need it, and a catalog that was written by hand may not say that it is automatic."""
+    """Targets need keys, but a catalog written by hand may not say that they are automatic."""
     service.add(TEN_EVENTS)
     catalog = a_catalog()
     deselected = {"breadcrumb": ["properties", name], "metadata": {"selected": False}}
@@ -77,7 +77,7 @@ def test_a_key_cannot_be_deselected(name: str, service: Service, sync: Sync) -> 
 def test_fields_may_have_metadata_without_the_stream(
     name: str, metadata: dict[str, Any], service: Service, sync: Sync
 ) -> None:
-    """The stream is selected then, and each field that is not deselected, and each key."""
+    """Then the stream, its keys and all fields that are not deselected are selected."""
     service.add(TEN_EVENTS)
     whole = sync().raise_for_exit_code().records
     catalog = a_catalog()
@@ -118,7 +118,7 @@ def test_a_deselected_field_that_does_not_exist_is_warned_about(
 def test_a_selected_field_that_does_not_exist_is_not_warned_about(
     service: Service, sync: Sync
 ) -> None:
-    """Such as one of a catalog for another shape: nothing was meant to be left out."""
+    """It may be from a catalog for another shape, and nothing was meant to be left out."""
     service.add(TEN_EVENTS)
     catalog = a_catalog()
     selected = {"breadcrumb": ["properties", "severity"], "metadata": {"selected": True}}
@@ -128,10 +128,10 @@ def test_a_selected_field_that_does_not_exist_is_not_warned_about(
 
 @pytest.mark.parametrize("schema", [{"type": "string"}, {"type": ["object", "null"]}, {}])
 @pytest.mark.parametrize("inside", [[], ["properties", "city"]])
-def test_a_field_that_only_the_catalog_knows_can_be_deselected(
+def test_a_field_that_only_the_catalog_has_can_be_deselected(
     schema: dict[str, Any], inside: list[str], service: Service, sync: Sync
 ) -> None:
-    """Somebody has added it to the schema; a text has no fields, whatever they may be named."""
+    """A user may add a field to the schema; only a field inside a string is warned about."""
     service.add(TEN_EVENTS)
     catalog = a_catalog()
     catalog["streams"][0]["schema"]["properties"]["region"] = schema
@@ -143,7 +143,7 @@ def test_a_field_that_only_the_catalog_knows_can_be_deselected(
 
 
 def test_a_deselected_field_of_the_details_may_have_any_name(service: Service, sync: Sync) -> None:
-    """No schema says which fields they have; as text, they have none."""
+    """No schema lists the fields of the details; as text, the details have no fields."""
     service.add(TEN_EVENTS)
     breadcrumb = ["properties", "action", "properties", "details", "properties", "fields"]
     catalog = a_catalog()
@@ -171,25 +171,27 @@ def test_a_stream_map_that_removes_no_field_is_warned_about(
     assert warning.startswith(f"stream_maps removes '{name}', but the schema of audit_events has ")
 
 
-def test_a_pattern_may_remove_what_only_the_other_stream_has(service: Service, sync: Sync) -> None:
-    """It is meant for both streams."""
+def test_a_pattern_may_remove_a_field_that_only_the_other_stream_has(
+    service: Service, sync: Sync
+) -> None:
+    """A pattern is meant for both streams."""
     service.add(TEN_EVENTS)
     maps = {"*": {"digest": "__NULL__", "context": None}}
     assert not sync(stream_maps=maps).raise_for_exit_code().warnings
 
 
 def test_an_option_is_not_a_field_that_a_stream_map_removes(service: Service, sync: Sync) -> None:
-    """`__else__` has the value null too."""
+    """The value of `__else__` is null, like that of a field that is removed."""
     service.add(TEN_EVENTS)
     maps = {"audit_events": {"id": "id", "occurredAt": "occurredAt", "__else__": None}}
     assert not sync(stream_maps=maps).raise_for_exit_code().warnings
 
 
 @pytest.mark.parametrize("is_on", [False, True])
-def test_raw_event_may_be_left_out_also_while_it_is_off(
+def test_raw_event_may_be_left_out_even_if_it_is_off(
     is_on: bool, service: Service, sync: Sync
 ) -> None:
-    """As the warning about what it contains advises; its name is not wrong."""
+    """The warning about its content advises to leave it out, and its name is not a mistake."""
     service.add(TEN_EVENTS)
     catalog = a_catalog()
     deselected = {"breadcrumb": ["properties", "raw_event"], "metadata": {"selected": False}}
@@ -205,7 +207,7 @@ def test_raw_event_may_be_left_out_also_while_it_is_off(
 
 
 def test_a_catalog_without_the_id_needs_no_keys(service: Service, sync: Sync) -> None:
-    """As if someone removed a field from the schema: the stream has no key then."""
+    """If a user has removed the id from the schema, the stream has no key."""
     service.add(TEN_EVENTS)
     catalog = a_catalog()
     del catalog["streams"][0]["key_properties"]

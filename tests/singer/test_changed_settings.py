@@ -1,4 +1,4 @@
-"""The table of `docs/delivery.md`: a setting changes between two runs."""
+"""A setting changes between two runs, as in the table of `docs/delivery.md`."""
 
 import json
 
@@ -13,7 +13,7 @@ from tests.singer.test_incremental import events
 def test_a_raised_lookback_starts_where_the_ids_in_the_state_begin(
     service: Service, sync: Sync
 ) -> None:
-    """Nothing comes twice, and a late event before those ids does not come."""
+    """No event is delivered twice, and a late event before those ids is not delivered."""
     service.add(events("08:00:00", "08:10:00"))
     first = sync(lookback_seconds=60).raise_for_exit_code()
     service.add(events("08:05:00", "08:09:30"))
@@ -35,7 +35,7 @@ def test_a_lowered_lookback_finds_fewer_late_events(service: Service, sync: Sync
 def test_a_lookback_of_0_for_one_run_is_a_gap_for_late_events(
     new: list[str], read_from: str, service: Service, sync: Sync
 ) -> None:
-    """The run after it starts at the ids of the run with 0, which reach back about one second."""
+    """The next run starts where the ids of the run with 0 begin, about one second back."""
     service.add(events("08:10:00"))
     first = sync(lookback_seconds=300).raise_for_exit_code()
     service.add(events("08:06:40", *new))
@@ -53,10 +53,10 @@ def test_a_lookback_of_0_for_one_run_is_a_gap_for_late_events(
         ({}, "before"),
     ],
 )
-def test_an_earlier_start_date_brings_nothing_and_says_so(
+def test_an_earlier_start_date_delivers_no_more_events_and_is_warned_about(
     earlier: dict[str, str], named: str, service: Service, sync: Sync
 ) -> None:
-    """A run with a bookmark continues there; each such run says what it leaves out."""
+    """A run continues at its bookmark; each such run warns about the events that it leaves out."""
     service.add(events("07:00:00", "08:10:00"))
     first = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
     assert (first.ids, first.warnings) == (["08:10:00"], [])
@@ -71,10 +71,10 @@ def test_an_earlier_start_date_brings_nothing_and_says_so(
     assert sync(**earlier).ids == ["07:00:00", "08:10:00"]
 
 
-def test_what_an_earlier_start_date_left_out_is_said_to_the_end(
+def test_the_start_of_the_time_that_was_read_stays_in_the_state(
     service: Service, sync: Sync
 ) -> None:
-    """The bookmark moves on, and the start of what was read stays."""
+    """Events before it are still warned about after the bookmark has moved."""
     service.add(events("08:10:00"))
     first = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
     service.add(events("09:10:00"))
@@ -84,8 +84,8 @@ def test_what_an_earlier_start_date_left_out_is_said_to_the_end(
     assert warning.startswith("Events before 2024-05-06T08:00:00Z were not all read: ")
 
 
-def test_a_state_of_before_says_nothing_of_the_start(service: Service, sync: Sync) -> None:
-    """It does not tell from when on events were read."""
+def test_a_state_without_covered_from_causes_no_warning(service: Service, sync: Sync) -> None:
+    """A state of an earlier version does not say from when on events were read."""
     service.add(events("08:10:00"))
     state = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code().state
     del state["bookmarks"]["audit_events"]["watermark"][0]["covered_from"]
@@ -95,8 +95,10 @@ def test_a_state_of_before_says_nothing_of_the_start(service: Service, sync: Syn
 
 
 @pytest.mark.parametrize("value", [None, 7, "yesterday", "2024-05-06T08:10:01Z"])
-def test_a_start_that_cannot_be_is_an_error(value: object, service: Service, sync: Sync) -> None:
-    """A state that was changed by hand is refused, as for its other parts."""
+def test_an_impossible_covered_from_is_an_error(
+    value: object, service: Service, sync: Sync
+) -> None:
+    """A state that was changed by hand is refused."""
     service.add(events("08:10:00"))
     state = sync().raise_for_exit_code().state
     state["bookmarks"]["audit_events"]["watermark"][0]["covered_from"] = value
@@ -110,7 +112,7 @@ def test_a_start_that_cannot_be_is_an_error(value: object, service: Service, syn
 def test_a_start_date_within_the_lookback_warns_of_late_events(
     service: Service, sync: Sync
 ) -> None:
-    """They are not read, and once the bookmark has moved on, a lower start date is too late."""
+    """They are not read, and after the bookmark has moved, a lower start date is too late."""
     service.add(events("08:00:00", "08:10:00"))
     first = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
     service.add(events("08:06:00", "08:20:00"))
@@ -122,8 +124,10 @@ def test_a_start_date_within_the_lookback_warns_of_late_events(
     assert (lowered.ids, lowered.warnings) == ([], [])
 
 
-def test_a_start_date_within_the_lookback_is_lowered_in_time(service: Service, sync: Sync) -> None:
-    """As long as the bookmark has not moved, the late events come."""
+def test_a_start_date_within_the_lookback_can_be_lowered_in_time(
+    service: Service, sync: Sync
+) -> None:
+    """As long as the bookmark has not moved, the late events are then delivered."""
     service.add(events("08:00:00", "08:10:00"))
     first = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code()
     service.add(events("08:06:00"))
@@ -134,10 +138,10 @@ def test_a_start_date_within_the_lookback_is_lowered_in_time(service: Service, s
 
 
 @pytest.mark.parametrize("start_date", ["2024-05-06T08:00:00Z", "2024-05-06T07:59:00Z"])
-def test_the_first_events_after_the_start_date_warn_of_nothing(
+def test_a_lookback_that_reaches_before_the_start_date_is_not_warned_about(
     start_date: str, service: Service, sync: Sync
 ) -> None:
-    """The lookback reaches beyond the start date, but nothing before it was ever to be read."""
+    """No event before the start date was ever requested, so none is missing."""
     service.add(events("08:01:00"))
     state = sync(start_date="2024-05-06T08:00:00Z").raise_for_exit_code().state
     assert sync(state=state, start_date="2024-05-06T08:00:00Z").warnings == []
@@ -145,7 +149,7 @@ def test_the_first_events_after_the_start_date_warn_of_nothing(
 
 
 def test_a_start_date_beyond_the_bookmark_leaves_a_gap(service: Service, sync: Sync) -> None:
-    """The bookmark moves beyond it, and moving the start date back does not bring it."""
+    """The bookmark moves beyond the gap, and an earlier start date does not fill it."""
     service.add(events("08:00:00"))
     first = sync().raise_for_exit_code()
     service.add(events("08:30:00", "09:30:00"))
@@ -162,7 +166,7 @@ def test_a_start_date_beyond_the_bookmark_leaves_a_gap(service: Service, sync: S
 def test_a_start_date_beyond_the_bookmark_without_events_leaves_no_gap(
     service: Service, sync: Sync
 ) -> None:
-    """The bookmark stays, so moving the start date back brings everything."""
+    """The bookmark stays, so a run without the start date delivers everything."""
     service.add(events("08:00:00"))
     first = sync().raise_for_exit_code()
     service.add(events("08:30:00"))
@@ -175,7 +179,7 @@ def test_a_start_date_beyond_the_bookmark_without_events_leaves_no_gap(
 def test_a_run_that_fails_before_its_first_bookmark_leaves_no_gap(
     service: Service, sync: Sync
 ) -> None:
-    """Events out of order came before the error: the next run begins again at start_date."""
+    """Events before the error were out of order, so the next run begins again at start_date."""
     service.add(events("08:00:00", "09:00:00", "09:00:01", "09:00:02"))
     service.add_faults(
         [
@@ -194,7 +198,7 @@ def test_a_run_that_fails_before_its_first_bookmark_leaves_no_gap(
 
 
 def test_a_removed_end_date_resumes_at_the_bookmark(service: Service, sync: Sync) -> None:
-    """What lies after the end date comes with the next run without it."""
+    """The next run without an end date delivers the events after it."""
     service.add(events("08:00:00", "09:00:00"))
     first = sync(end_date="2024-05-06T08:30:00Z").raise_for_exit_code()
     assert first.ids == ["08:00:00"]
@@ -218,7 +222,7 @@ def test_a_lookback_of_0_for_a_run_that_reads_nothing_leaves_no_gap(
 def test_a_run_that_reads_nothing_leaves_the_action_types_in_the_state(
     failing: list[str], warnings: int, service: Service, sync: Sync
 ) -> None:
-    """Otherwise the next run would warn although nothing is missing, or not although events are."""
+    """Otherwise the next run would warn without a reason, or fail to warn of missing events."""
     service.add(events("08:00:00"))
     first = sync(action_types=["workspace_create"]).raise_for_exit_code()
     service.add_faults([Fault(kind="status", code=400, when="2")])
@@ -228,10 +232,10 @@ def test_a_run_that_reads_nothing_leaves_the_action_types_in_the_state(
     assert sum("action_types was widened" in line for line in third.warnings) == warnings
 
 
-def test_widened_action_types_bring_the_added_types_from_the_lookback_on(
+def test_widened_action_types_deliver_the_added_types_from_the_lookback_on(
     service: Service, sync: Sync
 ) -> None:
-    """Older events of the added types do not come, and a warning says so."""
+    """Older events of the added types are not delivered, and a warning says so."""
     service.add(events("09:00:00"))
     service.add(
         [
@@ -246,8 +250,10 @@ def test_widened_action_types_bring_the_added_types_from_the_lookback_on(
     assert any("action_types was widened" in warning for warning in second.warnings)
 
 
-def test_a_changed_filter_does_not_bring_what_was_left_out(service: Service, sync: Sync) -> None:
-    """The bookmark has passed those events."""
+def test_a_changed_filter_does_not_deliver_events_that_were_left_out(
+    service: Service, sync: Sync
+) -> None:
+    """The bookmark has passed these events."""
     service.add(events("08:00:00", "09:00:00"))
     maps = {"audit_events": {"__filter__": "id != '08:00:00'"}}
     first = sync(stream_maps=maps).raise_for_exit_code()
@@ -256,10 +262,10 @@ def test_a_changed_filter_does_not_bring_what_was_left_out(service: Service, syn
     assert sync(state=first.state).raise_for_exit_code().ids == ["10:00:00"]
 
 
-def test_back_from_full_table_a_run_resumes_at_the_old_bookmark(
+def test_a_run_after_a_full_table_run_resumes_at_the_old_bookmark(
     service: Service, sync: Sync
 ) -> None:
-    """What the full run brought after the bookmark comes again."""
+    """Events after the bookmark that the full run delivered are delivered again."""
     service.add(events("08:00:00"))
     first = sync().raise_for_exit_code()
     service.add(events("09:00:00"))
@@ -272,7 +278,7 @@ def test_back_from_full_table_a_run_resumes_at_the_old_bookmark(
 
 
 def test_a_bookmark_in_the_future_is_warned_about(service: Service, sync: Sync) -> None:
-    """Otherwise every run would read nothing and look fine."""
+    """Otherwise every run would read nothing and look successful."""
     service.add(events("08:00:00"))
     state = {"bookmarks": {"audit_events": {"replication_key_value": "2999-01-01T00:00:00Z"}}}
     done = sync(state=state).raise_for_exit_code()
@@ -281,7 +287,7 @@ def test_a_bookmark_in_the_future_is_warned_about(service: Service, sync: Sync) 
 
 
 def test_an_empty_bookmark_is_warned_about(service: Service, sync: Sync) -> None:
-    """It makes the run read everything again."""
+    """Such a bookmark makes the run read everything again."""
     service.add(events("08:00:00"))
     done = sync(state={"bookmarks": {"audit_events": {}}}).raise_for_exit_code()
     assert done.ids == ["08:00:00"]

@@ -1,4 +1,4 @@
-"""What the SDK's command line offers, works."""
+"""Each option of the SDK's command line works."""
 
 import errno
 import json
@@ -28,19 +28,19 @@ THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range
 
 @pytest.fixture(scope="module")
 def discovered() -> bytes:
-    """What discovery writes, without any setting."""
+    """The output of discovery, without any setting."""
     return run(None, "--discover").raise_for_exit_code().stdout
 
 
 @pytest.fixture
 def catalog(discovered: bytes) -> dict[str, Any]:
-    """The catalog that discovery gives."""
+    """The discovered catalog, which a test may change."""
     found: dict[str, Any] = json.loads(discovered)
     return found
 
 
 def metadata_of(catalog: dict[str, Any], *breadcrumb: str) -> dict[str, Any]:
-    """The metadata of a field, to change."""
+    """The metadata of a field, which the caller may change."""
     for entry in catalog["streams"][0]["metadata"]:
         if entry["breadcrumb"] == list(breadcrumb):
             found: dict[str, Any] = entry["metadata"]
@@ -53,8 +53,8 @@ def leaves(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return [leaf for each in inner for leaf in leaves(each)] if inner else [schema]
 
 
-def test_discovery_shows_the_stream(catalog: dict[str, Any]) -> None:
-    """One stream, keyed by id, incremental by occurredAt, which are both always selected."""
+def test_discovery_lists_the_streams(catalog: dict[str, Any]) -> None:
+    """The stream of events is incremental by occurredAt; id and occurredAt are always selected."""
     stream, coverage = catalog["streams"]
     assert coverage["tap_stream_id"] == "audit_events_coverage"
     assert coverage["key_properties"] == ["organization_id", "covered_until"]
@@ -66,8 +66,8 @@ def test_discovery_shows_the_stream(catalog: dict[str, Any]) -> None:
         assert metadata_of(catalog, "properties", key)["inclusion"] == "automatic"
 
 
-def test_the_schema_is_one_that_every_loader_takes(catalog: dict[str, Any]) -> None:
-    """Only strings and objects, each described; nothing but the keys is required."""
+def test_the_schema_is_one_that_every_loader_accepts(catalog: dict[str, Any]) -> None:
+    """It has only strings and objects, each with a description, and requires only the keys."""
     schema = catalog["streams"][0]["schema"]
     fields = ["id", "occurredAt", "action", "actor", "context", "scope", "entity"]
     assert list(schema["properties"]) == fields
@@ -90,17 +90,17 @@ def test_the_schema_is_one_that_every_loader_takes(catalog: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("form", [[], ["--format=markdown"]])
-def test_about_describes_the_settings_without_any(form: list[str]) -> None:
+def test_about_describes_the_settings_without_a_configuration(form: list[str]) -> None:
     """Neither a service nor a token is needed to read about the tap."""
     done = run(None, "--about", *form).raise_for_exit_code()
     for name in SETTINGS_SCHEMA["properties"]:
         assert name in done.stdout.decode()
 
 
-def test_an_error_of_the_system_is_blamed_on_stdout_only_if_it_can_be(
+def test_an_os_error_that_has_nothing_to_do_with_stdout_is_raised(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Any other is a defect of the tap, and shown as one."""
+    """It is a defect of the tap, and shown as one."""
 
     def fail(**_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -110,14 +110,14 @@ def test_an_error_of_the_system_is_blamed_on_stdout_only_if_it_can_be(
 
 
 def test_the_sdk_does_not_change_the_declared_settings() -> None:
-    """It adds settings of its own to those of the tap, and documents are made from the declared."""
+    """The SDK adds settings of its own, while documents are generated from the declared ones."""
     before = deepcopy(SETTINGS_SCHEMA)
     assert CliRunner().invoke(TapAuditEvents.cli, ["--about"]).exit_code == 0
     assert before == SETTINGS_SCHEMA
 
 
-def test_about_as_json_lists_settings_and_what_the_tap_can_do() -> None:
-    """ACTIVATE_VERSION is not among it."""
+def test_about_as_json_lists_settings_and_capabilities() -> None:
+    """ACTIVATE_VERSION is not one of the capabilities."""
     about = json.loads(run(None, "--about", "--format=json").raise_for_exit_code().stdout)
     assert about["settings"]["properties"].keys() >= SETTINGS_SCHEMA["properties"].keys()
     assert about["capabilities"] == [
@@ -132,13 +132,12 @@ def test_about_as_json_lists_settings_and_what_the_tap_can_do() -> None:
     ]
 
 
-def test_version_says_name_and_number() -> None:
-    """As the SDK prints it."""
+def test_version_prints_name_and_number() -> None:
     assert run(None, "--version").stdout.startswith(b"tap-audit-events v")
 
 
 def test_the_garbage_collector_hardly_runs_while_the_sdk_is_imported() -> None:
-    """It would search the objects that modules consist of hundreds of times, and find nothing."""
+    """It would search the objects of modules hundreds of times, and find nothing."""
     code = """if True:
         import atexit, gc, runpy, sys
 
@@ -159,7 +158,7 @@ def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> N
     assert service.requests == []
 
 
-def test_another_test_is_refused() -> None:
+def test_an_unknown_test_is_refused() -> None:
     """A misspelt `--test=schema` must not become a test of the connection."""
     done = CliRunner().invoke(TapAuditEvents.cli, ["--test=shcema"])
     assert done.exit_code == 2
@@ -167,7 +166,7 @@ def test_another_test_is_refused() -> None:
 
 
 def test_a_schema_message_names_the_keys(service: Service, sync: Sync) -> None:
-    """Targets learn the key and the bookmark property."""
+    """Targets need the key and the bookmark property."""
     schema = sync().messages[0]
     assert schema["type"] == "SCHEMA"
     assert schema["stream"] == "audit_events"
@@ -175,8 +174,10 @@ def test_a_schema_message_names_the_keys(service: Service, sync: Sync) -> None:
     assert schema["bookmark_properties"] == ["occurredAt"]
 
 
-def test_deselected_fields_stay_away(service: Service, sync: Sync, catalog: dict[str, Any]) -> None:
-    """Selection works at any depth; the keys are always there; new fields follow their parent."""
+def test_deselected_fields_are_left_out(
+    service: Service, sync: Sync, catalog: dict[str, Any]
+) -> None:
+    """Selection works at any depth; keys are always selected, and new fields with their parent."""
     service.add([THREE_EVENTS[0] | {"brandNew": 1}])
     metadata_of(catalog)["selected"] = True
     metadata_of(catalog, "properties", "id")["selected"] = False
@@ -194,14 +195,14 @@ def test_deselected_fields_stay_away(service: Service, sync: Sync, catalog: dict
 def test_a_deselected_stream_is_not_read(
     service: Service, sync: Sync, catalog: dict[str, Any]
 ) -> None:
-    """No request is sent for a stream that nobody wants."""
+    """No request is sent for such a stream."""
     metadata_of(catalog)["selected"] = False
     assert sync(catalog=catalog).raise_for_exit_code().records == []
     assert service.requests == []
 
 
 def test_stream_maps_change_and_filter_records(service: Service, sync: Sync) -> None:
-    """The SDK's stream maps work on every field; what they filter out still counts as read."""
+    """Stream maps work on every field; events that they filter out still count as read."""
     service.add(THREE_EVENTS)
     maps = {
         "audit_events": {
@@ -220,8 +221,8 @@ def test_stream_maps_change_and_filter_records(service: Service, sync: Sync) -> 
     assert sync(stream_maps=maps, state=done.state).records == []
 
 
-def test_flattening_flattens(service: Service, sync: Sync) -> None:
-    """The SDK's flattening works, numbers kept exactly."""
+def test_flattening_makes_columns_of_nested_fields(service: Service, sync: Sync) -> None:
+    """The SDK's flattening works, and every digit of a number is kept."""
     text = json.dumps(THREE_EVENTS[0]).replace('"Research"', "0.10000000000000000000000001", 1)
     service.add_raw([text.encode()])
     done = sync(flattening_enabled=True, flattening_max_depth=2).raise_for_exit_code()
@@ -233,8 +234,8 @@ def test_flattening_flattens(service: Service, sync: Sync) -> None:
     assert record["actor"]["email"] == "zoe@example.com"
 
 
-def test_a_depth_alone_does_not_flatten_and_is_a_warning(service: Service, sync: Sync) -> None:
-    """It is needed next to `flattening_enabled`, and easily taken for all that is needed."""
+def test_a_depth_alone_does_not_flatten_and_is_warned_about(service: Service, sync: Sync) -> None:
+    """A depth has no effect without `flattening_enabled`, but is easily taken for sufficient."""
     service.add(THREE_EVENTS)
     depth = {"flattening_max_depth": 2}
     done = sync(**depth).raise_for_exit_code()
@@ -243,8 +244,8 @@ def test_a_depth_alone_does_not_flatten_and_is_a_warning(service: Service, sync:
     assert sync(**depth, flattening_enabled=False).raise_for_exit_code().warnings == []
 
 
-def test_versions_are_not_written(service: Service, sync: Sync) -> None:
-    """A setting of the SDK that this tap does not offer is not a setting."""
+def test_activate_version_messages_are_not_written(service: Service, sync: Sync) -> None:
+    """The SDK's setting for them is not a setting of this tap, which warns about it."""
     service.add(THREE_EVENTS)
     done = sync(emit_activate_version_messages=True).raise_for_exit_code()
     assert len(done.records) == 3
@@ -255,10 +256,10 @@ def test_versions_are_not_written(service: Service, sync: Sync) -> None:
 @pytest.mark.parametrize(
     ("option", "kilobytes"), [("--discover", 0), ("--discover", 16), ("--about", 0)]
 )
-def test_a_full_disk_is_one_line(
+def test_a_full_disk_is_an_error_of_one_line(
     option: str, kilobytes: int, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Also for what is not a message, and if there is room for all but its end."""
+    """This holds for output that is not a message, even if only the end of it does not fit."""
     file = shlex.quote(str(tmp_path / "x"))
     limited = ["bash", "-c", f'ulimit -f {kilobytes} && exec "$@" > {file}', "-"]
     quiet = {"PYTHONWARNINGS": "ignore"}  # libraries warn about the limit
@@ -267,10 +268,10 @@ def test_a_full_disk_is_one_line(
     assert error.startswith("AE-OUTPUT: The tap cannot write to stdout: File too large. ")
 
 
-def test_a_pipe_that_does_not_block_is_written_to_as_any_other(
+def test_everything_is_written_to_a_pipe_that_does_not_block(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A parent that reads slowly may have set it up so."""
+    """A parent process may set up such a pipe and read it slowly."""
     service.add([an_event(id=f"{n}", x="y" * 2000) for n in range(100)])
     (tmp_path / "config.json").write_text(json.dumps(settings))
     reading, writing = os.pipe()
@@ -286,6 +287,6 @@ def test_a_pipe_that_does_not_block_is_written_to_as_any_other(
 
 
 def test_help_says_what_the_tap_does() -> None:
-    """The first sentence says what it writes, and where."""
+    """The first sentence says what the tap writes, and where."""
     shown = run(None, "--help").raise_for_exit_code().stdout.decode()
     assert "Write the audit events of an organization to stdout, as Singer messages." in shown

@@ -1,4 +1,4 @@
-"""What others lose events by: expired cursors, disorder, full memory; and what the log says."""
+"""Expired cursors, disorder and a full memory lose no event, and the log tells of them."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def summary(log: str) -> str:
 
 
 def test_a_refused_cursor_restarts_its_window(service: Service, sync: Sync) -> None:
-    """At the start of its newest page, as often as that brings new events; none comes twice."""
+    """It restarts at its newest page, as often as this brings new events; none is repeated."""
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="expire", when="3,6")])
     done = sync(page_size=2, concurrency=1).raise_for_exit_code()
@@ -49,7 +49,7 @@ def test_a_refused_cursor_restarts_its_window(service: Service, sync: Sync) -> N
 def test_a_restart_among_many_events_repeats_nothing(
     fractions: list[str], refused: int, service: Service, sync: Sync
 ) -> None:
-    """A start is a whole second, of which more events were delivered than are remembered."""
+    """The restart is at a whole second, of which more events were delivered than are remembered."""
     full = [
         an_event(id=f"{n:05}", at=f"2024-05-06T08:00:01.{fraction}Z")
         for n, fraction in enumerate(fractions)
@@ -63,10 +63,10 @@ def test_a_restart_among_many_events_repeats_nothing(
     covered(done)
 
 
-def test_a_new_start_that_brings_nothing_new_is_an_error(service: Service, sync: Sync) -> None:
-    """More ties than pages until the cursor expires: it says which instants are not covered.
+def test_a_restart_that_brings_nothing_new_is_an_error(service: Service, sync: Sync) -> None:
+    """One instant has more events than can be read before the cursor expires.
 
-    With several requests in flight, the windows would depend on how fast responses come.
+    With several requests in flight, the windows would depend on how fast responses arrive.
     """
     service.add(
         [*TEN_EVENTS[:3], *(an_event(id=f"tie-{n}", at="2024-05-06T08:00:05Z") for n in range(9))]
@@ -99,8 +99,8 @@ def test_pages_out_of_order_lose_nothing(service: Service, sync: Sync) -> None:
     assert values == ["2024-05-06T08:00:00Z", "2024-05-06T08:00:05Z"]
 
 
-def test_a_run_that_breaks_off_out_of_order_is_read_again(service: Service, sync: Sync) -> None:
-    """From the bookmark that stayed; what was delivered beyond it is not repeated."""
+def test_a_run_that_fails_out_of_order_is_read_again(service: Service, sync: Sync) -> None:
+    """The next run starts at the old bookmark, and repeats no event that was delivered."""
     service.add(TEN_EVENTS)
     first = sync(end_date="2024-05-06T08:00:00Z").raise_for_exit_code()
     page = {"auditEvents": [TEN_EVENTS[n] for n in (5, 2, 8)]}
@@ -114,7 +114,7 @@ def test_a_run_that_breaks_off_out_of_order_is_read_again(service: Service, sync
 
 
 def test_a_memory_that_is_full_is_warned_about_once(service: Service, sync: Sync) -> None:
-    """What cannot be remembered is not read again, so nothing is repeated."""
+    """Events whose ids are not remembered are not read again, so nothing is repeated."""
     seconds = [
         parse_instant(f"2024-05-06T08:00:{n:02}Z") for n in range(MAX_REMEMBERED_IDS // 2000)
     ]
@@ -134,7 +134,7 @@ def test_a_memory_that_is_full_is_warned_about_once(service: Service, sync: Sync
 
 @pytest.mark.long
 def test_a_memory_that_one_run_fills_is_warned_about_once(service: Service, sync: Sync) -> None:
-    """As above, from an empty state."""
+    """One run from an empty state delivers more events than can be remembered."""
     service.add(
         an_event(id=f"{n:06}", at=f"2024-05-06T08:00:{n // 2000:02}Z", context={})
         for n in range(MAX_REMEMBERED_IDS + 500)
@@ -147,7 +147,7 @@ def test_a_memory_that_one_run_fills_is_warned_about_once(service: Service, sync
     assert again.ids == []
 
 
-def test_state_messages_stay_rare_where_they_are_large(service: Service, sync: Sync) -> None:
+def test_large_state_messages_are_rare(service: Service, sync: Sync) -> None:
     """A STATE with thousands of ids is not written after each small page."""
     watermark = Watermark(
         parse_instant("2024-05-06T08:00:00Z"),
@@ -162,8 +162,8 @@ def test_state_messages_stay_rare_where_they_are_large(service: Service, sync: S
     assert done.messages[-1]["type"] == "STATE"
 
 
-def test_the_closing_line_tells_of_late_events(service: Service, sync: Sync) -> None:
-    """How many came, and how late the latest was."""
+def test_the_closing_line_counts_late_events(service: Service, sync: Sync) -> None:
+    """It says how many events were late, and how late the latest was."""
     service.add(events("08:00:00", "08:10:00"))
     state = sync().state
     service.add(events("08:08:30", "08:09:00.5", "08:11:00"))
@@ -180,7 +180,7 @@ def test_the_closing_line_tells_of_late_events(service: Service, sync: Sync) -> 
 def test_ids_that_cannot_be_told_apart_when_stored_end_the_run(
     lane: dict[str, Any], service: Service, sync: Sync
 ) -> None:
-    """The events before are delivered; the one after is not dropped as a repeat of the first."""
+    """The event before them is delivered; the second one is not dropped as a repeat."""
     texts = [json.dumps(an_event(id=f"evt-{n}")) for n in ("a", "\ud800", "\ud801")]
     page = f'{{"auditEvents": [{", ".join(texts)}]}}'
     service.add_faults([Fault(kind="body", text=page.encode())])
@@ -206,7 +206,7 @@ def test_an_empty_cursor_is_warned_about_once(service: Service, sync: Sync) -> N
 def test_a_service_that_ignores_a_bound_changes_nothing(
     ignored: str, service: Service, sync: Sync
 ) -> None:
-    """What lies outside of the range is left out, with one warning."""
+    """Events outside of the range are left out, with one warning."""
     body: dict[str, Any] = {"auditEvents": TEN_EVENTS}
     service.add_faults([Fault(kind="body", text=json.dumps(body).encode())])
     bound = {"startTime": "start_date", "endTime": "end_date"}[ignored]

@@ -1,4 +1,4 @@
-"""The stream of coverage records: a chain without gaps, true after faults and kills."""
+"""Coverage records form a chain without gaps, which stays true after runs that fail."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -41,15 +41,15 @@ def of_stream(done: Run, stream: str) -> list[dict[str, Any]]:
     return [each["record"] for each in records if each["stream"] == stream]
 
 
-def test_it_is_off_by_default(service: Service, sync: Sync) -> None:
-    """Nobody who does not ask for it gets a second table."""
+def test_coverage_is_off_by_default(service: Service, sync: Sync) -> None:
+    """Only a user who selects the stream gets a second table."""
     service.add(events(0, 3))
     done = sync().raise_for_exit_code()
     assert {each.get("stream") for each in done.messages} <= {"audit_events", None}
 
 
-def test_a_stream_map_may_be_for_it(service: Service, sync: Sync) -> None:
-    """An expression that fails at its record is told from one that fails at an event."""
+def test_a_stream_map_may_be_for_coverage(service: Service, sync: Sync) -> None:
+    """The error says that an expression failed at a coverage record, not at an event."""
     service.add(events(0, 3))
     catalog = a_catalog(sync)
     maps = {STREAM: {"__alias__": "proof"}}
@@ -62,7 +62,7 @@ def test_a_stream_map_may_be_for_it(service: Service, sync: Sync) -> None:
 
 
 def test_records_form_a_chain(service: Service, sync: Sync) -> None:
-    """Each begins where the last one ends, also after a run that finds nothing."""
+    """Each record begins where the previous one ends, even after a run that finds nothing."""
     service.add(events(0, 10))
     catalog = a_catalog(sync)
 
@@ -93,7 +93,7 @@ def test_records_form_a_chain(service: Service, sync: Sync) -> None:
 def test_read_at_is_before_the_first_request(
     service: Service, settings: dict[str, Any], capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """An event that the service shows only after its part was read is not claimed."""
+    """An event that the service shows after its page was read is not claimed to be covered."""
     service.add(events(0, 10))
     service.add([an_event(id="late", at=f"{DAY}T08:00:30Z")], visible_from_request=3)
     begin = datetime(2024, 5, 6, 9, tzinfo=UTC)
@@ -116,7 +116,7 @@ def test_read_at_is_before_the_first_request(
 
 
 def test_a_run_that_fails_leaves_no_record(service: Service, sync: Sync) -> None:
-    """The next one's record covers what both delivered, each event once."""
+    """The record of the next run covers the events of both runs, each once."""
     service.add(events(0, 30))
     service.add_faults([Fault(kind="status", code=403, when="3")])
     catalog = a_catalog(sync)
@@ -139,7 +139,7 @@ def as_sent(event: dict[str, Any]) -> bytes:
 
 
 def test_a_chain_that_is_enabled_later_starts_at_the_bookmark(service: Service, sync: Sync) -> None:
-    """What earlier runs delivered is in no digest."""
+    """Events that earlier runs delivered are in no digest."""
     service.add(events(0, 5))
     before = sync().raise_for_exit_code()
     service.add(events(5, 7))
@@ -149,7 +149,7 @@ def test_a_chain_that_is_enabled_later_starts_at_the_bookmark(service: Service, 
     assert (record["events"], record["late_events"]) == (2, 0)
 
 
-def test_a_full_table_is_a_chain_alone(service: Service, sync: Sync) -> None:
+def test_a_full_table_run_is_a_chain_of_its_own(service: Service, sync: Sync) -> None:
     """Its record covers everything, whatever the state says."""
     service.add(events(0, 3))
     catalog = a_catalog(sync)
@@ -164,7 +164,7 @@ def test_a_full_table_is_a_chain_alone(service: Service, sync: Sync) -> None:
 
 
 def test_a_later_start_date_leaves_a_gap_that_shows(service: Service, sync: Sync) -> None:
-    """The chain continues after the gap, and says so."""
+    """The next record of the chain begins after the gap."""
     service.add(events(0, 5))
     catalog = a_catalog(sync)
     first = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code()
@@ -184,10 +184,10 @@ def test_a_later_start_date_leaves_a_gap_that_shows(service: Service, sync: Sync
         pytest.param("07:00:00", "09:00:00", id="back"),
     ],
 )
-def test_what_a_bookmark_skips_that_was_moved_by_hand_is_not_covered(
+def test_time_that_a_bookmark_moved_by_hand_skips_is_not_covered(
     moved_to: str, covered_from: str, service: Service, sync: Sync
 ) -> None:
-    """Nobody has read the events that it skips."""
+    """No run has read the events in that time."""
     service.add(events(0, 5))
     catalog = a_catalog(sync)
     state = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code().state
@@ -214,7 +214,7 @@ def test_a_bookmark_that_was_moved_back_after_a_failed_run_keeps_the_chain(
     assert record["covered_from"] == f"{DAY}T07:00:00Z"
 
 
-def test_nothing_new_is_covered_twice(service: Service, sync: Sync) -> None:
+def test_no_time_is_covered_twice(service: Service, sync: Sync) -> None:
     """A second run up to the same end_date writes no record."""
     service.add(events(0, 5))
     catalog, end = a_catalog(sync), f"{DAY}T09:00:00Z"
@@ -224,8 +224,10 @@ def test_nothing_new_is_covered_twice(service: Service, sync: Sync) -> None:
     assert of_stream(second, STREAM) == []
 
 
-def test_its_schema_stands_before_its_first_record(service: Service, sync: Sync) -> None:
-    """And its record behind every event that it covers."""
+def test_the_schema_of_coverage_is_written_before_its_first_record(
+    service: Service, sync: Sync
+) -> None:
+    """The record follows every event that it covers."""
     service.add(events(0, 5))
     done = sync(catalog=a_catalog(sync), page_size=2).raise_for_exit_code()
     kinds = [(each["type"], each.get("stream")) for each in done.messages]
@@ -236,10 +238,10 @@ def test_its_schema_stands_before_its_first_record(service: Service, sync: Sync)
 
 
 @pytest.mark.usefixtures("fresh_redaction")
-def test_its_record_stands_behind_the_files_that_it_covers(
+def test_a_coverage_record_follows_the_files_that_it_covers(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """A target has been told of every event by then."""
+    """A target has received the names of all these files by then."""
     service.add(events(0, 5))
     encoding = {"format": "jsonl", "compression": "none"}
     config = {"encoding": encoding, "storage": {"root": str(tmp_path / "batches")}}
@@ -249,7 +251,7 @@ def test_its_record_stands_behind_the_files_that_it_covers(
 
 
 def test_other_action_types_begin_a_chain_of_their_own(service: Service, sync: Sync) -> None:
-    """A record never says that types were read which nobody requested."""
+    """A record never covers types that were not requested."""
     service.add(events(0, 5))
     catalog = a_catalog(sync)
     first = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code()
@@ -261,7 +263,7 @@ def test_other_action_types_begin_a_chain_of_their_own(service: Service, sync: S
 
 
 def test_action_types_in_another_order_continue_the_chain(service: Service, sync: Sync) -> None:
-    """They are the same events; after a failed run, a new chain would leave a gap."""
+    """The events are the same; after a failed run, a new chain would leave a gap."""
     catalog = a_catalog(sync)
     types = ["workspace_create", "user_invite"]
     first = sync(catalog=catalog, action_types=types, end_date=f"{DAY}T07:00:00Z")
@@ -275,8 +277,8 @@ def test_action_types_in_another_order_continue_the_chain(service: Service, sync
     assert (record["covered_from"], record["events"]) == (f"{DAY}T07:00:00Z", 30)
 
 
-def test_events_that_nobody_counted_end_the_chain(service: Service, sync: Sync) -> None:
-    """Its place in the state is empty, not absent: a tool that merges states removes it too."""
+def test_events_that_were_not_counted_end_the_chain(service: Service, sync: Sync) -> None:
+    """The chain in the state is empty, not absent, so that a tool that merges states removes it."""
     service.add(events(0, 5))
     counted = sync(catalog=a_catalog(sync)).raise_for_exit_code()
     service.add(events(5, 10))
@@ -286,7 +288,7 @@ def test_events_that_nobody_counted_end_the_chain(service: Service, sync: Sync) 
 
 
 def test_a_digest_is_not_masked() -> None:
-    """It may look like a token; changed, it would break the chain, or the next run."""
+    """It may contain a token by chance; a mask would break the chain or the next run."""
     register_secret("0000")
     coverage = Coverage(START, [], previous_digest="0" * 64).to_json()
     others = {"other": "a0000", "digest": "a0000"}

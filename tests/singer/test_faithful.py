@@ -1,4 +1,4 @@
-"""An event leaves the process as it came into it."""
+"""An event is delivered as the service sent it."""
 
 import json
 from decimal import Decimal
@@ -30,8 +30,8 @@ def exact(text: bytes) -> Any:
     return json.loads(text, parse_float=Decimal)
 
 
-def test_an_odd_event_leaves_as_it_came(service: Service, sync: Sync) -> None:
-    """Unknown types and fields, big and exact numbers, escapes, white space; two changes only."""
+def test_an_odd_event_is_delivered_as_the_service_sent_it(service: Service, sync: Sync) -> None:
+    """It has unknown fields, exact numbers, escapes and white space; only two things change."""
     service.add_raw([ODD_EVENT, json.dumps(an_event(id="plain")).encode()])
     done = sync().raise_for_exit_code()
     lines = [line for line in done.stdout.split(b"\n") if b'"RECORD"' in line]
@@ -43,7 +43,7 @@ def test_an_odd_event_leaves_as_it_came(service: Service, sync: Sync) -> None:
 
 
 def test_the_output_is_utf8_with_one_message_a_line(service: Service, sync: Sync) -> None:
-    """Whatever the process believes about its locale."""
+    """The locale of the process does not matter."""
     service.add_raw([ODD_EVENT.replace(b"two", "zw\u00f6lf \U0001f600".encode())])
     done = sync(environment={"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
     lines = done.raise_for_exit_code().stdout.decode("utf-8").split("\n")
@@ -54,7 +54,7 @@ def test_the_output_is_utf8_with_one_message_a_line(service: Service, sync: Sync
 
 
 def test_nesting_is_kept_as_deep_as_it_can_be_read(service: Service, sync: Sync) -> None:
-    """By both lanes."""
+    """Both lanes deliver every level."""
     details = b'{"a":' * 900 + b"1" + b"}" * 900
     text = json.dumps(an_event(id="deep")).encode()
     service.add_raw([text.replace(b'{"fields": {"name": "Research"}}', details)])
@@ -69,7 +69,7 @@ def test_nesting_is_kept_as_deep_as_it_can_be_read(service: Service, sync: Sync)
 def test_nesting_too_deep_to_be_written_is_an_error_that_names_the_event(
     service: Service,
 ) -> None:
-    """What could be read may be too deep to be written."""
+    """An event that could be read may be nested too deeply to be written."""
     tap = TapAuditEvents(config=settings_for(service, "http://127.0.0.1:1"))
     stream, _ = tap.streams.values()
     assert isinstance(stream, AuditEventsStream)
@@ -82,7 +82,7 @@ def test_nesting_too_deep_to_be_written_is_an_error_that_names_the_event(
 
 @pytest.mark.parametrize("precision", ["", ".1", ".120", ".123456789012"])
 def test_times_keep_their_digits(precision: str, service: Service, sync: Sync) -> None:
-    """Neither cut nor padded."""
+    """The fraction of a second is neither cut nor padded."""
     service.add([an_event(at=f"2024-05-06T07:08:09{precision}Z")])
     done = sync().raise_for_exit_code()
     assert done.records[0]["occurredAt"] == f"2024-05-06T07:08:09{precision}Z"

@@ -18,13 +18,13 @@ from tests.singer.test_incremental import events
 
 
 def lag_of(done: Run) -> float | None:
-    """The METRIC line that alerts look at, None if there is none."""
+    """The lag in the METRIC line that alerts look at, or None if there is no such line."""
     found = re.findall(r'"lag_seconds","value":([0-9.]+)', done.log)
     return float(found[0]) if found else None
 
 
 def second(number: int) -> dict[str, Any]:
-    """One of many events, a second apart."""
+    """The event with this number; events are a second apart."""
     at = f"2024-05-06T{8 + number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z"
     return an_event(id=f"{number:05}", at=at, context={})
 
@@ -52,7 +52,7 @@ def far_settings(far_service: Service) -> Iterator[dict[str, Any]]:
 def test_events_older_than_the_start_date_are_left_out(
     start: str, expected: int, far_service: Service, far_settings: dict[str, Any]
 ) -> None:
-    """With default settings, over several pages, with one warning."""
+    """This holds with default settings and over several pages; there is one warning."""
     far_service.add(map(second, range(2500)))
     done = run(far_settings | {"start_date": start}).raise_for_exit_code()
     assert done.ids == [f"{number:05}" for number in range(2500 - expected, 2500)]
@@ -64,7 +64,7 @@ def test_events_older_than_the_start_date_are_left_out(
 def test_no_time_breaks_the_estimates(
     year: str, far_service: Service, far_settings: dict[str, Any]
 ) -> None:
-    """Pages of one instant, far from everything that is requested."""
+    """The pages are of one instant, far from everything that is requested."""
     far_service.add(
         an_event(id=f"{number}", at=f"{year}-01-01T00:00:00Z", context={}) for number in range(2500)
     )
@@ -73,7 +73,7 @@ def test_no_time_breaks_the_estimates(
     assert done.ids == ["00002", "00003", "00004"]
 
 
-# Names that come twice
+# Names that occur twice
 
 ONE, TWO = (json.dumps(event) for event in events("08:00:00", "08:00:01"))
 
@@ -93,7 +93,7 @@ REPEATED = {
 
 
 @pytest.mark.parametrize("kind", REPEATED)
-def test_a_name_that_comes_twice_is_an_error(kind: str, service: Service, sync: Sync) -> None:
+def test_a_name_that_occurs_twice_is_an_error(kind: str, service: Service, sync: Sync) -> None:
     """Only one of the two would be read: events or further pages would be lost."""
     service.add_faults([Fault(kind="body", text=REPEATED[kind].encode())])
     done = sync()
@@ -107,7 +107,7 @@ def test_a_name_that_comes_twice_is_an_error(kind: str, service: Service, sync: 
 
 
 def test_a_failed_first_run_out_of_order_repeats_nothing(service: Service, sync: Sync) -> None:
-    """The next run reads all of it again, and delivers the rest."""
+    """The next run reads everything again, and delivers only the rest."""
     service.add(map(second, range(6000)))
     service.add_faults(
         [
@@ -133,7 +133,7 @@ def test_a_failed_first_run_out_of_order_repeats_nothing(service: Service, sync:
 
 
 def test_a_failed_run_out_of_order_keeps_its_bookmark(service: Service, sync: Sync) -> None:
-    """It moves with the run that is complete."""
+    """The bookmark moves with the next run, which is complete."""
     service.add(map(second, range(100)))
     first = sync().raise_for_exit_code()
     service.add(map(second, range(1000, 5000)))
@@ -153,10 +153,10 @@ def test_a_failed_run_out_of_order_keeps_its_bookmark(service: Service, sync: Sy
 
 
 @pytest.mark.parametrize("new", [0, 1])
-def test_a_complete_run_settles_a_bookmark_of_the_year_1(
+def test_a_complete_run_moves_a_bookmark_of_the_year_1(
     new: int, service: Service, sync: Sync
 ) -> None:
-    """An earlier version could leave it behind; with or without new events, it moves."""
+    """An earlier version could write such a bookmark; it moves with or without new events."""
     service.add(map(second, range(10)))
     state = sync().raise_for_exit_code().state
     entry = state["bookmarks"]["audit_events"]
@@ -173,7 +173,7 @@ def test_a_complete_run_settles_a_bookmark_of_the_year_1(
 
 
 def test_ids_in_state_are_not_masked(service: Service, settings: dict[str, Any]) -> None:
-    """Neither ids that contain the token nor digests that happen to contain it."""
+    """Ids may contain the token, and digests may contain it by chance."""
     service.add(an_event(id=f"acme_pat_{n}", at=f"2024-05-06T08:00:0{n}Z") for n in range(9))
     first = run(settings).raise_for_exit_code()
     (entry,) = first.state["bookmarks"]["audit_events"]["watermark"]

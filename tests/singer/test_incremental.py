@@ -22,7 +22,7 @@ def state_of(value: str, **more: Any) -> dict[str, Any]:
 
 
 def covered(done: Run, *earlier: str) -> None:
-    """Every STATE covers only records that were written before it."""
+    """Check that every STATE covers only records that were written before it."""
     written = set(map(digest_of, earlier))
     for message in done.messages:
         if message["type"] == "RECORD":
@@ -35,7 +35,7 @@ def covered(done: Run, *earlier: str) -> None:
 
 
 def test_state_follows_each_page_and_is_last(service: Service, sync: Sync) -> None:
-    """STATE at page ends, each for what was written before it."""
+    """Each STATE covers the records that were written before it."""
     service.add(events("08:00:00", "08:00:01", "08:00:02", "08:00:03", "08:00:04"))
     done = sync(page_size=2).raise_for_exit_code()
     kinds = [message["type"] for message in done.messages]
@@ -51,7 +51,7 @@ def test_state_follows_each_page_and_is_last(service: Service, sync: Sync) -> No
 
 
 def test_a_run_with_nothing_new_is_one_request_and_no_record(service: Service, sync: Sync) -> None:
-    """The bookmark's own event comes back and is not emitted again, however often."""
+    """The service sends the event at the bookmark again, but it is not delivered again."""
     service.add(events("08:00:00", "08:00:01.5", "08:00:01.5Z".rstrip("Z")[:-1] + "6"))
     state = sync().raise_for_exit_code().state
     for _ in range(2):
@@ -64,7 +64,9 @@ def test_a_run_with_nothing_new_is_one_request_and_no_record(service: Service, s
         state = again.state
 
 
-def test_a_new_event_of_the_bookmarks_own_instant_comes(service: Service, sync: Sync) -> None:
+def test_a_new_event_at_the_instant_of_the_bookmark_is_delivered(
+    service: Service, sync: Sync
+) -> None:
     """A tie that appears later is not lost."""
     service.add(events("08:00:00", "08:00:01"))
     state = sync().state
@@ -74,8 +76,8 @@ def test_a_new_event_of_the_bookmarks_own_instant_comes(service: Service, sync: 
     assert sync(state=again.state).ids == []
 
 
-def test_a_late_event_within_the_lookback_comes_once(service: Service, sync: Sync) -> None:
-    """It is emitted although newer ones were, and the bookmark does not move back."""
+def test_a_late_event_within_the_lookback_is_delivered_once(service: Service, sync: Sync) -> None:
+    """It is delivered after newer events, and the bookmark does not move back."""
     service.add(events("08:00:00", "08:10:00"))
     state = sync().state
     service.add(events("08:05:00", "08:04:59"))
@@ -86,7 +88,7 @@ def test_a_late_event_within_the_lookback_comes_once(service: Service, sync: Syn
 
 
 def test_precisions_and_offsets_are_compared_as_instants(service: Service, sync: Sync) -> None:
-    """A text that sorts otherwise neither fails the run nor moves the bookmark back."""
+    """A text that sorts differently neither fails the run nor moves the bookmark back."""
     service.add(
         [
             an_event(id="a", at="2024-05-06T00:00:00Z"),
@@ -108,15 +110,15 @@ def test_precisions_and_offsets_are_compared_as_instants(service: Service, sync:
 
 
 def test_more_ties_than_a_page_holds_are_all_read(service: Service, sync: Sync) -> None:
-    """Events of one instant are split by cursor, not by time."""
+    """Pages of one instant are read by cursor, not by time."""
     service.add([an_event(id=f"{n:02}", at="2024-05-06T08:00:00Z") for n in range(25)])
     done = sync(page_size=4).raise_for_exit_code()
     assert done.ids == [f"{n:02}" for n in range(25)]
     assert sync(page_size=4, state=done.state).ids == []
 
 
-def test_a_plain_bookmark_is_understood(service: Service, sync: Sync) -> None:
-    """The state of another tap starts the run at its time, less the lookback."""
+def test_a_plain_bookmark_is_used(service: Service, sync: Sync) -> None:
+    """With the state of another tap, a run starts at the time in it, minus the lookback."""
     service.add(events("07:59:59", "08:00:00", "08:00:01"))
     done = sync(state=state_of("2024-05-06T10:00:00.000000+02:00"), lookback_seconds=0)
     assert done.raise_for_exit_code().ids == ["08:00:00", "08:00:01"]
@@ -130,15 +132,17 @@ def test_a_bookmark_set_back_reads_its_time_again(service: Service, sync: Sync) 
     assert sync(state=state, lookback_seconds=0).ids == ["08:00:01", "08:00:02"]
 
 
-def test_a_later_start_date_wins_over_the_bookmark(service: Service, sync: Sync) -> None:
-    """A run starts at the later of both."""
+def test_a_start_date_after_the_bookmark_is_the_start(service: Service, sync: Sync) -> None:
+    """A run starts at the later of the two."""
     service.add(events("08:00:00", "08:30:00"))
     done = sync(state=state_of("2024-05-06T07:00:00Z"), start_date="2024-05-06T08:15:00Z")
     assert done.ids == ["08:30:00"]
 
 
-def test_a_range_that_is_over_sends_no_request(service: Service, sync: Sync) -> None:
-    """A backfill whose end_date lies behind the bookmark has nothing to do, and says so."""
+def test_a_range_that_ends_before_the_bookmark_sends_no_request(
+    service: Service, sync: Sync
+) -> None:
+    """A warning says that there is nothing to read."""
     state = state_of("2024-05-06T08:00:00Z")
     done = sync(state=state, end_date="2024-05-05T00:00:00Z").raise_for_exit_code()
     assert service.requests == []
@@ -147,7 +151,7 @@ def test_a_range_that_is_over_sends_no_request(service: Service, sync: Sync) -> 
 
 
 def test_other_streams_bookmarks_are_passed_on(service: Service, sync: Sync) -> None:
-    """What the tap does not understand in a state is not lost."""
+    """Parts of a state that are not this tap's are not lost."""
     service.add(events("08:00:00"))
     state = {"bookmarks": {"other": {"replication_key_value": 7}}}
     done = sync(state=state).raise_for_exit_code()
@@ -166,7 +170,7 @@ def test_a_state_of_another_organization_is_refused(service: Service, sync: Sync
 
 
 def test_types_added_since_the_bookmark_are_warned_about(service: Service, sync: Sync) -> None:
-    """Their older events were never requested."""
+    """Older events of the added types were never requested."""
     service.add(events("08:00:00"))
     state = sync(action_types=["workspace_create"]).state
     widened = sync(state=state, action_types=["workspace_create", "more"]).raise_for_exit_code()
@@ -197,8 +201,8 @@ def test_a_full_table_run_reads_all_and_keeps_no_bookmark(service: Service, sync
     assert again.ids == ["08:00:00", "08:00:01", "08:00:02"]
 
 
-def test_an_event_that_the_service_repeats_comes_once(service: Service, sync: Sync) -> None:
-    """Also when the same page is served twice in a run that had to start over."""
+def test_an_event_that_the_service_repeats_is_delivered_once(service: Service, sync: Sync) -> None:
+    """After a run that failed, the service sends events again that were delivered before."""
     service.add(events("08:00:00", "08:00:01", "08:00:02"))
     service.add_faults([Fault(kind="status", code=500, when="2")])
     first = sync(page_size=1, max_retries=0)

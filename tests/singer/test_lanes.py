@@ -30,7 +30,7 @@ NOW = datetime(2026, 1, 31, 8, 0, 0, 123456, tzinfo=UTC)
 
 
 class WriterIntoMemory(MessageWriter):
-    """Keeps what is written."""
+    """A writer that keeps its output in memory."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ odd_texts = st.text(st.sampled_from(["a", "\0", "\ud800", "\udc00", "é", "\\", 
     )
 )
 def test_both_lanes_write_the_same_messages(texts: list[bytes]) -> None:
-    """For any events: unknown fields, odd texts, any form of time, any layout."""
+    """The events have unknown fields, odd texts, and any form of time and layout."""
     page = parse_page(an_envelope(*texts))
     assert page.malformed is None
     verbatim, sdk = WriterIntoMemory(), WriterIntoMemory()
@@ -87,7 +87,7 @@ def lines_without_time(stdout: bytes) -> list[Any]:
 
 
 def written_by(settings: dict[str, Any], *, verbatim: bool) -> list[Any]:
-    """What a run in this process writes, by one lane or the other."""
+    """The messages of a run in this process, by one lane or the other."""
     writer = WriterIntoMemory()
     with pytest.MonkeyPatch.context() as patch:
         if not verbatim:
@@ -96,8 +96,10 @@ def written_by(settings: dict[str, Any], *, verbatim: bool) -> list[Any]:
     return lines_without_time(writer.written.getvalue())
 
 
-def test_runs_by_both_lanes_are_alike(service: Service, settings: dict[str, Any]) -> None:
-    """Message for message, SCHEMA and STATE included, apart from `time_extracted`."""
+def test_runs_by_both_lanes_write_the_same_messages(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """All messages are equal, including SCHEMA and STATE, apart from `time_extracted`."""
     service.add_raw([ODD_EVENT])
     service.add([an_event(id=f"{n}", at=f"2024-05-06T0{n}:00:00.5+01:00") for n in range(5)])
     service.add([an_event(id="tie", at="2024-05-06T02:00:00.50Z")])
@@ -114,7 +116,7 @@ def test_runs_by_both_lanes_are_alike(service: Service, settings: dict[str, Any]
 def test_a_dry_run_of_the_sdk_ends_after_a_few_events(
     stream_maps: object, ids: list[str], service: Service, settings: dict[str, Any]
 ) -> None:
-    """As programs test a tap that they embed; STATE covers those events, also filtered ones."""
+    """Programs test a tap in this way; STATE covers these events, including filtered ones."""
     service.add(an_event(id=f"{n}", at=f"2024-05-06T08:00:{n:02}Z") for n in range(30))
     writer = WriterIntoMemory()
     config = settings | {"stream_maps": stream_maps}
@@ -134,10 +136,10 @@ def lane_of(settings: dict[str, Any], catalog: dict[str, Any] | None = None) -> 
     return stream.is_verbatim
 
 
-def test_the_verbatim_lane_serves_only_where_nothing_is_changed(
+def test_the_verbatim_lane_serves_only_if_nothing_is_changed(
     settings: dict[str, Any],
 ) -> None:
-    """Deselected fields, stream maps, flattening and record limits are the SDK's."""
+    """Deselected fields, stream maps and flattening need the SDK lane."""
     catalog = TapAuditEvents(config=settings).catalog_dict
     metadata_of(catalog)["selected"] = True
     assert lane_of(settings)
@@ -169,7 +171,7 @@ HUGE = b"1e999999999999999999999"
 def test_a_huge_exponent_keeps_its_digits(
     lane: dict[str, Any], service: Service, sync: Sync
 ) -> None:
-    """No type of Python's holds it; it is delivered wherever the SDK puts it."""
+    """No Python type can hold such a number; it is delivered wherever the SDK puts it."""
     event = json.dumps(an_event(entity={"number": "HUGE", "deep": {"number": ["HUGE"]}}))
     service.add_raw([event.encode().replace(b'"HUGE"', HUGE)])
     stdout = sync(**lane).raise_for_exit_code().stdout
@@ -181,7 +183,7 @@ def test_a_huge_exponent_keeps_its_digits(
 def test_an_error_of_the_sdk_is_not_blamed_on_stream_maps(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """Only an expression of a stream map is the user's to fix; STATE is written either way."""
+    """The user can fix only an expression of a stream map; STATE is written in both cases."""
     service.add([an_event()])
     flat = settings | {"flattening_enabled": True, "flattening_max_depth": 1}
 
@@ -202,7 +204,7 @@ def test_an_error_of_the_sdk_is_not_blamed_on_stream_maps(
         assert writer.messages[-1]["type"] == "STATE"
 
 
-def test_what_came_leaves_byte_for_byte(service: Service, sync: Sync) -> None:
+def test_an_event_is_delivered_byte_for_byte(service: Service, sync: Sync) -> None:
     """The verbatim lane does not even change the order of keys or the layout."""
     text = b'{ "occurredAt":"2024-05-06T00:00:00Z" , "action":{"type":"x"},"n":[1.50, 1e2 ],'
     text += b'"id" : "\\u0061" }'
@@ -211,6 +213,6 @@ def test_what_came_leaves_byte_for_byte(service: Service, sync: Sync) -> None:
 
 
 def test_encoding_keeps_every_digit() -> None:
-    """What is read exactly is written exactly."""
+    """Numbers are read and written exactly."""
     text = b'{"n":123456789012345678901234567890,"d":0.10000000000000000000000000001}'
     assert encode(read_record(msgspec.Raw(text))) == text

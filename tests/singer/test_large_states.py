@@ -1,4 +1,4 @@
-"""A STATE of thousands of organizations: one search for secrets, and none is let through."""
+"""A STATE of a thousand organizations is searched for secrets once, and shows none."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ def written(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_state_without_a_secret_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not text by text."""
+    """It is searched as a whole, not text by text."""
     register_secret(TOKEN)
     searched: list[int] = []
     found_in = redaction._secrets.found_in
@@ -49,7 +49,7 @@ def test_a_state_without_a_secret_is_searched_once(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("times", range(4))
 def test_no_escape_hides_a_secret(times: int) -> None:
-    """However often somebody has put it into JSON before."""
+    """The secret may have been escaped before, as JSON, as JSON in JSON or by codes."""
     token = 'acme_pat_"quoted"\\and-more'
     register_secret(token)
     text = token
@@ -63,7 +63,7 @@ def test_no_escape_hides_a_secret(times: int) -> None:
 
 
 def test_an_unchanged_state_is_not_due_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is encoded before it is known to be unchanged, which takes a while if it is large."""
+    """A STATE must be encoded to find that it is unchanged, which takes a while if it is large."""
     now = 0.0
     writer = MessageWriter(lambda: now)
     monkeypatch.setattr(writer, "_write", lambda *_, **__: None)

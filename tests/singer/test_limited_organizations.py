@@ -9,8 +9,8 @@ from tap_audit_events.sandbox import Fault
 from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
 
-def test_a_token_that_is_limited_does_not_hold_up_others() -> None:
-    """429 with a long wait for one token: the organizations of the other are read meanwhile."""
+def test_a_token_that_is_limited_does_not_hold_up_other_tokens() -> None:
+    """While one token waits after a 429, the organizations of the other token are read."""
     slow = [a_service(n, 5, access_token="acme_pat_limited") for n in range(2)]
     fast = [a_service(n, 5) for n in range(2, 12)]
     for each in slow:
@@ -24,8 +24,8 @@ def test_a_token_that_is_limited_does_not_hold_up_others() -> None:
 
 
 @pytest.mark.parametrize("retry_after", ["3600", "1767225600000", "9" * 400])
-def test_a_wait_that_is_too_long_holds_no_others(retry_after: str) -> None:
-    """Also if no retry is left; a careless service may mean the time in milliseconds."""
+def test_a_wait_that_is_too_long_holds_no_other_organization(retry_after: str) -> None:
+    """This holds even if no retry is left; a service may give the time in milliseconds."""
     services = [a_service(n, 5) for n in range(4)]
     fault = Fault(kind="status", code=429, retry_after=retry_after, when="1")
     services[0].add_faults([fault])
@@ -37,8 +37,8 @@ def test_a_wait_that_is_too_long_holds_no_others(retry_after: str) -> None:
     assert "AE-DEFECT" not in done.log
 
 
-def test_a_token_that_is_limited_leaves_the_threads_to_others() -> None:
-    """However many tokens are limited: the ones that are not never wait."""
+def test_a_token_that_is_limited_leaves_the_threads_to_other_tokens() -> None:
+    """However many tokens are limited, requests with the other tokens do not wait."""
     slow = [a_service(n, 5, access_token=f"acme_pat_limited-{n}") for n in range(6)]
     fast = [a_service(n, 5) for n in range(6, 12)]
     for each in slow:
@@ -51,8 +51,8 @@ def test_a_token_that_is_limited_leaves_the_threads_to_others() -> None:
     assert last_of_others < first_retry
 
 
-def test_organizations_that_wait_for_retries_hold_up_no_others() -> None:
-    """More of them than requests may be in flight."""
+def test_organizations_that_wait_for_retries_hold_up_no_other_organizations() -> None:
+    """More organizations wait than requests may be in flight."""
     failing = [a_service(n, 5) for n in range(4)]
     others = [a_service(n, 5) for n in range(4, 20)]
     for each in failing:
@@ -84,7 +84,7 @@ def test_the_same_token_from_two_places_is_one_token(tmp_path: Path) -> None:
 
 
 def test_a_service_that_is_down_ends_the_run_soon() -> None:
-    """After some organizations have used up their retries, the others do not wait for theirs."""
+    """After some organizations have used up their retries, the others are not started."""
     services = [a_service(n, 1) for n in range(60)]
     for each in services:
         each.add_faults(["status:code=503@*"])
@@ -100,8 +100,8 @@ def test_a_service_that_is_down_ends_the_run_soon() -> None:
     assert requested == len(done.errors) - 2
 
 
-def test_a_long_wait_for_all_ends_the_run_soon() -> None:
-    """The service wants no requests for an hour: not each organization sends one nevertheless."""
+def test_a_long_wait_for_all_organizations_ends_the_run_soon() -> None:
+    """If the service demands a wait of an hour, most organizations do not send a request."""
     services = [a_service(n, 1) for n in range(60)]
     for each in services:
         each.add_faults([Fault(kind="status", code=429, retry_after="3600", when="*")])
@@ -113,7 +113,7 @@ def test_a_long_wait_for_all_ends_the_run_soon() -> None:
     assert all(line.startswith("AE-RETRY-AFTER: ") for line in done.errors[1:])
 
 
-def test_some_that_fail_do_not_end_the_others() -> None:
+def test_organizations_that_fail_do_not_end_the_others() -> None:
     """A page in between shows that the service is up."""
     services = [a_service(n, 1) for n in range(40)]
     for each in services[::2]:
@@ -124,8 +124,8 @@ def test_some_that_fail_do_not_end_the_others() -> None:
     assert len(done.errors) == 21
 
 
-def test_many_that_fail_at_once_do_not_end_one_that_is_read() -> None:
-    """Its page takes longer than their errors, as if their token were limited for a day."""
+def test_many_organizations_that_fail_at_once_do_not_end_one_that_is_read() -> None:
+    """Its pages take longer than the errors of the others, whose token is limited for a day."""
     slow = a_service(0, 30, page_latency_seconds=0.2)
     limited = [a_service(n, 1, access_token="acme_pat_limited") for n in range(1, 15)]
     for each in limited:
@@ -137,8 +137,8 @@ def test_many_that_fail_at_once_do_not_end_one_that_is_read() -> None:
 
 
 @pytest.mark.parametrize("tokens", [1, 2, MAX_FAILURES - 1])
-def test_tokens_that_are_limited_end_no_organization_with_another(tokens: int) -> None:
-    """Ten of their organizations fail before the first page of others, or most are opened."""
+def test_tokens_that_are_limited_end_no_organization_with_another_token(tokens: int) -> None:
+    """Ten organizations of limited tokens fail before the first page of another token arrives."""
     limited = [a_service(n, 1, access_token=f"acme_pat_limited-{n % tokens}") for n in range(30)]
     for each in limited:
         each.add_faults([Fault(kind="status", code=429, retry_after="86400", when="*")])
@@ -150,8 +150,8 @@ def test_tokens_that_are_limited_end_no_organization_with_another(tokens: int) -
     assert len(done.records) == len(others)
 
 
-def test_one_that_is_refused_shows_that_the_service_is_up() -> None:
-    """It comes after all failures but one; the next failure is not the last that is permitted."""
+def test_a_refused_organization_shows_that_the_service_is_up() -> None:
+    """After nine failures, a 403 sets their count back, so that the last organization is read."""
     services = [a_service(n, 1) for n in range(MAX_FAILURES + 2)]
     for n, each in enumerate(services[:-1]):
         code = 403 if n == MAX_FAILURES - 1 else 503

@@ -1,4 +1,4 @@
-"""Several organizations in one run: side by side, each with its own bookmark and its own end."""
+"""Several organizations in one run: each has its own bookmark and its own errors."""
 
 import json
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def partitions(done: Run) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("concurrency", [1, 8])
 @pytest.mark.parametrize("selected", [True, False])
 def test_each_organization_is_read_whole_and_in_order(selected: bool, concurrency: int) -> None:
-    """In both lanes; the key is the organization and the id."""
+    """This holds in both lanes; the key consists of the organization and the id."""
     counts = [0, 1, 25, 95, 0, 10]
     with SharedServer([a_service(n, count) for n, count in enumerate(counts)]).served() as shared:
         maps = {} if selected else {"stream_maps": {"audit_events": {"actor": "__NULL__"}}}
@@ -51,8 +51,8 @@ def test_each_organization_is_read_whole_and_in_order(selected: bool, concurrenc
 
 
 @pytest.mark.parametrize("several", [True, False])
-def test_a_catalog_for_the_other_setting_serves_too(several: bool) -> None:
-    """The key is that of the records: with another one, events would replace each other."""
+def test_a_catalog_for_one_or_several_organizations_serves_the_other_too(several: bool) -> None:
+    """The key is always that of the records: with another key, events would replace each other."""
     with SharedServer([a_service(n, 5) for n in range(2)]).served() as shared:
         one = {"organizations": None, "organization_id": an_id(0)}
         catalog = json.loads(shared.run("--discover", **one if several else {}).stdout)
@@ -62,8 +62,8 @@ def test_a_catalog_for_the_other_setting_serves_too(several: bool) -> None:
     assert schema == [each for each in wanted.messages if each["type"] == "SCHEMA"]
 
 
-def test_quiet_organizations_cost_a_request_each_and_few_lines() -> None:
-    """And one large organization among them has its windows read in parallel."""
+def test_quiet_organizations_cost_one_request_each_and_few_log_lines() -> None:
+    """An organization without events adds no line to the log."""
     services = [a_service(n, 0) for n in range(40)]
     with SharedServer(services).served() as shared:
         done = shared.run(concurrency=8).raise_for_exit_code()
@@ -82,8 +82,8 @@ def test_quiet_organizations_cost_a_request_each_and_few_lines() -> None:
         ("body:text=%7B%7D@*", "AE-ENVELOPE"),
     ],
 )
-def test_one_organization_fails_alone(fault: str, code: str) -> None:
-    """The others are read to their end, and the last line names it with its code."""
+def test_an_organization_that_fails_does_not_end_the_others(fault: str, code: str) -> None:
+    """The others are read to their end; the last line has the code and the organization."""
     services = [a_service(n, 30) for n in range(4)]
     services[1].add_faults([fault])
     with SharedServer(services).served() as shared:
@@ -101,7 +101,7 @@ def test_one_organization_fails_alone(fault: str, code: str) -> None:
 
 @contextmanager
 def an_event_that_cannot_be_written() -> Iterator[str]:
-    """Its id. One that is nested to the very limit may be read, and not be changed."""
+    """Make an event fail when it is changed, as one nested to the limit does; yield its id."""
     real = RecordShape.apply
 
     def apply(self: RecordShape, text: JsonText) -> JsonText:
@@ -115,8 +115,8 @@ def an_event_that_cannot_be_written() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("selected", [True, False])
-def test_an_event_that_cannot_be_written_ends_its_organization_alone(selected: bool) -> None:
-    """What was written of it counts, and nothing else."""
+def test_an_event_that_cannot_be_written_ends_only_its_organization(selected: bool) -> None:
+    """STATE covers exactly the events of that organization that were written."""
     maps = {} if selected else {"stream_maps": {"audit_events": {"actor": "__NULL__"}}}
     writer = WriterIntoMemory()
     with SharedServer([a_service(n, 30) for n in range(3)]).served() as shared:
@@ -136,8 +136,8 @@ def test_an_event_that_cannot_be_written_ends_its_organization_alone(selected: b
     assert {key[0] for key in keys(again)} == {an_id(1)}
 
 
-def test_windows_that_do_not_fit_end_their_organization_alone() -> None:
-    """Although that is noticed where events are delivered."""
+def test_windows_that_do_not_fit_end_only_their_organization() -> None:
+    """The error is noticed during delivery, but the others are read to their end."""
     shifted = ShiftedService(
         organization_id=an_id(1), access_token=SHARED, page_latency_seconds=0.05
     )
@@ -151,8 +151,8 @@ def test_windows_that_do_not_fit_end_their_organization_alone() -> None:
         assert sum(key[0] == an_id(number) for key in keys(done)) == 30
 
 
-def test_a_failed_organization_resumes_where_it_was() -> None:
-    """What was read of it is not read again."""
+def test_a_failed_organization_resumes_where_it_stopped() -> None:
+    """Its events that were delivered are not delivered again."""
     services = [a_service(n, 30) for n in range(3)]
     services[1].add_faults([Fault(kind="status", code=403, when="3")])
     with SharedServer(services).served() as shared:
@@ -165,8 +165,8 @@ def test_a_failed_organization_resumes_where_it_was() -> None:
     assert {key[0] for key in keys(again)} == {an_id(1)}
 
 
-def test_a_state_of_one_organization_is_taken_over_and_given_back() -> None:
-    """From one to several and back: nothing is repeated, and the others keep their bookmarks."""
+def test_a_state_of_one_organization_serves_several_and_one_again() -> None:
+    """Nothing is repeated, and the other organizations keep their bookmarks."""
     services = [a_service(n, 20) for n in range(3)]
     with SharedServer(services).served() as shared:
         alone = {"organizations": None, "organization_id": an_id(1)}
@@ -187,7 +187,7 @@ def test_a_state_of_one_organization_is_taken_over_and_given_back() -> None:
 
 
 @pytest.mark.parametrize(("part", "key"), [("coverage", "digest"), ("watermark", "ids")])
-def test_a_state_that_cannot_be_used_ends_its_organization_alone(part: str, key: str) -> None:
+def test_a_state_that_cannot_be_used_ends_only_its_organization(part: str, key: str) -> None:
     """The line names the organization, whose state stays as it is; the others are read."""
     services = [a_service(n, 5) for n in range(3)]
     with SharedServer(services).served() as shared:
@@ -214,7 +214,7 @@ def test_a_state_that_cannot_be_used_ends_its_organization_alone(part: str, key:
 
 
 def test_a_bookmark_without_an_organization_is_refused() -> None:
-    """It may belong to any of them."""
+    """It may belong to any of the organizations."""
     with SharedServer([a_service(n, 1) for n in range(2)]).served() as shared:
         state = {"bookmarks": {"audit_events": {"replication_key_value": "2024-05-06T08:00:00Z"}}}
         done = shared.run(state=state)
@@ -225,7 +225,7 @@ def test_a_bookmark_without_an_organization_is_refused() -> None:
 
 
 def test_each_organization_may_have_its_own_token() -> None:
-    """From a setting, from a file, or the one for all; none is ever shown."""
+    """An organization without one has the common token; no token is shown."""
     tokens = ["acme_pat_own-token-of-one", SHARED]
     services = [a_service(n, 5, access_token=token) for n, token in enumerate(tokens)]
     with SharedServer(services).served() as shared:
@@ -242,8 +242,8 @@ def test_each_organization_may_have_its_own_token() -> None:
     wrong.check_discreet([*tokens, "acme_pat_wrong"])
 
 
-def test_from_the_environment_it_is_json() -> None:
-    """As a platform sets it."""
+def test_organizations_in_the_environment_are_json() -> None:
+    """A platform sets the variable to a JSON list."""
     with SharedServer([a_service(n, 3) for n in range(2)]).served() as shared:
         items = [{"organization_id": an_id(n)} for n in range(2)]
         environment = {
@@ -255,8 +255,8 @@ def test_from_the_environment_it_is_json() -> None:
     assert len(done.records) == 6
 
 
-def test_a_state_names_no_token() -> None:
-    """Nor does any other output, whichever the token is and wherever it stands."""
+def test_no_output_shows_a_token() -> None:
+    """The token of any organization is masked in STATE, in the log and in other output."""
     tokens = [f"acme_pat_{n}-of-its-own" for n in range(3)]
     services = [a_service(n, 3, access_token=token) for n, token in enumerate(tokens)]
     services[2].add_faults(["status:code=403,msg=acme_pat_0-of-its-own@*"])
@@ -288,7 +288,7 @@ def test_a_state_names_no_token() -> None:
 
 
 def test_tokens_in_files_are_masked_too(tmp_path: Path) -> None:
-    """Each from the moment it is read."""
+    """Each token is masked from the moment it is read."""
     services = []
     for number in range(2):
         path = tmp_path / f"{number}"
@@ -307,7 +307,7 @@ def test_tokens_in_files_are_masked_too(tmp_path: Path) -> None:
 
 
 def test_a_list_that_is_not_json_shows_no_token() -> None:
-    """As when a quotation mark is missing in the environment."""
+    """For example, a quotation mark is missing in the variable."""
     environment = {
         "TAP_AUDIT_EVENTS_BASE_URL": "https://api.example.com",
         "TAP_AUDIT_EVENTS_ORGANIZATIONS": '[{"access_token": "acme_pat_in-broken-json]',
@@ -317,8 +317,8 @@ def test_a_list_that_is_not_json_shows_no_token() -> None:
     assert done.errors[0].startswith("AE-SETTINGS: organizations must be a list of objects")
 
 
-def test_the_connection_to_each_is_tested() -> None:
-    """With ``--test``: each line names the organization, and the last ones what fails."""
+def test_the_connection_to_each_organization_is_tested() -> None:
+    """With ``--test``, each line names its organization, and the last one the error."""
     services = [a_service(n, 2) for n in range(3)]
     services[1].add_faults(["status:code=403@*"])
     with SharedServer(services).served() as shared:
@@ -351,15 +351,15 @@ BAD = [
 
 @pytest.mark.parametrize(("value", "problem"), BAD)
 def test_a_wrong_setting_is_named(value: object, problem: str) -> None:
-    """With its position in the list."""
+    """The error has the position in the list."""
     settings = {"base_url": "https://api.example.com", "access_token": SHARED}
     done = run(settings | {"organizations": value})
     assert done.exit_code == 1
     assert done.errors[0].startswith(f"AE-SETTINGS: {problem}")
 
 
-def test_one_or_several_but_not_both() -> None:
-    """Nor an organization without any token."""
+def test_one_or_several_organizations_may_be_set_but_not_both() -> None:
+    """An organization without any token is refused too."""
     settings = {
         "base_url": "https://api.example.com",
         "organizations": [{"organization_id": an_id(1)}],

@@ -18,7 +18,7 @@ SHAPES: tuple[dict[str, Any], ...] = (
     {"raw_event": True},
     {"details_format": "string", "raw_event": True},
 )
-by_the_sdk = pytest.mark.parametrize(
+in_both_lanes = pytest.mark.parametrize(
     "lane", [{}, {"stream_maps": {"audit_events": {}}}], ids=["verbatim", "sdk"]
 )
 
@@ -34,9 +34,9 @@ def discovered(sync: Sync, **settings: Any) -> dict[str, Any]:
     return catalog
 
 
-@by_the_sdk
+@in_both_lanes
 def test_details_are_json_text(service: Service, sync: Sync, lane: dict[str, Any]) -> None:
-    """In the record, and a string in the schema."""
+    """They are JSON text in the record and a string in the schema."""
     service.add([an_event()])
     run = sync(details_format="string", **lane).raise_for_exit_code()
     (record,) = run.records
@@ -45,11 +45,11 @@ def test_details_are_json_text(service: Service, sync: Sync, lane: dict[str, Any
     assert schema_of(run)["action"]["properties"]["details"]["type"] == ["string", "null"]
 
 
-@by_the_sdk
-def test_the_raw_event_holds_what_has_no_column(
+@in_both_lanes
+def test_the_raw_event_contains_fields_without_a_column(
     service: Service, sync: Sync, lane: dict[str, Any]
 ) -> None:
-    """A field that the schema does not have, at the top and inside, with every digit."""
+    """Fields that the schema does not have are in it with every digit."""
     event = json.dumps(an_event(new={"price": "PRICE"}))
     event = event.replace('"PRICE"', "1.10000000000000000001")
     service.add_raw([event.encode()])
@@ -60,10 +60,10 @@ def test_the_raw_event_holds_what_has_no_column(
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_each_event_comes_once_in_every_shape(
+def test_each_event_is_delivered_once_in_every_shape(
     service: Service, sync: Sync, shape: dict[str, Any]
 ) -> None:
-    """With the same key and the same STATE, also if the shape changes between two runs."""
+    """STATE does not depend on the shape, which may change between two runs."""
     service.add([an_event(id=f"{n}", at=f"2024-05-06T07:00:0{n // 2}Z") for n in range(8)])
     plain = sync(page_size=3).raise_for_exit_code()
     first = sync(page_size=3, **shape).raise_for_exit_code()
@@ -89,7 +89,7 @@ def test_each_event_comes_once_in_every_shape(
 def test_a_catalog_of_another_shape_can_be_used(
     service: Service, sync: Sync, before: dict[str, Any], then: dict[str, Any]
 ) -> None:
-    """The schema is that of the records, whatever the settings were at discovery."""
+    """The schema fits the records, whatever the settings were at discovery."""
     service.add([an_event()])
     catalog = discovered(sync, **before)
     metadata_of(catalog)["selected"] = True
@@ -99,8 +99,8 @@ def test_a_catalog_of_another_shape_can_be_used(
     assert run.records == wanted.records
 
 
-def test_what_a_user_wrote_into_the_catalog_stays(service: Service, sync: Sync) -> None:
-    """For example fields of the details, for a loader that makes columns of them."""
+def test_a_change_that_a_user_makes_in_the_catalog_stays(service: Service, sync: Sync) -> None:
+    """For example, a user adds fields of the details for a loader that makes columns of them."""
     service.add([an_event()])
     catalog = discovered(sync)
     metadata_of(catalog)["selected"] = True
@@ -111,8 +111,8 @@ def test_what_a_user_wrote_into_the_catalog_stays(service: Service, sync: Sync) 
     assert schema_of(run)["action"]["properties"]["details"] == details
 
 
-def test_the_new_parts_can_be_deselected(service: Service, sync: Sync) -> None:
-    """Like every other field."""
+def test_raw_event_and_details_as_text_can_be_deselected(service: Service, sync: Sync) -> None:
+    """They can be deselected like every other field."""
     service.add([an_event()])
     shape = {"details_format": "string", "raw_event": True}
     catalog = discovered(sync, **shape)
@@ -124,7 +124,7 @@ def test_the_new_parts_can_be_deselected(service: Service, sync: Sync) -> None:
     assert "raw_event" not in record
 
 
-def test_a_raw_event_that_brings_back_what_was_left_out_is_warned_about(
+def test_a_raw_event_that_contains_deselected_fields_is_warned_about(
     service: Service, sync: Sync
 ) -> None:
     """A user who deselects a field may not want it in the warehouse at all."""
@@ -154,7 +154,7 @@ def test_a_raw_event_that_brings_back_what_was_left_out_is_warned_about(
 def test_a_wrong_shape_is_an_error_before_any_request(
     service: Service, sync: Sync, setting: dict[str, Any], problem: str
 ) -> None:
-    """With one line that names the setting."""
+    """The error names the setting."""
     run = sync(**setting)
     assert run.exit_code == 1
     assert problem in "\n".join(run.errors)
@@ -162,7 +162,7 @@ def test_a_wrong_shape_is_an_error_before_any_request(
 
 
 def test_the_environment_can_set_the_shape(service: Service, sync: Sync) -> None:
-    """As text, as everything is there."""
+    """The values of variables are text."""
     service.add([an_event()])
     variables = {
         "TAP_AUDIT_EVENTS_DETAILS_FORMAT": "string",

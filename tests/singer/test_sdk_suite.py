@@ -24,7 +24,7 @@ def _service() -> Service:
 
 
 _SERVICE = _service()
-_CONFIG = settings_for(_SERVICE, "http://127.0.0.1:1")  # the address is set when the server runs
+_CONFIG = settings_for(_SERVICE, "http://127.0.0.1:1")  # the URL is set when the server runs
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -36,7 +36,7 @@ def _served() -> Iterator[None]:
 
 
 def _catalog() -> dict[str, Any]:
-    """Both streams, selected."""
+    """The catalog with both streams selected."""
     catalog = TapAuditEvents(config=_CONFIG, parse_env_config=False).catalog_dict
     for stream in catalog["streams"]:
         (root,) = [each for each in stream["metadata"] if not each["breadcrumb"]]

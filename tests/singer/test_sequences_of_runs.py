@@ -28,7 +28,7 @@ SEQUENCES: dict[str, Sequence[dict[str, Any]]] = {
 
 
 def a_full_state(*, is_version_1: bool = False) -> dict[str, Any]:
-    """A state whose ids fill the memory, of events that the service does not show any more."""
+    """A state that is full of ids of events that the service does not show any more."""
     share = MAX_REMEMBERED_IDS // 200
     groups = [
         Group(later(START, seconds=n), digests_of(f"gone-{n}-{each}" for each in range(share)))
@@ -44,7 +44,7 @@ def a_full_state(*, is_version_1: bool = False) -> dict[str, Any]:
 
 
 def events_after(seconds: int) -> list[dict[str, Any]]:
-    """So many events in ten seconds."""
+    """`NEW` events within ten seconds."""
     return [
         an_event(
             id=f"{seconds}-{n:04}",
@@ -75,7 +75,7 @@ def count_ids(state: dict[str, Any]) -> int:
 def test_a_full_memory_repeats_nothing(
     sequence: str, is_version_1: bool, service: Service, sync: Sync
 ) -> None:
-    """Ids that the service does not show again make room for those of new events."""
+    """Ids of events that the service no longer shows make room for those of new events."""
     state = a_full_state(is_version_1=is_version_1)
     for number, settings in enumerate(SEQUENCES[sequence]):
         new = events_after(300 + 20 * number)
@@ -89,7 +89,7 @@ def test_a_full_memory_repeats_nothing(
 
 @pytest.mark.long
 def test_ids_leave_the_state_with_their_instants(service: Service, sync: Sync) -> None:
-    """One after the other, as the bookmark moves; not as a whole, and not never."""
+    """They leave one after the other as the bookmark moves, not all at once."""
     state, counts = a_full_state(), []
     for seconds in (430, 500, 610):
         new = events_after(seconds)

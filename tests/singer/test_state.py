@@ -30,7 +30,7 @@ def read(bookmark: dict[str, Any]) -> Watermark:
 
 
 def test_the_bookmark_is_a_singer_bookmark_and_one_list() -> None:
-    """Everything else is one object in one list, which is replaced as a whole if states merge."""
+    """All other values are in one list, which a merge of states replaces as a whole."""
     assert a_bookmark() == {
         "replication_key": "occurredAt",
         "replication_key_value": "2026-01-01T00:00:00.5Z",
@@ -51,7 +51,7 @@ def test_the_bookmark_is_a_singer_bookmark_and_one_list() -> None:
 
 
 def test_a_bookmark_of_version_1_is_read() -> None:
-    """Runs of the version before repeat nothing after an update."""
+    """After an update from the version before, a run repeats nothing."""
     entry = {
         "version": 1,
         "bookmark": "2026-01-01T00:00:00.5Z",
@@ -71,7 +71,7 @@ def test_a_bookmark_of_version_1_is_read() -> None:
     assert (watermark.bookmark, watermark.groups, lines) == (at(5), [GROUP], [])
 
 
-def test_a_state_of_nothing_is_empty() -> None:
+def test_a_state_without_events_is_empty() -> None:
     """Before the first event there is neither bookmark nor watermark."""
     assert to_bookmark(Watermark(), organization_id=ORGANIZATION_ID, action_types=[]) == {}
     assert read({}).bookmark is None
@@ -84,7 +84,7 @@ def test_a_state_of_nothing_is_empty() -> None:
 
 
 def test_a_plain_singer_bookmark_is_read() -> None:
-    """The bookmark of another tap starts the run, without ids."""
+    """A run can start at the bookmark of another tap, which has no ids."""
     watermark = read(
         {"replication_key": "occurredAt", "replication_key_value": "2026-01-01T01:00:00.50+01:00"}
     )
@@ -100,7 +100,7 @@ def test_a_plain_singer_bookmark_is_read() -> None:
     ],
 )
 def test_ids_that_do_not_belong_to_the_bookmark_are_not_used(bookmark: dict[str, Any]) -> None:
-    """A bookmark set back by hand reads its time again; a newer version's ids are left alone."""
+    """The bookmark was set back by hand, or a newer version has written the ids."""
     lines: list[str] = []
     watermark = from_bookmark(
         bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60, warn=lines.append
@@ -124,14 +124,14 @@ def test_ids_that_do_not_belong_to_the_bookmark_are_not_used(bookmark: dict[str,
     ],
 )
 def test_a_bookmark_that_cannot_be_used_is_refused(bookmark: dict[str, Any], problem: str) -> None:
-    """The error says what is wrong with it, and how to start over."""
+    """The error says what is wrong with the bookmark, and how to start over."""
     with pytest.raises(SettingsError, match=problem) as error:
         read(bookmark)
     assert "To start over, run without the state" in str(error.value)
 
 
 def test_a_state_of_another_organization_is_refused() -> None:
-    """Its bookmark would hide the events of this one. To start over would not be what is meant."""
+    """Its bookmark would hide events; the error advises another state, not to start over."""
     with pytest.raises(SettingsError, match=r"a state of its own$"):
         from_bookmark(a_bookmark(), organization_id=OTHER_ORGANIZATION_ID, lookback_seconds=0)
 

@@ -1,4 +1,4 @@
-"""How often STATE is written: at each page if it is small, else by its share of the output."""
+"""A small STATE is written at each page, a large one by time or by its share of the output."""
 
 import pytest
 from singer_sdk.singerlib import StateMessage
@@ -27,7 +27,7 @@ def writer(clock: Clock, capfdbinary: pytest.CaptureFixture[bytes]) -> MessageWr
 
 
 def state_of(size: int, letter: str = "x") -> StateMessage:
-    """A STATE whose line has so many bytes."""
+    """A STATE whose line has `size` bytes."""
     empty = len(b'{"type":"STATE","value":{"bookmarks":""}}\n')
     return StateMessage(value={"bookmarks": letter * (size - empty)})
 
@@ -38,7 +38,7 @@ def test_the_first_state_is_due_at_once(writer: MessageWriter) -> None:
 
 @pytest.mark.parametrize("size", [100, SMALL_STATE_BYTES])
 def test_a_small_state_is_always_due(size: int, writer: MessageWriter) -> None:
-    """Even if nothing was written since the last one, and no time has passed."""
+    """It is due even if nothing was written and no time has passed since the last one."""
     writer.write_message(state_of(size))
     assert writer.state_is_due
 
@@ -47,7 +47,7 @@ def test_a_small_state_is_always_due(size: int, writer: MessageWriter) -> None:
 def test_a_large_state_is_due_every_five_seconds(
     size: int, writer: MessageWriter, clock: Clock
 ) -> None:
-    """Counted from the last STATE, however few records were written since."""
+    """The time counts from the last STATE, however few records were written since."""
     assert STATE_INTERVAL_SECONDS == 5
     for letter in "abc":
         writer.write_message(state_of(size, letter))
@@ -58,7 +58,7 @@ def test_a_large_state_is_due_every_five_seconds(
 
 
 def test_a_large_state_is_due_when_enough_was_written(writer: MessageWriter) -> None:
-    """Ten times its size, so that STATE is at most a tenth of the output."""
+    """It is due after ten times its size, so that STATE is at most a tenth of the output."""
     assert STATE_SHARE == 0.1
     writer.write_message(state_of(5000))
     while writer._bytes_since_state < 50_000:

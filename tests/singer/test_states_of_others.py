@@ -1,4 +1,4 @@
-"""States of other settings, other tools, other times."""
+"""States that were written with other settings, by other tools or by other versions."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.singer.test_incremental import events
 
 @pytest.mark.parametrize("before", [0, 60])
 def test_a_longer_lookback_repeats_nothing(before: int, service: Service, sync: Sync) -> None:
-    """The first run with it starts where the ids of its state begin; late events still arrive."""
+    """The first run with it starts where the ids in the state begin; late events are delivered."""
     service.add(events("08:00:00", "08:01:00", "08:02:00", "08:02:59", "08:03:00"))
     state = sync(lookback_seconds=before).state
     quiet = sync(state=state, lookback_seconds=300).raise_for_exit_code()
@@ -52,7 +52,7 @@ def test_a_bookmark_in_another_form_keeps_its_ids(service: Service, sync: Sync) 
 def test_a_state_of_another_tap_is_used_or_warned_about(
     bookmark: dict[str, Any], ids: list[str], service: Service, sync: Sync
 ) -> None:
-    """If a run reads everything again, it says so."""
+    """A run that reads everything again warns about it."""
     service.add(TEN_EVENTS)
     done = sync(state={"bookmarks": {"audit_events": bookmark}}, lookback_seconds=0)
     assert done.raise_for_exit_code().ids == ids
@@ -67,15 +67,17 @@ def test_a_state_of_another_stream_is_warned_about(service: Service, sync: Sync)
 
 
 def test_ids_that_are_not_used_are_warned_about(service: Service, sync: Sync) -> None:
-    """For example those of a newer version, or of a bookmark that was set back by hand."""
+    """For example, a newer version has written them."""
     service.add(TEN_EVENTS)
     state = sync().state
     state["bookmarks"]["audit_events"]["watermark"][0]["version"] = 99
     assert "may be emitted again" in sync(state=state).warnings[0]
 
 
-def test_ids_of_a_full_state_are_told_from_new_ones(service: Service, sync: Sync) -> None:
-    """Ids that have left the lookback make room for new ones."""
+def test_ids_that_have_left_the_lookback_are_removed_from_the_state(
+    service: Service, sync: Sync
+) -> None:
+    """They make room for the ids of new events."""
     for minute in (0, 6):
         service.add(
             an_event(id=f"{minute}-{n}", at=f"2024-05-06T08:{minute:02}:{n % 60:02}Z", context={})

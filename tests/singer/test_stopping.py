@@ -1,4 +1,4 @@
-"""A run that is stopped ends after a whole line, with STATE, and does not look successful."""
+"""A run that is stopped ends after a whole line, with STATE and the exit code of the signal."""
 
 import json
 import os
@@ -29,9 +29,9 @@ Start = Callable[..., Process]
 
 @pytest.fixture
 def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
-    """Starts the tap without waiting for it; what still runs at the end of a test is killed.
+    """Starts the tap without waiting for it; processes that still run after a test are killed.
 
-    With variables of its own, or if it must not be a fork, it is an interpreter of its own.
+    With an `environment` or without `forks`, the tap runs in an interpreter of its own.
     """
     with ExitStack() as started:
 
@@ -59,13 +59,13 @@ def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.mark.usefixtures("not_ignoring_ctrl_c")
-def test_ctrl_c_before_the_run_begins_is_one_line(tmp_path: Path) -> None:
-    """While it waits for its settings: one line with a code, and the exit code of any Ctrl-C."""
+def test_ctrl_c_before_the_run_begins_is_an_error_of_one_line(tmp_path: Path) -> None:
+    """The tap waits for its settings; the exit code is that of any Ctrl-C."""
     fifo = tmp_path / "config.json"
     os.mkfifo(fifo)
     command = [sys.executable, "-m", "tap_audit_events", "--config", str(fifo)]
     tap = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    with tap, fifo.open("w"):  # it is open when the tap has opened it
+    with tap, fifo.open("w"):  # this returns when the tap has opened it too
         tap.send_signal(signal.SIGINT)
         stdout, stderr = tap.communicate(timeout=60)
     assert tap.returncode == 128 + signal.SIGINT
@@ -92,7 +92,7 @@ def wait_for_log(process: Process, text: str) -> str:
 
 
 def finished(process: Process, before: bytes = b"", log: str = "") -> Run:
-    """Read what is left; the run is over when this returns."""
+    """Read the rest of the output; the run has ended when this returns."""
     assert process.stdout is not None
     assert process.stderr is not None
     stdout, stderr = process.stdout.read(), process.stderr.read()
@@ -102,7 +102,7 @@ def finished(process: Process, before: bytes = b"", log: str = "") -> Run:
 
 
 def judge(done: Run, signal_number: int) -> None:
-    """Whole lines, STATE last and for exactly the records before it, one line in the log."""
+    """Check that lines are whole, that STATE is last and exact, and that the log has the error."""
     assert done.exit_code == 128 + signal_number, done.log
     assert done.stdout.endswith(b"\n")
     assert done.messages[-1]["type"] == "STATE"
@@ -133,7 +133,7 @@ def test_a_signal_ends_the_run_after_a_whole_line(
     service: Service,
     start: Start,
 ) -> None:
-    """Also while the reader is slow and the pipe is full."""
+    """This holds even if the reader is slow and the pipe is full."""
     service.add(EVENTS)
     process = start(environment, page_size=1000, **LANES[lane])
     before = read_lines(process, 2)  # more than the pipe holds waits to be written
@@ -151,10 +151,10 @@ def test_a_signal_ends_the_run_after_a_whole_line(
     ],
 )
 @pytest.mark.parametrize("lane", LANES)
-def test_a_wait_on_the_service_ends_at_once(
+def test_a_wait_for_the_service_ends_at_once(
     fault: Fault, sign: str, lane: str, service: Service, start: Start
 ) -> None:
-    """Neither a response that does not come nor a backoff holds the run; nothing is lost."""
+    """Neither a missing response nor a backoff delays the end, and nothing is lost."""
     service.add(EVENTS)
     service.add_faults([fault])
     # With two in flight, the third request could be that of the second page.
@@ -170,7 +170,7 @@ def test_a_wait_on_the_service_ends_at_once(
 def test_a_run_continues_where_it_was_stopped(
     service: Service, start: Start, sync: Callable[..., Run]
 ) -> None:
-    """The two runs' records are the events, each once."""
+    """Together, the two runs deliver each event once."""
     service.add(EVENTS)
     process = start(page_size=100)
     before = read_lines(process, 500)
@@ -180,13 +180,13 @@ def test_a_run_continues_where_it_was_stopped(
     assert first.ids + second.ids == [event["id"] for event in EVENTS]
 
 
-def test_a_signal_that_comes_twice_counts_once(service: Service, start: Start) -> None:
-    """`timeout` sends it to the process and to its group; a supervisor may pass on Ctrl-C."""
+def test_two_signals_at_the_same_time_count_once(service: Service, start: Start) -> None:
+    """`timeout` signals the process and then its group; a supervisor may pass on a Ctrl-C."""
     service.add(EVENTS)
     service.add_faults([Fault(kind="hang", seconds=300, when="3")])
     process = start(page_size=10, concurrency=1)
     before = read_lines(process, 1 + 2 * 10 + 2)  # SCHEMA, and two pages with their STATE
-    process.send_signal(signal.SIGSTOP)  # so that both wait for it
+    process.send_signal(signal.SIGSTOP)  # so that both are pending when it continues
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGCONT):
         process.send_signal(each)
     done = finished(process, before)
@@ -196,7 +196,7 @@ def test_a_signal_that_comes_twice_counts_once(service: Service, start: Start) -
 
 
 def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start) -> None:
-    """Even if the reader never reads again: the process is gone, and no STATE came after."""
+    """This holds even if the reader never reads again."""
     service.add(EVENTS)
     process = start(page_size=1000)
     read_lines(process, 1)
@@ -204,8 +204,10 @@ def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start
     assert signal_until_gone(process, signal.SIGTERM) == 128 + signal.SIGTERM
 
 
-def test_a_reader_that_goes_away_is_one_line(service: Service, start: Start) -> None:
-    """Exit code 1 and what to look for; no traceback, not even while the process ends."""
+def test_a_reader_that_closes_the_pipe_is_an_error_of_one_line(
+    service: Service, start: Start
+) -> None:
+    """The exit code is 1, and there is no traceback, not even while the process ends."""
     service.add(EVENTS)
     process = start(page_size=1000)
     read_lines(process, 2)

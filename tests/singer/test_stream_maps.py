@@ -1,4 +1,4 @@
-"""Stream maps: those that cannot be used, that fail at an event, and that write several records."""
+"""Stream maps that cannot be used, that fail at an event, or that write several records."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from tests.singer.test_incremental import events
 
 
 def test_each_stream_of_the_tap_may_have_a_map() -> None:
-    """So that a new one is not refused as unknown."""
+    """A map for a stream that is added later must not be refused as unknown."""
     maps = {name: {"x": "1"} for name in TapAuditEvents(validate_config=False).streams}
     assert len(maps) > 1
     assert stream_map_problems(maps) == []
@@ -62,10 +62,10 @@ def test_each_stream_of_the_tap_may_have_a_map() -> None:
         ({"audit_events": {"x": "1" + "+1" * 200_000}}, "cannot be used (RecursionError: "),
     ],
 )
-def test_a_stream_map_that_would_bring_no_record_is_an_error(
+def test_a_stream_map_that_cannot_be_used_is_an_error(
     stream_maps: dict[str, object], problem: str, service: Service, sync: Sync
 ) -> None:
-    """Otherwise the bookmark would move past events that nobody received."""
+    """Otherwise the bookmark would move past events that were not delivered as intended."""
     service.add(events("08:00:00"))
     done = sync(stream_maps=stream_maps)
     assert done.exit_code == 1
@@ -86,7 +86,7 @@ def test_a_stream_map_that_would_bring_no_record_is_an_error(
 def test_null_and_patterns_are_stream_maps(
     given: dict[str, Any], service: Service, sync: Sync
 ) -> None:
-    """Null is as nothing; a pattern also matches the stream that is not selected by default."""
+    """Null means no stream maps; a pattern also matches the stream that is off by default."""
     service.add(events("08:00:00"))
     done = sync(**given).raise_for_exit_code()
     assert done.ids == ["08:00:00"]
@@ -97,7 +97,7 @@ def test_null_and_patterns_are_stream_maps(
 def test_a_column_is_not_an_option_unless_it_has_the_form_of_one(
     name: str, service: Service, sync: Sync
 ) -> None:
-    """Such as the columns that a warehouse adds; only what looks like an option may be one."""
+    """Columns that a warehouse adds may begin or end with underscores."""
     service.add(events("08:00:00"))
     done = sync(stream_maps={"audit_events": {name: "id"}}).raise_for_exit_code()
     assert [record[name] for record in done.records] == ["08:00:00"]
@@ -106,7 +106,7 @@ def test_a_column_is_not_an_option_unless_it_has_the_form_of_one(
 def test_a_defect_is_not_blamed_on_stream_maps(
     settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without stream maps and flattening, an exception is the tap's own or the SDK's."""
+    """Without stream maps and flattening, an exception is a defect of the tap or of the SDK."""
     monkeypatch.setattr(PluginMapper, "register_raw_streams_from_catalog", None)
     with pytest.raises(TypeError):
         TapAuditEvents(config=settings)
@@ -129,7 +129,7 @@ def test_a_defect_is_not_blamed_on_stream_maps(
 def test_an_expression_that_fails_names_the_event(
     expression: str, reason: str, service: Service, sync: Sync
 ) -> None:
-    """What was written before it is covered by STATE."""
+    """STATE covers the events before it, and the next run delivers the rest."""
     service.add(events("08:00:00", "09:00:00", "10:00:00"))
     done = sync(stream_maps={"audit_events": {"x": expression}})
     (line,) = done.errors
@@ -144,7 +144,7 @@ def test_an_expression_that_fails_names_the_event(
 def test_a_second_stream_map_that_fails_leaves_no_record_of_the_first(
     service: Service, sync: Sync
 ) -> None:
-    """It would come again with every run, as STATE does not cover the event."""
+    """Otherwise every run would write that record again, as STATE does not cover the event."""
     service.add(events("08:00:00", "09:00:00"))
     maps = {
         "audit_events": {"x": "id"},
@@ -174,7 +174,7 @@ def test_a_copy_of_the_stream_may_have_any_name(service: Service, sync: Sync) ->
 def test_no_stream_gets_each_event_twice(
     stream_maps: dict[str, object], service: Service, sync: Sync
 ) -> None:
-    """One of the two records would be without the changes of the map, such as a mask."""
+    """One of the two records would lack the changes of the map, such as a mask."""
     error = only_error(sync(stream_maps=stream_maps))
     assert error.startswith("AE-STREAM-MAPS: stream_maps writes into the stream '")
     assert service.requests == []
@@ -191,7 +191,7 @@ def test_no_stream_gets_each_event_twice(
 def test_no_stream_gets_the_records_of_both_streams(
     stream_maps: dict[str, object], service: Service, sync: Sync
 ) -> None:
-    """They have different keys and fields; while only one is selected, nothing is mixed."""
+    """The streams have different keys and fields; if only one is selected, nothing is mixed."""
     service.add(events("08:00:00"))
     assert len(sync(stream_maps=stream_maps).raise_for_exit_code().messages) > 1
     service.requests.clear()
@@ -201,15 +201,15 @@ def test_no_stream_gets_the_records_of_both_streams(
 
 
 def test_a_map_may_name_its_own_stream_if_that_is_left_out(service: Service, sync: Sync) -> None:
-    """Then its records are the only ones."""
+    """Then only the map writes records into that stream."""
     service.add(events("08:00:00"))
     maps = {"audit_events": {"__source__": "audit_events", "x": "'1'"}, "__else__": None}
     done = sync(stream_maps=maps).raise_for_exit_code()
     assert [record["x"] for record in done.records] == ["1"]
 
 
-def test_the_configuration_of_a_program_stays_as_it_is(settings: dict[str, Any]) -> None:
-    """A second tap with the same one would otherwise write what ``__else__`` leaves out."""
+def test_the_configuration_of_a_program_is_not_changed(settings: dict[str, Any]) -> None:
+    """Otherwise, a second tap with it would write the stream that ``__else__`` removes."""
     maps = {"copy": {"__source__": "audit_events"}, "__else__": None}
     config = settings | {"stream_maps": maps}
     for _ in range(2):
@@ -223,7 +223,7 @@ def test_the_configuration_of_a_program_stays_as_it_is(settings: dict[str, Any])
 def test_a_copy_is_written_without_the_stream_itself(
     removal: dict[str, None], service: Service, sync: Sync
 ) -> None:
-    """Whether the stream is removed by its name, or left out."""
+    """The stream may be removed by its name or by ``__else__``."""
     service.add(events("08:00:00"))
     stream_maps = {"copy": {"__source__": "audit_events"}, **removal}
     done = sync(stream_maps=stream_maps).raise_for_exit_code()

@@ -1,4 +1,4 @@
-"""A service that breaks its promises in two ways at once, and pages that would never end."""
+"""A service that breaks the interface in two ways at once, and pages that would never end."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ from tests.singer.test_incremental import events
 
 
 def pages_out_of_order(service: Service) -> None:
-    """Pages of two events, the last one before the middle ones, then a refused cursor."""
+    """Send pages of two events, the last page before the middle ones, then refuse a cursor."""
     first = {"auditEvents": TEN_EVENTS[:2], "nextCursor": "a"}
     second = {"auditEvents": TEN_EVENTS[8:], "nextCursor": "b"}
     third = {"auditEvents": TEN_EVENTS[2:4], "nextCursor": "c"}
@@ -29,7 +29,7 @@ def pages_out_of_order(service: Service) -> None:
 
 
 def test_a_refused_cursor_after_disorder_is_an_error(service: Service, sync: Sync) -> None:
-    """A restart at the newest instant would skip the events that are still to come."""
+    """A restart at the newest instant would skip the events that have not been sent yet."""
     service.add(TEN_EVENTS)
     pages_out_of_order(service)
     done = sync(page_size=2, concurrency=1)
@@ -37,13 +37,11 @@ def test_a_refused_cursor_after_disorder_is_an_error(service: Service, sync: Syn
     assert "in the window up to " in only_error(done)
     again = sync(state=done.state).raise_for_exit_code()
     assert sorted(done.ids + again.ids) == TEN_IDS
-    service.violations.clear()  # the cursors of the pages above were none of the sandbox's
+    service.violations.clear()  # the sandbox did not send the cursors of these pages
 
 
-def test_a_first_run_out_of_order_that_breaks_off_repeats_nothing(
-    service: Service, sync: Sync
-) -> None:
-    """There is a bookmark from the first event on, with the ids that were delivered."""
+def test_a_first_run_that_fails_out_of_order_repeats_nothing(service: Service, sync: Sync) -> None:
+    """STATE has the ids that were delivered, and the next run starts at the oldest event."""
     service.add(TEN_EVENTS)
     page = {"auditEvents": [TEN_EVENTS[n] for n in (4, 1)] + [{"id": "bad"}]}
     service.add_faults([Fault(kind="body", text=json.dumps(page).encode(), when="1")])
@@ -57,7 +55,7 @@ def test_a_first_run_out_of_order_that_breaks_off_repeats_nothing(
 def test_empty_pages_without_end_are_an_error(
     service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has a new cursor, so only their number shows it."""
+    """Each page has a new cursor, so only the number of empty pages shows the fault."""
     monkeypatch.setattr(pagination, "MAX_EMPTY_PAGES", 5)
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="empty", when="3-")])
@@ -86,7 +84,7 @@ def test_cycles_of_any_length_are_found_with_bounded_memory(
 
 
 def test_bounds_that_were_rounded_raise_no_warning(service: Service, sync: Sync) -> None:
-    """The tap itself requested the whole second."""
+    """The tap itself requests the whole second, so it expects events outside of the bounds."""
     service.add(events("08:00:00.2", "08:00:00.7"))
     done = sync(start_date="2024-05-06T08:00:00.1Z", end_date="2024-05-06T08:00:00.5Z")
     assert done.raise_for_exit_code().ids == ["08:00:00.2"]
