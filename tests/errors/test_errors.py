@@ -235,7 +235,7 @@ def test_events_before_an_event_that_cannot_be_used_are_delivered(
 def test_an_event_that_cannot_be_used_is_excluded_by_its_whole_second(
     service: Service, sync: Sync
 ) -> None:
-    """Requests cover whole seconds, so the next step says that excluding a part does not help."""
+    """Requests cover whole seconds, so the error advises to exclude the event's whole second."""
     bad = an_event(id="bad", at="2024-05-06T07:08:09.5Z") | {"id": ""}
     service.add([*THREE_EVENTS, bad, an_event(id="next", at="2024-05-06T07:08:10Z")])
     for start, end in (("09.6", "11"), ("00", "09.4")):

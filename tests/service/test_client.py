@@ -88,7 +88,7 @@ def test_a_connection_that_fails_on_its_first_request_is_a_failure() -> None:
 
 
 def test_a_new_connection_that_fails_too_is_a_failure() -> None:
-    """A request replaces its connection only once, as a second failure is the service's."""
+    """A request replaces its connection only once; after that, the request fails."""
     with scripted_service(resets_second, breaks) as service:
         client = client_of(service)
         client.fetch()

@@ -61,7 +61,7 @@ class Reached:
         self._hang(peer)
 
     def on_used_connection(self, peer: Peer) -> None:
-        """A client sends a connection's second request again, on a new connection, if it breaks."""
+        """Hang at a connection's second request, which a client would send again if it broke."""
         peer.hear()
         peer.respond()
         self.before_status(peer)
