@@ -1,4 +1,4 @@
-"""Runs the command `audit-events` as a person does: in its own process, at a service."""
+"""Runs the command `audit-events` as a user does: in a process of its own, against a service."""
 
 import os
 import subprocess
@@ -51,7 +51,7 @@ class Command:
     environment: dict[str, str] = field(default_factory=dict)
 
     def __call__(self, *arguments: str, module: str = COMMAND, **environment: str) -> Done:
-        """Run it to its end."""
+        """Run the command to its end."""
         out, log = self.folder / ".stdout", self.folder / ".stderr"
         with out.open("wb") as stdout, log.open("wb") as stderr:
             tap = ForkedTap(
@@ -73,7 +73,7 @@ class Command:
 
     @contextmanager
     def started(self, *arguments: str, **environment: str) -> Iterator[PipedTap]:
-        """Start it; it is killed at the end, if it has not ended."""
+        """Start the command; at the end of the block, kill it if it still runs."""
         variables = self.variables(**environment)
         tap = PipedTap(arguments, environment=variables, folder=self.folder, module=COMMAND)
         try:
@@ -82,7 +82,7 @@ class Command:
             tap.close()
 
     def under(self, before: Sequence[str], *arguments: str) -> Done:
-        """Run it in an interpreter of its own, started by another command."""
+        """Run the command in an interpreter of its own, started by another command."""
         done = subprocess.run(
             [*before, sys.executable, "-m", COMMAND, *arguments],
             env=self.variables(),
@@ -110,7 +110,7 @@ class Command:
 
     @property
     def left_over(self) -> list[str]:
-        """Hidden files, which a run that has ended does not leave."""
+        """The hidden files in the folder; a run must not leave any when it ends."""
         return sorted(
             str(path.relative_to(self.folder))
             for path in self.folder.rglob("*")

@@ -1,4 +1,4 @@
-"""The command, at a service of the test's own."""
+"""The command `audit-events`, with the settings of the test's own service."""
 
 from pathlib import Path
 from typing import Any

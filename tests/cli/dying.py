@@ -1,4 +1,4 @@
-"""The command, killed just before its DIE_AT-th step.
+"""Runs the command, and kills it just before step number DIE_AT.
 
 A step is a change of a name, a flush to the disk, or a call of a DuckDB connection.
 """
@@ -19,7 +19,7 @@ STEPS = ("fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
 
 
 def dies_at(step: int) -> None:
-    """Kill this process before so many changes."""
+    """Kill this process just before the step of this number."""
     numbers = itertools.count(1)
 
     def dying(change: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,7 +39,7 @@ def dies_at(step: int) -> None:
 
 
 class _Connection:
-    """A connection to DuckDB of which each call is a step."""
+    """A connection to DuckDB; each call of it, except `begin`, is a step."""
 
     def __init__(self, connection: Any, dying: Callable[..., Any]) -> None:
         self._connection = connection

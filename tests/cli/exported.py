@@ -1,4 +1,4 @@
-"""Reads what was exported, in any format, and gives back the events."""
+"""Reads the events back from an export of any format."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ Event = dict[str, Any]
 FORMATS = tuple(f"events{suffix}" for suffix in formats.FORMATS)
 _QUICK = ("events.duckdb", "events.jsonl", "events/")
 EVERY_FORMAT = [pytest.param(to, marks=() if to in _QUICK else pytest.mark.long) for to in FORMATS]
-"""All of them, for a test; the others write single files as JSON Lines do."""
+"""Every format. Quick runs leave out those that write a single file as JSON Lines does."""
 
 HOSTILE = [
     an_event(id="1", at="2024-05-06T00:00:00Z", actor={"type": "robot", "id": "😀\u2028", "x": []}),
@@ -37,7 +37,7 @@ HOSTILE = [
 
 
 def history(count: int, start: int = 0) -> list[Event]:
-    """Events of several days, forty a day, of which two share an instant each."""
+    """Events of several days, forty a day; every two share an instant."""
     return [
         an_event(id=f"{n:05}", at=f"{FIRST + n // 2 * timedelta(minutes=72):%Y-%m-%dT%H:%M:%SZ}")
         for n in range(start, start + count)
@@ -45,7 +45,7 @@ def history(count: int, start: int = 0) -> list[Event]:
 
 
 def exported(path: Path) -> list[Event]:
-    """The events in a file or folder, in its order; none if it does not exist."""
+    """The events of a file or folder, in the order stored; none if it does not exist."""
     if not path.exists():
         return []
     if path.is_dir():
@@ -68,9 +68,9 @@ def expected(events: Iterable[Event]) -> list[Event]:
 
 
 def without_nulls(event: Mapping[str, Any]) -> Event:
-    """An event whose fields of value null are absent, and objects without fields too.
+    """The event without its null fields and without empty objects.
 
-    A column cannot tell them apart.
+    A column cannot distinguish them from absent ones.
     """
     kept = {
         name: without_nulls(value) if isinstance(value, dict) and name != "details" else value

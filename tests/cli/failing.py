@@ -1,4 +1,4 @@
-"""What the tests of failing exports share."""
+"""Helpers for the tests of failing exports."""
 
 import logging
 import resource
@@ -26,7 +26,7 @@ def refused(done: Done, code: str = "AE-EXPORT") -> str:
 
 @contextmanager
 def full_disk(free_bytes: int = 0) -> Iterator[None]:
-    """While it lasts, no file may become larger than some bytes."""
+    """Within the block, no file can become larger than this number of bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (free_bytes, before[1]))
     try:

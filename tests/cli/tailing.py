@@ -1,4 +1,4 @@
-"""What the tests of `audit-events tail` share."""
+"""Helpers for the tests of `audit-events tail`."""
 
 import json
 import signal
@@ -25,31 +25,31 @@ def now(seconds_ago: float, name: str) -> dict[str, Any]:
 
 
 def read(run: PipedTap, count: int) -> list[str]:
-    """The ids of the next lines, as soon as they are there."""
+    """Wait for the next lines, and return their ids."""
     return ids([run.stdout.readline().decode() for _ in range(count)])
 
 
 def ended(run: PipedTap, number: signal.Signals = signal.SIGINT) -> str:
-    """End it as Ctrl-C does; the rest of the log, after no more output."""
+    """End the run by a signal, check that it prints no more, and return the rest of its log."""
     run.send_signal(number)
     assert run.wait(60) == 128 + number
     assert run.stdout.read() == b""
     return run.stderr.read().decode()
 
 
-def wait_for_a_look(service: Service, run: PipedTap) -> None:
-    """Wait until it has read what is there: it looks for more then, and meets an error."""
+def wait_for_a_poll(service: Service, run: PipedTap) -> None:
+    """Wait until the run has read the existing events and meets an error as it looks for more."""
     service.add_faults([Fault.parse("status:code=503@3")])
     assert b"Retry 1 of 8" in run.stderr.readline()
 
 
 def of_two(tmp_path: Path, shared: SharedServer) -> Command:
-    """The command with two organizations, without retries of its own."""
+    """The command with two organizations and without retries."""
     return of_several(2, tmp_path, shared)
 
 
 def of_several(count: int, tmp_path: Path, shared: SharedServer) -> Command:
-    """The same with any number of organizations."""
+    """The command with this number of organizations and without retries."""
     items = [{"organization_id": an_id(number)} for number in range(count)]
     settings = {"base_url": shared.base_url, "access_token": SHARED, "max_retries": 0}
     return Command(tmp_path, settings | {"organizations": json.dumps(items)})

@@ -19,7 +19,7 @@ MAX_MEBIBYTES = 300
 
 
 def peak_mebibytes(command: Command, *arguments: str) -> float:
-    """Run the command in an interpreter of its own, and return the most memory that it had."""
+    """Run the command in an interpreter of its own, and return its peak memory."""
     started = [sys.executable, "-m", COMMAND, *arguments]
     run = subprocess.Popen(started, cwd=command.folder, env=command.variables())
     with PeakMemory(run.pid) as memory:
@@ -30,9 +30,9 @@ def peak_mebibytes(command: Command, *arguments: str) -> float:
 @pytest.mark.long
 @pytest.mark.parametrize("to", ["a.parquet", "a.duckdb", "a/", "a.jsonl"])
 def test_many_events_fit_into_300_mebibytes(to: str, service: Service, command: Command) -> None:
-    """Also if they are copied into a new file, because some are new.
+    """An export with state copies the old events into a new file, which fits as well.
 
-    `make bench` measures a million.
+    `make bench` measures a million events.
     """
     service.add_generated(400_000, 30, 1, NOON)
     arguments = ("export", "--to", to, "--state", "s.json")
@@ -45,7 +45,7 @@ def test_many_events_fit_into_300_mebibytes(to: str, service: Service, command: 
 @pytest.mark.long
 @pytest.mark.parametrize("to", ["a.parquet", "a.duckdb", "a/", "a.jsonl.gz"])
 def test_large_events_are_exported(to: str, service: Service, command: Command) -> None:
-    """More of them than DuckDB could hold within its usual limit."""
+    """The events are larger than DuckDB's memory limit for an export."""
     choose = random.Random(1)
     events = [
         each | {"action": {"type": "large", "details": {"x": choose.randbytes(30_000).hex()}}}

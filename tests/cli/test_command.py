@@ -22,8 +22,8 @@ from tests.integrations.pipeline import PROJECT
 SUBCOMMANDS = ("export", "count", "tail", "verify", "report")
 
 
-def test_help_is_complete(command: Command) -> None:
-    """Each subcommand is listed, and explains each of its options, with an example to copy."""
+def test_help_lists_each_subcommand_and_shows_an_example(command: Command) -> None:
+    """The help of each subcommand has an example to copy, and fits into 80 columns."""
     done = command("--help").raise_for_exit_code()
 
     assert all(f"  {name} " in done.stdout.decode() for name in SUBCOMMANDS)
@@ -37,7 +37,7 @@ def test_help_is_complete(command: Command) -> None:
 
 
 def test_the_help_and_the_page_of_export_list_each_format(command: Command) -> None:
-    """With the suffix that selects it."""
+    """A format is listed by the suffix that selects it."""
     text = command("export", "--help").raise_for_exit_code().stdout.decode()
     page = (PROJECT / "docs" / "export.md").read_text()
 
@@ -46,7 +46,7 @@ def test_the_help_and_the_page_of_export_list_each_format(command: Command) -> N
 
 
 def test_each_option_is_on_a_page() -> None:
-    """In one of its forms."""
+    """The short or the long form of an option is enough."""
     pages = "".join((PROJECT / "docs" / name).read_text() for name in ("export.md", "proof.md"))
     words = {*re.split(r"[\s`]+", pages)}
     options = [each for name in SUBCOMMANDS for each in audit_events.commands[name].params]
@@ -61,12 +61,12 @@ def test_help_can_be_read_in_any_locale(name: str, command: Command) -> None:
     assert command(name, "--help").raise_for_exit_code().stdout.isascii()
 
 
-def test_version(command: Command) -> None:
+def test_the_version_is_printed(command: Command) -> None:
     assert command("--version").raise_for_exit_code().stdout.startswith(b"audit-events, version ")
 
 
 def test_the_singer_sdk_is_not_loaded() -> None:
-    """It takes most of a second; nor is what only one subcommand needs."""
+    """Loading it takes most of a second. Libraries that only some runs need are not loaded."""
     code = (
         "import sys, tap_audit_events.cli.command as command\n"
         "print(sorted({'requests', 'pyarrow', 'duckdb', 'msgspec'} & sys.modules.keys()))\n"
@@ -82,7 +82,7 @@ def test_the_singer_sdk_is_not_loaded() -> None:
     ("arguments", "exit_code"),
     [((), 2), (("export",), 2), (("count", "--by", "week"), 2), (("tail", "-n", "x"), 2)],
 )
-def test_a_wrong_command_line_shows_how_to_use_it(
+def test_a_wrong_command_line_shows_the_usage(
     arguments: tuple[str, ...], exit_code: int, command: Command
 ) -> None:
     done = command(*arguments)
@@ -95,7 +95,10 @@ def test_a_wrong_command_line_shows_how_to_use_it(
 
 
 def test_a_file_overrides_the_environment(service: Service, command: Command) -> None:
-    """Also another kind of token; unknown names are warned about; the last file counts most."""
+    """A token file replaces the token of the environment, and the last file wins.
+
+    An unknown name is a warning.
+    """
     service.add(history(10))
     (command.folder / "token").write_text(ACCESS_TOKEN)
     (command.folder / "token").chmod(0o644)
@@ -116,7 +119,7 @@ def test_a_file_overrides_the_environment(service: Service, command: Command) ->
 
 @pytest.mark.parametrize("token", [ACCESS_TOKEN, "of-another-kind"])
 def test_a_token_as_the_name_of_a_setting_is_masked(token: str, command: Command) -> None:
-    """A warning names each setting that is unknown, before the settings are read."""
+    """The warning of an unknown setting shows its name, before the settings are read."""
     (command.folder / "a").write_text(json.dumps({"access_token": token, f"x_{token}": 1}))
 
     done = command("tail", "--config", "a")
@@ -126,7 +129,7 @@ def test_a_token_as_the_name_of_a_setting_is_masked(token: str, command: Command
 
 
 def test_settings_of_the_tap_alone_are_warned_about(service: Service, command: Command) -> None:
-    """Otherwise somebody might believe that their masks work here."""
+    """Without the warning, users might believe that their stream maps mask values here."""
     config = {"stream_maps": {"audit_events": {"actor": "__NULL__"}}, "page_size": 5}
     (command.folder / "a").write_text(json.dumps(config))
 
@@ -141,7 +144,7 @@ def test_settings_of_the_tap_alone_are_warned_about(service: Service, command: C
     "subcommand", [["tail"], ["count", "--by", "day"], ["export", "--to", "a.jsonl"]]
 )
 def test_a_start_in_the_future_is_warned_about(subcommand: list[str], command: Command) -> None:
-    """As a range without events, which may be a mistyped year."""
+    """Such a range has no events; the year may be mistyped."""
     done = command(*subcommand, "--start", "9000-01-01T00:00:00Z").raise_for_exit_code()
 
     assert done.warnings == [
@@ -185,7 +188,7 @@ def test_a_start_in_the_future_is_warned_about(subcommand: list[str], command: C
         ["export", "--to", "a.jsonl"],
     ],
 )
-def test_a_wrong_setting_is_one_line(
+def test_a_wrong_setting_is_reported_in_one_line(
     subcommand: list[str],
     arguments: list[str],
     environment: dict[str, str],
@@ -216,8 +219,8 @@ def test_an_interval_that_is_not_a_number_is_a_wrong_command_line(command: Comma
 # The terminal
 
 
-def test_a_bar_shows_how_far_an_export_has_come(service: Service, command: Command) -> None:
-    """With the rate and the time to go; log lines go above it, and the line at the end stays."""
+def test_a_bar_shows_the_progress_of_an_export(service: Service, command: Command) -> None:
+    """The bar has the rate and the remaining time. Log lines are above it; the last line stays."""
     events = history(3000)
     service.add(events)
     service.add_faults([Fault.parse("status:code=503@100")])
@@ -239,7 +242,7 @@ def test_a_bar_shows_how_far_an_export_has_come(service: Service, command: Comma
         text = _all(screen)
         assert process.wait(60) == 0
 
-    # Up to now, the events would be less than a tenth of the range.
+    # If the range ended now, the events would be less than a tenth of it.
     assert max(map(int, re.findall(r"([0-9]+)%", text))) > 10
     assert "/s" in text
     assert " to go" in text
@@ -253,7 +256,7 @@ def _all(screen: object) -> str:
     while True:
         try:
             more = screen.read(65536)  # type: ignore[attr-defined]
-        except OSError:  # as Linux says that the other side is closed
+        except OSError:  # Linux reports in this way that the other side is closed
             more = b""
         if not more:
             return text.decode()
@@ -261,7 +264,7 @@ def _all(screen: object) -> str:
 
 
 @pytest.mark.parametrize("arguments", [["tail"], ["count", "--by", "day"]])
-def test_a_full_disk_behind_stdout_is_one_line(
+def test_a_full_disk_behind_stdout_is_reported_in_one_line(
     arguments: list[str], service: Service, command: Command
 ) -> None:
     service.add(history(10))
@@ -275,10 +278,10 @@ def test_a_full_disk_behind_stdout_is_one_line(
 
 @pytest.mark.parametrize("arguments", [["tail", "-n", "1000"], ["count", "--by", "day"]])
 @pytest.mark.parametrize("buffering", [{}, {"PYTHONUNBUFFERED": "1"}])
-def test_a_file_that_takes_a_part_is_one_line(
+def test_a_file_without_room_for_the_whole_output_is_reported_in_one_line(
     buffering: dict[str, str], arguments: list[str], service: Service, command: Command
 ) -> None:
-    """Also without Python's buffer, whose file then writes only what there is room for."""
+    """Without Python's buffer, a write stores the part that fits, without an error."""
     service.add([an_event(id=f"{n}", at=f"{1800 + n}-05-06T07:08:09Z") for n in range(200)])
     command.environment.update(buffering)
     small = ["bash", "-c", 'ulimit -f 1; exec "$@" > out', "bash"]
@@ -290,7 +293,7 @@ def test_a_file_that_takes_a_part_is_one_line(
 
 
 def test_a_closed_stderr_does_not_stop_an_export(service: Service, command: Command) -> None:
-    """What a library in C writes to it does not reach the connection between two processes."""
+    """What a C library writes to stderr must not get into the connection of the two processes."""
     service.add(history(10))
     command.environment["ARROW_DEFAULT_MEMORY_POOL"] = "unknown"  # Arrow writes a line to stderr
     closed = ["bash", "-c", 'exec "$@" 2>&-', "bash"]
@@ -311,7 +314,7 @@ def test_no_file_gets_the_descriptor_of_a_closed_stderr(closed: str) -> None:
 
 
 def test_a_usage_error_is_not_printed_on_stdout(command: Command) -> None:
-    """Not even if stderr is closed: a reader of stdout expects data."""
+    """Even if stderr is closed, the error is not on stdout, whose reader expects data."""
     done = command.under(["bash", "-c", 'exec "$@" 2>&-', "bash"], "tail", "--unknown")
 
     assert (done.exit_code, done.stdout) == (2, b"")

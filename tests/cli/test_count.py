@@ -58,7 +58,9 @@ def test_counts_are_exact(by: str, service: Service, command: Command) -> None:
     assert shown["json"].log.startswith("Counted: 2,500 events in ")
 
 
-def test_days_come_in_order_and_other_groups_by_size(service: Service, command: Command) -> None:
+def test_days_are_sorted_by_date_and_other_groups_by_size(
+    service: Service, command: Command
+) -> None:
     service.add(EVENTS)
 
     days = json.loads(command("count", "--by", "day", "--format", "json").stdout)
@@ -69,7 +71,7 @@ def test_days_come_in_order_and_other_groups_by_size(service: Service, command: 
     assert sizes == sorted(sizes, reverse=True)
 
 
-def test_a_range_is_counted(service: Service, command: Command) -> None:
+def test_only_events_of_the_range_are_counted(service: Service, command: Command) -> None:
     service.add(EVENTS)
     start, end = "2026-01-10T00:00:00Z", "2026-01-11T23:59:59.999999999Z"
 
@@ -82,7 +84,7 @@ def test_a_range_is_counted(service: Service, command: Command) -> None:
 
 @pytest.mark.parametrize("by", BY)
 def test_unexpected_values_are_counted_too(by: str, service: Service, command: Command) -> None:
-    """Types that are not text, and text that would control a terminal."""
+    """Some types are not text, and an id has characters that would control a terminal."""
     hostile = [*HOSTILE, an_event(id="7", actor={"type": "user", "id": "\x1b[2J"}, context=[])]
     service.add(hostile)
 
@@ -97,8 +99,8 @@ def test_unexpected_values_are_counted_too(by: str, service: Service, command: C
         }  # fmt: skip
 
 
-def test_csv_gives_back_any_name(service: Service, command: Command) -> None:
-    """Also one with line breaks, commas and quotes."""
+def test_csv_preserves_any_name(service: Service, command: Command) -> None:
+    """The names have line breaks, commas, quotes and spaces."""
     names = {"a\nb", "a\rb", "\r\n", 'a","b', " a "}
     service.add([an_event(id=f"{n}", action_type=name) for n, name in enumerate(names)])
 
@@ -114,7 +116,7 @@ def test_without_events_there_are_no_rows(command: Command) -> None:
 
 
 def test_after_an_error_no_counts_are_shown(service: Service, command: Command) -> None:
-    """Counts of a part would look like those of all."""
+    """Counts of some of the events would look like counts of all."""
     service.add(EVENTS)
     service.add_faults([Fault.parse("status:code=403@2")])
 
@@ -125,8 +127,8 @@ def test_after_an_error_no_counts_are_shown(service: Service, command: Command) 
 
 
 @pytest.mark.parametrize("bound", [{"most_groups": 3}, {"most_bytes": 3 * len('"event_00"')}])
-def test_beyond_a_number_of_groups_the_others_are_counted_together(bound: dict[str, int]) -> None:
-    """The first groups are exact; nothing is lost."""
+def test_groups_beyond_a_limit_are_counted_together(bound: dict[str, int]) -> None:
+    """The counts of the first groups are exact, and each event is counted."""
     events = [an_event(id=f"{n}", action_type=f"event_{n % 10:02}") for n in range(100)]
     counts = Counts("action", **bound)
     for start in range(0, 100, 7):
@@ -140,7 +142,7 @@ def test_beyond_a_number_of_groups_the_others_are_counted_together(bound: dict[s
     ]
 
 
-def test_a_name_is_one_group_however_it_is_written() -> None:
+def test_a_name_is_one_group_with_and_without_escapes() -> None:
     counts = Counts("action")
     page = page_of([an_event(id="1", action_type="é"), an_event(id="2", action_type="x")])
     other = b'{"id":"3","occurredAt":"2024-05-06T07:08:09Z","action":{"type":"\xc3\xa9"}}'
@@ -168,7 +170,7 @@ def test_a_name_may_be_a_number_of_any_length(by: str) -> None:
 
 @pytest.mark.parametrize("by", ["action", "actor"])
 def test_an_event_that_is_nested_too_deeply_is_an_error(by: str) -> None:
-    """It has a code, as every error."""
+    """The error has a code, as every error does."""
     deep = b'{"id":"1","x":%b}' % TOO_DEEP
     page = EventPage([deep], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
     with pytest.raises(ContractError, match="AE-NESTING"):

@@ -41,7 +41,7 @@ def snapshot(folder: Path) -> dict[str, tuple[bytes, int]]:
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_every_event_arrives_as_it_was(to: str, service: Service, command: Command) -> None:
+def test_every_event_is_exported_unchanged(to: str, service: Service, command: Command) -> None:
     service.add(HOSTILE)
 
     done = command("export", "--to", to, TAP_AUDIT_EVENTS_PAGE_SIZE="2").raise_for_exit_code()
@@ -53,8 +53,10 @@ def test_every_event_arrives_as_it_was(to: str, service: Service, command: Comma
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_an_export_with_state_adds_what_is_new(to: str, service: Service, command: Command) -> None:
-    """Also events that appear late; and a run with nothing new changes no file."""
+def test_an_export_with_state_adds_only_new_events(
+    to: str, service: Service, command: Command
+) -> None:
+    """Late events are added too, and a run without new events changes no file."""
     first, second = history(100), history(60, start=100)
     service.add(first)
     command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
@@ -78,7 +80,7 @@ def test_an_export_with_state_adds_what_is_new(to: str, service: Service, comman
 
 
 def test_the_state_file_may_be_in_the_folder(service: Service, command: Command) -> None:
-    """An empty folder is not refused because of the lock of the state file in it."""
+    """An empty folder is accepted although it contains the lock of the state file."""
     (command.folder / "events").mkdir()
     for start in (0, 50):
         service.add(history(50, start=start))
@@ -101,7 +103,7 @@ def test_an_export_without_state_replaces_the_output(
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_an_export_of_nothing_is_an_empty_output(to: str, command: Command) -> None:
+def test_an_export_without_events_creates_an_empty_output(to: str, command: Command) -> None:
     command("export", "--to", to).raise_for_exit_code()
 
     assert (command.folder / to).exists()
@@ -109,7 +111,9 @@ def test_an_export_of_nothing_is_an_empty_output(to: str, command: Command) -> N
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_nothing_new_at_first_creates_nothing(to: str, command: Command) -> None:
+def test_a_first_export_with_state_and_without_events_creates_nothing(
+    to: str, command: Command
+) -> None:
     command("export", "--to", to, "--state", "s.json").raise_for_exit_code()
 
     assert list(command.folder.iterdir()) == []
@@ -119,7 +123,7 @@ def test_nothing_new_at_first_creates_nothing(to: str, command: Command) -> None
 def test_a_last_page_without_events_goes_into_the_state(
     to: str, service: Service, command: Command
 ) -> None:
-    """It completes what came out of order: the next export requests only what follows."""
+    """It completes a window with events out of order; the next export requests only later ones."""
     service.add(history(45))
     empty_page = Fault(kind="body", text=b'{"auditEvents": []}', when="3")
     service.add_faults(["displaced:places=3,event=5@1", empty_page])
@@ -136,14 +140,16 @@ def test_a_last_page_without_events_goes_into_the_state(
 
 
 @pytest.mark.parametrize("to", [to for to in FORMATS if not to.endswith("/")])
-def test_the_output_is_not_the_state_file(to: str, service: Service, command: Command) -> None:
+def test_the_output_and_the_state_file_must_differ(
+    to: str, service: Service, command: Command
+) -> None:
     done = command("export", "--to", to, "--state", f"./{to}")
 
     assert done.error.startswith("AE-EXPORT: --to and --state name the same file")
     assert not service.requests
 
 
-def test_a_range_is_exported(service: Service, command: Command) -> None:
+def test_only_events_of_the_range_are_exported(service: Service, command: Command) -> None:
     """Both ends are inclusive; the options override the settings."""
     service.add(history(100))
     start, end = "2024-05-06T03:00:00Z", "2024-05-07T01:00:00+00:00"
@@ -169,8 +175,8 @@ def test_an_existing_folder_needs_no_slash(service: Service, command: Command) -
     assert days == ["day=2024-05-06", "day=2024-05-07", "day=2024-05-08"]
 
 
-def test_days_that_come_back_and_forth_are_all_there(service: Service, command: Command) -> None:
-    """An event that the service shows out of order belongs to a day whose file may be complete."""
+def test_events_of_days_out_of_order_are_all_exported(service: Service, command: Command) -> None:
+    """An event out of order may belong to a day whose file is already complete."""
     events = [
         {**each, "occurredAt": f"2024-05-{1 + n // 10:02}T00:{n % 10:02}:00Z"}
         for n, each in enumerate(history(200))
@@ -185,8 +191,8 @@ def test_days_that_come_back_and_forth_are_all_there(service: Service, command: 
     assert len(list((command.folder / "days").iterdir())) == 20
 
 
-def test_a_table_next_to_others(service: Service, command: Command) -> None:
-    """Tables that the export does not know stay as they are."""
+def test_other_tables_of_a_database_stay_unchanged(service: Service, command: Command) -> None:
+    """An export changes only its own tables, with a state file and without one."""
     path = command.folder / "events.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE mine AS SELECT 42 AS answer")
@@ -219,8 +225,8 @@ def test_a_link_is_followed_and_permissions_stay(service: Service, command: Comm
     assert contents(command, "elsewhere.jsonl") == expected(HOSTILE)
 
 
-def test_small_row_groups_grow_together(service: Service, command: Command) -> None:
-    """A file that grew in many runs is as good to read as one that was written at once."""
+def test_small_row_groups_are_merged(service: Service, command: Command) -> None:
+    """A file that grew in many runs can be read as efficiently as one that was written at once."""
     for start in range(0, 30, 10):
         service.add(history(10, start))
         command("export", "--to", "a.parquet", "--state", "s").raise_for_exit_code()
@@ -228,7 +234,7 @@ def test_small_row_groups_grow_together(service: Service, command: Command) -> N
     assert pq.ParquetFile(command.folder / "a.parquet").num_row_groups == 1
 
 
-def test_large_events_leave_memory_before_a_row_group_has_many(
+def test_a_row_group_of_large_events_is_written_early(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(parquet_file, "MAX_BYTES", 10_000)
@@ -243,7 +249,7 @@ def test_large_events_leave_memory_before_a_row_group_has_many(
 def test_a_table_with_a_large_index_can_grow(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An index has to be in memory as a whole, so its size decides."""
+    """DuckDB needs the whole index in memory, whose limit is raised for it."""
     monkeypatch.setattr(duckdb_table, "MEMORY_LIMIT", "6MB")
     path = tmp_path / "a.duckdb"
 
@@ -267,7 +273,7 @@ def test_a_table_with_a_large_index_can_grow(
         assert connection.table("audit_events").shape[0] == 1 + 80_000 + 2
 
 
-def test_quiet_says_nothing(service: Service, command: Command) -> None:
+def test_quiet_prints_nothing(service: Service, command: Command) -> None:
     service.add(HOSTILE)
 
     done = command("export", "--to", "a.jsonl", "-q").raise_for_exit_code()
@@ -275,7 +281,7 @@ def test_quiet_says_nothing(service: Service, command: Command) -> None:
     assert (done.stdout, done.log) == (b"", "")
 
 
-def test_files_hold_the_bytes_that_came(service: Service, command: Command) -> None:
+def test_a_file_of_json_lines_equals_the_output_of_tail(service: Service, command: Command) -> None:
     service.add(HOSTILE)
     command("export", "--to", "a.jsonl").raise_for_exit_code()
     tail = command("tail").raise_for_exit_code()
@@ -284,8 +290,8 @@ def test_files_hold_the_bytes_that_came(service: Service, command: Command) -> N
 
 
 @pytest.mark.parametrize("to", ["/", f"{'x' * 300}.jsonl", f"{'x' * 300}/"])
-def test_a_path_that_cannot_be_written_is_one_line(to: str, command: Command) -> None:
-    """Nothing is requested before."""
+def test_a_path_that_cannot_be_written_is_reported_in_one_line(to: str, command: Command) -> None:
+    """The path is the root folder, or its name is too long."""
     for arguments in [("--to", to), ("--to", to, "--state", "s.json")]:
         done = command("export", *arguments)
         assert done.exit_code == 1

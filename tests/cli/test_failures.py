@@ -1,4 +1,4 @@
-"""What goes wrong during an export is one line, and says what the output has."""
+"""An error during an export is one line, which says what the output contains."""
 
 import re
 import signal
@@ -23,7 +23,7 @@ from tests.cli.outputs.test_day_folder import page_of
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_an_error_in_the_middle_keeps_what_was_read_if_there_is_a_state(
+def test_an_error_in_the_middle_keeps_the_events_before_it_with_a_state(
     to: str, service: Service, command: Command
 ) -> None:
     service.add(EVENTS)
@@ -64,7 +64,7 @@ def test_an_error_in_the_middle_changes_nothing_without_a_state(
     assert command.left_over == []
 
 
-def test_an_error_at_once_adds_nothing(service: Service, command: Command) -> None:
+def test_an_error_of_the_first_request_adds_nothing(service: Service, command: Command) -> None:
     service.add_faults([Fault.parse("status:code=401@*")])
 
     done = command("export", "--to", "a.jsonl", "--state", "s.json")
@@ -74,8 +74,8 @@ def test_an_error_at_once_adds_nothing(service: Service, command: Command) -> No
 
 
 @pytest.mark.parametrize("to", FORMATS[:2])
-def test_an_event_that_cannot_be_written_adds_nothing(to: str, tmp_path: Path) -> None:
-    """The state is that of all that is read, so it must not be stored with a part of it."""
+def test_nothing_is_added_if_an_event_cannot_be_written(to: str, tmp_path: Path) -> None:
+    """The state covers all events that were read, so it must not be stored with some of them."""
     event = b'{"id":"1","occurredAt":"2024-05-06T07:08:09Z","x":%b}' % TOO_DEEP
     last = EventPage([event], [EARLIEST], organization_id="o", shape=RecordShape(), state=dict)
 
@@ -95,7 +95,7 @@ def test_an_event_that_cannot_be_written_adds_nothing(to: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_keeps_what_was_read_if_there_is_a_state(
+def test_a_signal_keeps_the_events_before_it_with_a_state(
     number: signal.Signals, to: str, service: Service, command: Command
 ) -> None:
     service.add(EVENTS)
@@ -108,7 +108,7 @@ def test_a_signal_keeps_what_was_read_if_there_is_a_state(
         assert run.wait(60) == 128 + number
         log = run.stderr.read().decode()
 
-    (count,) = map(int, re.findall(r"The (\d+) events", log))  # as many as were taken by then
+    (count,) = map(int, re.findall(r"The (\d+) events", log))  # as many as the export had received
     assert log == (
         f"AE-STOPPED: Stopped by a signal, {number.name}. The {count} events before that are in"
         f" {to} and in the state file: the next export continues after them.\n"

@@ -1,4 +1,4 @@
-"""Disks that are full and folders that cannot be written: the output stays as it was."""
+"""Disks that are full and folders that cannot be written to: the output stays as it was."""
 
 import errno
 import logging
@@ -31,7 +31,7 @@ from tests.cli.outputs.test_day_folder import page_of
 def test_a_full_disk_leaves_the_output_as_it_was(
     to: str, state: list[str], service: Service, command: Command
 ) -> None:
-    """No file may become larger than some blocks."""
+    """A limit of the size of each file acts as the full disk."""
     is_kept = bool(state) or not to.endswith("/")
     if is_kept:
         service.add(EVENTS[:10])
@@ -53,10 +53,10 @@ def test_a_full_disk_leaves_the_output_as_it_was(
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
 @pytest.mark.parametrize("has_state", [True, False])
-def test_a_disk_without_room_for_a_byte_is_named_and_keeps_no_file(
+def test_the_error_of_a_disk_without_any_room_has_the_path_and_leaves_no_file(
     has_state: bool, to: str, tmp_path: Path
 ) -> None:
-    """Also if it refuses what is still in a buffer when the export gives up."""
+    """The disk also refuses the bytes that are still in a buffer when the export gives up."""
     path = tmp_path / to
     state_file = StateFile(tmp_path / "s.json", path) if has_state else None
     output = open_output(format_of(to), path, state_file, logging.getLogger(__name__))
@@ -74,8 +74,8 @@ def test_a_disk_without_room_for_a_byte_is_named_and_keeps_no_file(
 def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
     to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that grows begins with a copy of the old one."""
-    monkeypatch.setattr(parquet_file, "MAX_ROWS", 50)  # so that it is written while it is copied
+    """The new file of an export with state begins with a copy of the old one."""
+    monkeypatch.setattr(parquet_file, "MAX_ROWS", 50)  # so that rows are written during the copy
     path, state_path = tmp_path / to, tmp_path / "s.json"
     output = open_incremental(tmp_path, to)
     output.begin()
@@ -95,7 +95,7 @@ def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
 
 @pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
 def test_a_disk_without_room_for_the_state_leaves_no_new_file(to: str, tmp_path: Path) -> None:
-    """A state file replaces the old one as a whole, before the output does."""
+    """The state file is replaced as a whole, and before the output is."""
     state_path = tmp_path / "s.json"
     output = open_incremental(tmp_path, to)
     output.begin()
@@ -118,7 +118,7 @@ def test_a_disk_without_room_for_the_state_leaves_no_new_file(to: str, tmp_path:
 def test_an_output_that_cannot_take_its_place_is_completed_by_the_next_export(
     to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The state file says where the new files belong, so they stay. DuckDB's is written again."""
+    """The state file names the place of the new files, so they are kept. DuckDB's is rewritten."""
     replace = os.replace
 
     def refuse(source: Path, final: Path) -> None:

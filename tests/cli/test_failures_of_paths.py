@@ -1,4 +1,4 @@
-"""Paths that an export cannot write to, or must not: one line each, before anything is read."""
+"""Paths that an export cannot or must not write to are refused, with one line each."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def test_a_file_of_another_kind_is_not_extended(
 
 @pytest.mark.parametrize("to", ["postgresql://u:SeCr3tPw@db/w", "s3://u:SeCr3tPw@b/e.parquet"])
 def test_a_url_as_the_output_is_not_shown(to: str, command: Command) -> None:
-    """It may have a password, and creating a folder for it would not help."""
+    """The URL may contain a password, so the error only says that a path is needed."""
     error = refused(command("export", "--to", to))
     assert "--to must be a path, not a URL" in error
     assert "SeCr3tPw" not in error
@@ -57,10 +57,10 @@ def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
         (("verify", "--against", "/nowhere.jsonl", "--list", "a"), "AE-EXPORT"),
     ],
 )
-def test_a_path_without_a_place_is_one_line(
+def test_a_path_that_cannot_be_resolved_is_reported_in_one_line(
     arguments: tuple[str, ...], code: str, command: Command
 ) -> None:
-    """A relative one in a folder that is gone, or a link to itself, which some Pythons refuse."""
+    """The working directory is gone, or the path is a link to itself, which some Pythons refuse."""
     refused(command.under(GONE, *arguments), code)
     (command.folder / arguments[-1]).symlink_to(arguments[-1])
     if sys.version_info < (3, 13):
@@ -82,7 +82,7 @@ def test_a_path_without_a_place_is_one_line(
 def test_an_option_that_is_not_a_path_is_named(
     arguments: tuple[str, ...], path: str, problem: str, command: Command
 ) -> None:
-    """A variable is not set, or a store was meant; a password in its URL is not shown."""
+    """The value is empty, as from an unset variable, or a URL, whose password is not shown."""
     done = command(*arguments, path)
 
     assert f"Error: Invalid value for '{arguments[-1]}': {problem}" in done.log
@@ -91,7 +91,7 @@ def test_an_option_that_is_not_a_path_is_named(
 
 
 def test_one_export_has_one_output(command: Command) -> None:
-    """With two, only the last would be written, with exit code 0."""
+    """If two were accepted, only the last would be written, and the exit code would be 0."""
     done = command("export", "--to", "a.jsonl", "--to", "a.parquet")
 
     assert "Error: Invalid value for '--to': give it once" in done.log
@@ -100,7 +100,7 @@ def test_one_export_has_one_output(command: Command) -> None:
 
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql"])
 def test_a_password_in_a_url_is_not_shown_as_a_path(scheme: str, command: Command) -> None:
-    """Also if no path can be resolved, since the working directory is gone."""
+    """No path can be resolved here, since the working directory is gone."""
     url = f"{scheme}://reader:secret-word@127.0.0.1:1/warehouse"
     done = command.under(GONE, "verify", "--against", url)
     assert done.exit_code == 1
@@ -128,7 +128,7 @@ def test_a_path_that_is_not_utf_8_is_refused_before_anything_is_read(
 def test_a_folder_that_is_not_utf_8_may_hold_the_output_and_its_state(
     service: Service, command: Command
 ) -> None:
-    """A state file contains paths that are relative to it."""
+    """The state file names the output by a path that is relative to itself."""
     service.add(EVENTS)
     folder = command.folder / "\udcff"
     folder.mkdir()
@@ -154,7 +154,7 @@ def test_a_folder_with_something_in_it_is_not_replaced(service: Service, command
 def test_a_folder_that_has_only_hidden_files_is_refused_before_anything_is_read(
     service: Service, command: Command
 ) -> None:
-    """As a first export with --state leaves them if it is killed. They look like nothing."""
+    """A first export with --state may leave them if it is killed, and the folder looks empty."""
     service.add(EVENTS)
     (command.folder / "days" / ".new-1a2b").mkdir(parents=True)
 
@@ -174,7 +174,7 @@ def test_a_folder_that_has_only_hidden_files_is_refused_before_anything_is_read(
 def test_a_pipe_or_a_device_is_not_an_output(
     arguments: tuple[str, ...], service: Service, command: Command
 ) -> None:
-    """To open it would wait without end, and to replace it would break other programs."""
+    """Opening it would wait forever, and replacing it would break other programs."""
     for name in ("pipe.jsonl", "pipe.duckdb"):
         os.mkfifo(command.folder / name)
 
@@ -185,10 +185,10 @@ def test_a_pipe_or_a_device_is_not_an_output(
 
 
 @pytest.mark.parametrize("to", ["a.parquet", "a.duckdb"])
-def test_a_missing_library_is_named(
+def test_the_error_of_a_missing_library_names_the_extra(
     to: str, service: Service, command: Command, tmp_path: Path
 ) -> None:
-    """As in an installation without the extras."""
+    """JSON Lines needs no extra."""
     blocked = tmp_path / "blocked"
     blocked.mkdir()
     for name in ("pyarrow", "duckdb"):

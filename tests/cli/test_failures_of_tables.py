@@ -1,4 +1,4 @@
-"""A DuckDB file that others use, move or damage: none of its events is lost or comes twice."""
+"""A DuckDB file that other programs use, move or damage: no event is lost or written twice."""
 
 import subprocess
 import sys
@@ -12,7 +12,9 @@ from tests.cli.exported import expected, exported
 from tests.cli.failing import EVENTS, SMALL_PAGES, refused
 
 
-def test_a_table_that_another_process_uses_is_named(service: Service, command: Command) -> None:
+def test_a_file_that_another_process_has_open_is_an_error(
+    service: Service, command: Command
+) -> None:
     service.add(EVENTS)
     path = command.folder / "a.duckdb"
     with duckdb.connect(str(path)) as connection:
@@ -25,7 +27,7 @@ def test_a_table_that_another_process_uses_is_named(service: Service, command: C
 
 
 def leave_a_log(path: Path, statement: str) -> None:
-    """Execute a statement in a program that is killed: only the log next to the file has it."""
+    """Execute a statement in a program that ends at once: only the log next to the file has it."""
     code = (
         "import duckdb, os, sys\n"
         "connection = duckdb.connect(sys.argv[1])\n"
@@ -35,10 +37,10 @@ def leave_a_log(path: Path, statement: str) -> None:
     subprocess.run([sys.executable, "-c", code, str(path), statement], check=True)
 
 
-def test_a_log_of_a_table_that_is_gone_does_not_damage_the_new_one(
+def test_the_log_of_a_removed_file_does_not_damage_the_new_one(
     service: Service, command: Command
 ) -> None:
-    """DuckDB would read it the next time."""
+    """DuckDB would apply the old log when it opens the new file."""
     path = command.folder / "a.duckdb"
     leave_a_log(path, "CREATE TABLE audit_events_state (state VARCHAR)")
     path.unlink()
@@ -51,8 +53,8 @@ def test_a_log_of_a_table_that_is_gone_does_not_damage_the_new_one(
     assert exported(path) == expected(EVENTS)
 
 
-def test_a_table_that_only_a_log_holds_stays(service: Service, command: Command) -> None:
-    """A program that was killed leaves a log next to the file; the file alone would not have it."""
+def test_a_table_that_is_only_in_the_log_stays(service: Service, command: Command) -> None:
+    """The program that created the table was killed, so the file itself does not contain it."""
     service.add(EVENTS)
     path = command.folder / "a.duckdb"
     leave_a_log(path, "CREATE TABLE mine AS SELECT 42")
@@ -64,7 +66,7 @@ def test_a_table_that_only_a_log_holds_stays(service: Service, command: Command)
         assert connection.execute("FROM mine").fetchall() == [(42,)]
 
 
-def test_a_table_that_another_process_makes_meanwhile_stays(
+def test_a_table_that_another_process_creates_meanwhile_stays(
     service: Service, command: Command
 ) -> None:
     service.add(EVENTS)
@@ -83,10 +85,10 @@ def test_a_table_that_another_process_makes_meanwhile_stays(
     assert command.left_over == []
 
 
-def test_a_table_that_is_moved_away_meanwhile_is_not_repeated(
+def test_the_events_of_a_file_that_is_moved_meanwhile_are_not_written_again(
     service: Service, command: Command
 ) -> None:
-    """As at the end of a month: the new file would begin with the old events."""
+    """A file may be archived at the end of a month; the new one must not begin with its events."""
     arguments = ("export", "--to", "a.duckdb", "--state", "s.json")
     path, archive = command.folder / "a.duckdb", command.folder / "archive.duckdb"
     service.add(EVENTS[:50])
@@ -105,8 +107,8 @@ def test_a_table_that_is_moved_away_meanwhile_is_not_repeated(
     assert exported(archive) + exported(path) == expected(EVENTS)
 
 
-def test_a_damaged_table_is_not_taken_for_one_in_use(command: Command) -> None:
-    """DuckDB's message about it contains the word "block"."""
+def test_a_damaged_file_is_not_reported_as_in_use(command: Command) -> None:
+    """DuckDB's message about the damage contains "lock", as part of the word "block"."""
     path = command.folder / "a.duckdb"
     duckdb.connect(str(path)).close()
     path.write_bytes(path.read_bytes()[:4096].ljust(12_288, b"\0"))

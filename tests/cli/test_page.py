@@ -42,7 +42,7 @@ DUCKDB = f'#!/bin/sh\nexec {PYTHON} -c {shlex.quote(READ_SQL)} "$@"\n'
 
 @pytest.fixture
 def programs(tmp_path: Path) -> str:
-    """A search path on which the programs of the page are."""
+    """A search path with the programs that the page uses."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for name, text in {"audit-events": AUDIT_EVENTS, "duckdb": DUCKDB}.items():
@@ -113,8 +113,8 @@ def test_the_line_of_the_crontab_runs(service: Service, command: Command, progra
     assert len(exported(command.folder / "events")) == len(EVENTS)
 
 
-def test_what_is_installed_is_there() -> None:
-    """The extras and the variables that the page names."""
+def test_the_extra_and_the_variables_of_the_page_are_right() -> None:
+    """The extra exists and installs DuckDB, and the variables are those of three settings."""
     install, *variables = PAGE["Install"].commands
     extras = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"

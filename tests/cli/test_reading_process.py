@@ -1,4 +1,4 @@
-"""An export reads in a fork of its process: what becomes of one if the other ends."""
+"""An export reads in a fork of its process: if one of the two ends, so does the other."""
 
 import errno
 import gc
@@ -35,9 +35,9 @@ SMALL_PAGES = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "10", "TAP_AUDIT_EVENTS_CONCURRENCY
 WAITS = "status:code=429,retry-after=60@5"
 PLAIN = RecordShape()
 QUICK = "events.duckdb"
-"""The other formats are tested among those that take their time."""
+"""The format of quick runs; the others are tested in long ones."""
 
-# The command forks before it has threads; the tests' own process has some.
+# The command forks before it has threads, but the process of the tests has some.
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 
 
@@ -62,7 +62,7 @@ def wait_until_pending(process_id: int, number: signal.Signals) -> None:
 
 
 def wait_until_stopped(process_id: int) -> None:
-    """Until then, the system may deliver signals of a lower number first."""
+    """Wait until a process is stopped; before, signals of a lower number may be delivered first."""
     wait_until(lambda: _status(process_id, "State") == "T", "it is not stopped")
 
 
@@ -71,7 +71,7 @@ def wait_for_end(process_id: int) -> None:
 
 
 def wait_until(condition: Callable[[], object], problem: str) -> None:
-    """Wait for what the system does to a process; nothing reports it."""
+    """Poll until a condition holds; the system does not report what happens to a process."""
     deadline = time.monotonic() + 20
     while not condition():
         assert time.monotonic() < deadline, problem
@@ -79,7 +79,7 @@ def wait_until(condition: Callable[[], object], problem: str) -> None:
 
 
 def _pending(process_id: int) -> int:
-    """The signals that wait for a process, as bits."""
+    """The pending signals of a process, as bits."""
     return int(_status(process_id, "ShdPnd"), 16)
 
 
@@ -92,7 +92,7 @@ def _status(process_id: int, name: str) -> str:
 @pytest.mark.parametrize(
     "to", [pytest.param(to, marks=() if to == QUICK else pytest.mark.long) for to in FORMATS]
 )
-def test_an_export_whose_reading_is_killed_changes_nothing(
+def test_an_export_whose_reading_process_is_killed_changes_nothing(
     to: str, state: list[str], service: Service, command: Command
 ) -> None:
     service.add(EVENTS)
@@ -112,10 +112,10 @@ def test_an_export_whose_reading_is_killed_changes_nothing(
     assert exported(command.folder / to) == expected(EVENTS)
 
 
-def test_the_reading_of_an_export_that_is_killed_ends_at_once(
+def test_the_reading_process_of_a_killed_export_ends_at_once(
     service: Service, command: Command
 ) -> None:
-    """Also while it waits for the service."""
+    """It ends although it waits for the service."""
     service.add(EVENTS)
     service.add_faults([Fault.parse(WAITS)])
 
@@ -127,10 +127,8 @@ def test_the_reading_of_an_export_that_is_killed_ends_at_once(
     command("export", "--to", "a.jsonl").raise_for_exit_code()
 
 
-def test_the_fork_of_an_export_that_is_killed_holds_no_lock(
-    service: Service, command: Command
-) -> None:
-    """The next export need not wait until it has ended."""
+def test_the_fork_of_a_killed_export_holds_no_lock(service: Service, command: Command) -> None:
+    """The next export need not wait until the fork has ended."""
     service.add(EVENTS)
     service.add_faults([Fault.parse(WAITS)])
     arguments = ("export", "--to", "a.jsonl", "--state", "s.json")
@@ -148,7 +146,7 @@ def test_the_fork_of_an_export_that_is_killed_holds_no_lock(
     assert exported(command.folder / "a.jsonl") == expected(EVENTS)
 
 
-def test_a_second_signal_ends_both_at_once(service: Service, command: Command) -> None:
+def test_a_second_signal_ends_both_processes_at_once(service: Service, command: Command) -> None:
     service.add(EVENTS)
     service.add_faults([Fault.parse("hang:seconds=30@5")])
 
@@ -163,7 +161,9 @@ def test_a_second_signal_ends_both_at_once(service: Service, command: Command) -
     wait_for_end(int(fork))
 
 
-def test_a_signal_that_reaches_both_counts_once(service: Service, command: Command) -> None:
+def test_a_signal_that_reaches_both_processes_counts_once(
+    service: Service, command: Command
+) -> None:
     service.add(EVENTS)
     service.add_faults([Fault.parse(WAITS)])
 
@@ -184,7 +184,7 @@ def test_a_signal_that_reaches_both_counts_once(service: Service, command: Comma
 def test_a_signal_before_the_reading_begins_is_passed_on(
     settings: dict[str, Any], service: Service
 ) -> None:
-    """For example while the output is opened."""
+    """The signal may arrive while the output is opened, for example."""
     service.add(EVENTS)
     stop = Stop()
     events = AuditEvents.of_settings(read_settings(settings), lambda: Runtime(stop=stop))
@@ -197,7 +197,7 @@ def test_a_signal_before_the_reading_begins_is_passed_on(
     assert service.requests == []
 
 
-def test_a_defect_of_the_reading_is_shown_with_its_traceback(
+def test_a_defect_of_the_reading_process_is_shown_with_its_traceback(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
@@ -215,10 +215,10 @@ def test_a_defect_of_the_reading_is_shown_with_its_traceback(
     assert "Traceback" in capfd.readouterr().err
 
 
-def test_log_lines_of_the_reading_are_logged_by_the_export(
+def test_log_lines_of_the_reading_process_are_logged_by_the_export(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """So that they do not run into its progress bar; lines of any thread, each whole."""
+    """The lines do not run into the progress bar, and those of several threads stay whole."""
 
     def read(state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
         threads = [threading.Thread(target=log, args=(n,)) for n in range(4)]
@@ -243,7 +243,7 @@ def test_log_lines_of_the_reading_are_logged_by_the_export(
     assert sorted(caplog.messages) == sorted(f"{each} {n}" for each in range(4) for n in range(100))
 
 
-def test_a_system_that_refuses_a_process_is_named(
+def test_an_error_says_why_the_reading_process_cannot_be_started(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     def refuse() -> int:

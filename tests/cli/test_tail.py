@@ -25,14 +25,18 @@ def test_the_newest_events_are_printed_in_ascending_order(
     assert len(service.requests) <= 2 + 1.25 * 2 + 3  # to find the first, and to read
 
 
-def test_ten_are_the_default_and_fewer_are_all(service: Service, command: Command) -> None:
+def test_ten_events_are_the_default_and_a_large_number_prints_all(
+    service: Service, command: Command
+) -> None:
     service.add(history(100))
     assert ids(command("tail").lines) == [f"{n:05}" for n in range(90, 100)]
     assert len(command("tail", "-n", "100000").lines) == 100
 
 
-def test_more_events_in_one_instant_than_are_requested(service: Service, command: Command) -> None:
-    """The last ones in the service's order."""
+def test_the_last_events_of_an_instant_are_printed_if_it_has_too_many(
+    service: Service, command: Command
+) -> None:
+    """Events of the same instant are in the service's order."""
     service.add([an_event(id=f"{n:03}") for n in range(50)])
 
     assert ids(command("tail", "-n", "3").lines) == ["047", "048", "049"]
@@ -42,7 +46,7 @@ def test_without_events_there_are_no_lines(command: Command) -> None:
     assert command("tail").raise_for_exit_code().stdout == b""
 
 
-def test_events_are_printed_as_they_came(service: Service, command: Command) -> None:
+def test_events_are_printed_unchanged(service: Service, command: Command) -> None:
     service.add(HOSTILE)
 
     done = command("tail").raise_for_exit_code()
@@ -50,7 +54,7 @@ def test_events_are_printed_as_they_came(service: Service, command: Command) -> 
     assert [json.loads(line) for line in done.stdout.split(b"\n")[:-1]] == HOSTILE
 
 
-def test_a_range_has_an_end(service: Service, command: Command) -> None:
+def test_only_events_of_the_range_are_printed(service: Service, command: Command) -> None:
     service.add(history(100))
     options = ("--start", "2024-05-06T00:00:00Z", "--end", "2024-05-06T02:24:00Z")
 
@@ -83,10 +87,10 @@ SECONDS = [
         (["--end", "2024-05-31T23:59:00.5Z"], SECONDS[:1]),
     ],
 )
-def test_bounds_hold_also_where_requests_are_wider(
+def test_bounds_hold_although_requests_are_wider(
     options: list[str], expected: list[dict[str, Any]], n: str, service: Service, command: Command
 ) -> None:
-    """The bounds of requests are whole seconds, and may hold many events that are not wanted."""
+    """Requests have whole seconds as bounds, so they may find many events outside of the range."""
     service.add(SECONDS)
 
     done = command("tail", "-n", n, *options).raise_for_exit_code()
@@ -95,7 +99,7 @@ def test_bounds_hold_also_where_requests_are_wider(
 
 
 def test_many_empty_pages_do_not_end_the_search(service: Service, command: Command) -> None:
-    """A service that divides events into pages before it filters them may send many of them."""
+    """A service that divides events into pages before it filters them may send many empty ones."""
     service.add([an_event(id="old", at="2024-05-06T07:08:09Z")])
     service.add_faults([Fault.parse("empty@1-40")])
     assert ids(command("tail", "-n", "1").raise_for_exit_code().lines) == ["old"]
@@ -128,7 +132,7 @@ def test_a_refused_cursor_does_not_end_the_search(
 def test_refused_cursors_end_the_search_if_its_end_would_move_back(
     service: Service, command: Command
 ) -> None:
-    """Two servers in turn, one of which does not show the event at which the search continues."""
+    """Two servers respond in turn, and one lacks the event at which the search continues."""
     for when, names in [("1,5,9,13,17", "ba"), ("3,7,11,15,19", "c")]:
         times = {"a": "08.1", "b": "08.9", "c": "08.5"}
         events = [an_event(id=each, at=f"2024-05-06T07:08:{times[each]}Z") for each in names]
@@ -141,7 +145,7 @@ def test_refused_cursors_end_the_search_if_its_end_would_move_back(
     service.violations.clear()  # the cursors of these pages are not the sandbox's
 
 
-def test_a_failing_service_ends_it(service: Service, command: Command) -> None:
+def test_a_failing_service_ends_the_command(service: Service, command: Command) -> None:
     service.add_faults([Fault.parse("status:code=500@*")])
 
     done = command("tail", TAP_AUDIT_EVENTS_MAX_RETRIES="0")

@@ -14,11 +14,11 @@ from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
 from tests.cli.command import Command
 from tests.cli.exported import history
-from tests.cli.tailing import FAST, ended, now, read, wait_for_a_look
+from tests.cli.tailing import FAST, ended, now, read, wait_for_a_poll
 
 
 def test_events_are_printed_as_they_appear(service: Service, command: Command) -> None:
-    """Also one that appears late, before all that were printed; each once."""
+    """A late event, dated before all printed ones, is printed too, and each event once."""
     service.add([*history(50), now(100, "a"), now(50, "b")])
     with command.started("tail", "--follow", "-n", "1", *FAST) as run:
         assert read(run, 1) == ["b"]
@@ -33,11 +33,11 @@ def test_events_are_printed_as_they_appear(service: Service, command: Command) -
     assert log == "AE-STOPPED: Stopped by a signal, SIGINT.\n"
 
 
-def test_follow_can_begin_with_nothing(service: Service, command: Command) -> None:
-    """What is within the lookback already is not printed, and nothing older is read."""
+def test_follow_can_begin_without_old_events(service: Service, command: Command) -> None:
+    """Events that are already within the lookback are not printed, and older ones are not read."""
     service.add([now(60, "old")])
     with command.started("tail", "-f", "-n", "0", *FAST) as run:
-        wait_for_a_look(service, run)
+        wait_for_a_poll(service, run)
         service.add([now(10, "new")])
         assert read(run, 1) == ["new"]
         ended(run, signal.SIGTERM)
@@ -46,10 +46,10 @@ def test_follow_can_begin_with_nothing(service: Service, command: Command) -> No
     assert all("startTime" in params for params in ascending)
 
 
-def test_what_appears_during_the_first_request_is_printed(
+def test_an_event_that_appears_during_the_first_request_is_printed(
     service: Service, command: Command
 ) -> None:
-    """The events that are new are those since the command was started."""
+    """Events count as new from the start of the command."""
     service.add([now(100, "old")])
     has_come = threading.Event()
 
@@ -66,20 +66,20 @@ def test_what_appears_during_the_first_request_is_printed(
 
 
 @pytest.mark.parametrize("there", [[], ["old"]])
-def test_follow_does_not_need_the_right_time(
+def test_follow_prints_new_events_although_the_clock_is_ahead(
     there: list[str], service: Service, command: Command
 ) -> None:
-    """If this machine's clock is an hour ahead, new events are new all the same."""
+    """The clock of this machine is an hour ahead of the service's."""
     service.add([now(3700, each) for each in there])
     with command.started("tail", "--follow", "-n", "0", *FAST) as run:
-        wait_for_a_look(service, run)
+        wait_for_a_poll(service, run)
         service.add([now(3600, "new")])
         assert read(run, 1) == ["new"]
         ended(run)
 
 
 def test_follow_prints_nothing_from_before_the_start(service: Service, command: Command) -> None:
-    """The lookback ends there, and brings nothing from before it later either."""
+    """The lookback does not extend before `--start`, not even for late events."""
     service.add([now(200, "before"), now(20, "a")])
     start = f"{datetime.now(UTC) - timedelta(seconds=100):%Y-%m-%dT%H:%M:%SZ}"
     with command.started("tail", "--follow", "--start", start, *FAST) as run:
@@ -93,8 +93,10 @@ def test_follow_prints_nothing_from_before_the_start(service: Service, command: 
     "fault",
     ["status:code=429,retry-after=0@2-4", "status:code=500@2-4", "reset@2-4", "cut:bytes=100@3"],
 )
-def test_it_waits_while_the_service_fails(fault: str, service: Service, command: Command) -> None:
-    """And says so on stderr."""
+def test_follow_waits_while_the_service_fails(
+    fault: str, service: Service, command: Command
+) -> None:
+    """A warning on stderr has the error and the wait."""
     service.add([now(100, "a")])
     service.add_faults([Fault.parse(fault)])
     settings = {"TAP_AUDIT_EVENTS_MAX_RETRIES": "0"}
@@ -108,8 +110,8 @@ def test_it_waits_while_the_service_fails(fault: str, service: Service, command:
     assert "Retrying in 0.1 s" in log
 
 
-def test_it_continues_after_refused_cursors(service: Service, command: Command) -> None:
-    """More events at one time than a page holds need a cursor. None is lost, none comes twice."""
+def test_follow_continues_after_refused_cursors(service: Service, command: Command) -> None:
+    """An instant with more events than a page needs a cursor. No event is lost or printed twice."""
     refuses = threading.Event()
     refused = Fault(
         kind="status", code=400, only=lambda each: refuses.is_set() and "cursor" in each.params
@@ -129,10 +131,10 @@ def test_it_continues_after_refused_cursors(service: Service, command: Command) 
 
 
 @pytest.mark.parametrize(("requested", "seconds"), [(600, 600), (2000, 900)])
-def test_it_waits_as_long_as_the_service_says(
+def test_follow_waits_as_long_as_the_service_says(
     requested: int, seconds: int, service: Service, command: Command
 ) -> None:
-    """Also if no retries of the request are left, or a run would end; at most 15 minutes."""
+    """It waits although no retries are left, for at most 15 minutes."""
     service.add_faults([Fault.parse(f"status:code=429,retry-after={requested}@1-")])
     retries = {"TAP_AUDIT_EVENTS_MAX_RETRIES": "0"}
     with command.started("tail", "--follow", *FAST, **retries) as run:
@@ -141,7 +143,7 @@ def test_it_waits_as_long_as_the_service_says(
 
 
 def test_a_wait_is_not_cut_short_by_an_old_wakeup(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread of the run may leave one behind."""
+    """A thread of the run before may have left a wakeup in the queue."""
     times = iter([0.0, 0.0, 59.99, 60.0])
     clock = SimpleNamespace(monotonic=lambda: next(times))
     monkeypatch.setattr("tap_audit_events.cli.tail.time", clock)
@@ -152,7 +154,7 @@ def test_a_wait_is_not_cut_short_by_an_old_wakeup(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("at", ["1", "2", "4"])
-def test_a_refusal_ends_it(at: str, service: Service, command: Command) -> None:
+def test_a_refusal_ends_follow(at: str, service: Service, command: Command) -> None:
     service.add([now(100, "a")])
     service.add_faults([Fault.parse(f"status:code=403@{at}-")])
 
@@ -161,7 +163,7 @@ def test_a_refusal_ends_it(at: str, service: Service, command: Command) -> None:
         assert run.stderr.read().startswith(b"AE-403: ")
 
 
-def test_follow_has_no_end(command: Command) -> None:
+def test_follow_with_an_end_is_refused(command: Command) -> None:
     done = command("tail", "--follow", "--end", "2026-01-01T00:00:00Z")
 
     assert done.exit_code == 1

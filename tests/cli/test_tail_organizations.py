@@ -1,4 +1,4 @@
-"""`audit-events tail` of several organizations: in the order of time, whichever of them fail."""
+"""`audit-events tail` of several organizations: events in the order of time, even if some fail."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ from tests.shared_server import SharedServer, a_service, an_id
 
 
 def test_the_events_of_several_organizations_are_in_the_order_of_time(tmp_path: Path) -> None:
-    """The newest of all of them."""
+    """`-n 3` prints the three newest events of all organizations."""
     first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(100, "a"), now(60, "c")])
     second.add([now(80, "b"), now(40, "d")])
@@ -33,8 +33,8 @@ def test_the_events_of_several_organizations_are_in_the_order_of_time(tmp_path: 
 
 
 @pytest.mark.parametrize("fault", ["status:code=500", "status:code=429,retry-after=0"])
-def test_it_waits_while_one_of_several_organizations_fails(fault: str, tmp_path: Path) -> None:
-    """At first, and later, while the events of the other one are printed; each event once."""
+def test_follow_waits_while_one_of_several_organizations_fails(fault: str, tmp_path: Path) -> None:
+    """One organization fails, at first and later; each event is printed once."""
     first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(100, "a")])
     second.add([now(90, "b")])
@@ -56,8 +56,8 @@ def test_it_waits_while_one_of_several_organizations_fails(fault: str, tmp_path:
 
 
 @pytest.mark.parametrize("count", ["0", "1"])
-def test_what_appears_while_it_waits_to_begin_is_printed(count: str, tmp_path: Path) -> None:
-    """One of two organizations fails all the time; the other one's new events come all the same."""
+def test_new_events_are_printed_while_the_start_is_retried(count: str, tmp_path: Path) -> None:
+    """One of two organizations fails all the time; the new events of the other are printed."""
     first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(100, "a"), now(99, "b")])
     fails = threading.Event()
@@ -83,9 +83,9 @@ def test_what_appears_while_it_waits_to_begin_is_printed(count: str, tmp_path: P
 def test_a_late_event_is_printed_while_other_organizations_fail_from_the_start(
     failing: int, tmp_path: Path
 ) -> None:
-    """It is dated before the start, but appeared after the first look: `-n 0` does not hide it.
+    """The event is dated before the start, but appears after the first read: `-n 0` prints it.
 
-    So many may fail that others are not started.
+    In the second case, so many organizations fail that others are not started.
     """
     first, *others = services = [a_service(number, 0) for number in range(failing + 2)]
     first.add([now(50, "old")])
@@ -111,8 +111,8 @@ def test_a_late_event_is_printed_while_other_organizations_fail_from_the_start(
         ended(run)
 
 
-def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> None:
-    """Also while another one fails for a time."""
+def test_a_refusal_by_one_of_several_organizations_ends_follow(tmp_path: Path) -> None:
+    """Follow ends although the other organization has an error that is retried."""
     services = [a_service(number, 0) for number in range(2)]
     for service, code in zip(services, (500, 403), strict=True):
         service.add([now(100, "a")])
@@ -129,7 +129,7 @@ def test_a_refusal_by_one_of_several_organizations_ends_it(tmp_path: Path) -> No
 def test_events_are_printed_although_another_organization_fails_from_the_start(
     follow: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """The first one of three; the error of the run names it."""
+    """The first of three organizations fails, and the error of the run names it."""
     first, *others = services = [a_service(number, 0) for number in range(3)]
     first.add_faults([Fault.parse("status:code=500@*")])
     for number, service in enumerate(others):
@@ -148,8 +148,8 @@ def test_events_are_printed_although_another_organization_fails_from_the_start(
             assert f"\nAE-500: {an_id(0)}: ".encode() in run.stderr.read()
 
 
-def test_it_ends_after_ten_organizations_that_fail(tmp_path: Path) -> None:
-    """As any run does: the others would fail as well."""
+def test_tail_ends_after_ten_organizations_that_fail(tmp_path: Path) -> None:
+    """The others would probably fail as well, so no run starts them."""
     services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
     for service in services:
         service.add_faults([Fault.parse("status:code=500@*")])
@@ -161,8 +161,8 @@ def test_it_ends_after_ten_organizations_that_fail(tmp_path: Path) -> None:
     assert sum(len(service.requests) for service in services) == MAX_FAILURES
 
 
-def test_a_token_that_is_limited_ends_no_organization_with_another(tmp_path: Path) -> None:
-    """Its organizations come first in the settings, and one failure of another one follows."""
+def test_a_rate_limited_token_does_not_end_organizations_with_another_token(tmp_path: Path) -> None:
+    """The organizations of the limited token are first in the settings; another one fails once."""
     services = [a_service(n, 0, access_token="acme_pat_limited") for n in range(MAX_FAILURES + 2)]
     for service in services:
         service.add_faults([Fault.parse("status:code=429,retry-after=86400@*")])
@@ -177,8 +177,8 @@ def test_a_token_that_is_limited_ends_no_organization_with_another(tmp_path: Pat
             ended(run)
 
 
-def test_ten_organizations_that_are_refused_do_not_end_it(tmp_path: Path) -> None:
-    """The refusal of one says nothing about the others, whose events are printed."""
+def test_ten_organizations_that_are_refused_do_not_end_tail(tmp_path: Path) -> None:
+    """A refusal says nothing about the other organizations, whose events are printed."""
     services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
     for number in (0, -1):
         services[number].add([now(50 - number, f"{number}")])
@@ -192,7 +192,7 @@ def test_ten_organizations_that_are_refused_do_not_end_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("n", "exit_code"), [("1", 0), ("10", 1)])
-def test_it_fails_if_older_events_than_the_printed_ones_may_be_among_the_newest(
+def test_tail_fails_if_events_older_than_the_printed_ones_may_be_among_the_newest(
     n: str, exit_code: int, tmp_path: Path
 ) -> None:
     """The search for the newest events fails for one of two organizations, which is read later."""
@@ -233,10 +233,10 @@ def unread(*failed: str, not_started: Sequence[str] = ()) -> OrganizationsError:
         ([([], unread("a")), ([], unread("b")), ([old_page("b", "late")], None)], ["late"]),
     ],
 )
-def test_an_old_event_is_new_if_its_organization_was_read_before(
+def test_an_old_event_is_printed_if_its_organization_was_read_before(
     tries: list[Try], expected: list[str]
 ) -> None:
-    """Even if that fails later; `-n 0` hides those of one that failed or was not started so far."""
+    """`-n 0` hides the old events of an organization only until it has been read once."""
     left = iter(tries)
 
     def pages(state: object) -> Generator[EventPage, None, None]:
@@ -255,10 +255,10 @@ def test_an_old_event_is_new_if_its_organization_was_read_before(
     assert [text.decode() for text in printed] == expected
 
 
-def test_a_search_that_fails_for_one_organization_is_told_and_does_not_end_a_follower(
+def test_a_search_that_fails_for_one_organization_is_logged_and_does_not_end_follow(
     tmp_path: Path,
 ) -> None:
-    """Its older events are not printed, although there are fewer events than were requested."""
+    """The older events of that organization are not printed, although `-n` has room for them."""
     first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(5000, "first")])
     second.add([now(9000, "older")])
@@ -275,7 +275,7 @@ def test_a_search_that_fails_for_one_organization_is_told_and_does_not_end_a_fol
 
 
 def test_an_error_names_the_organization(tmp_path: Path) -> None:
-    """Its window and what the service said do not tell which one it is about."""
+    """Neither the window nor the message of the service says which organization it is about."""
     services = [a_service(number, 0) for number in range(2)]
     services[1].add_faults([Fault.parse("status:code=403@*")])
     with SharedServer(services).served() as served:
@@ -285,7 +285,7 @@ def test_an_error_names_the_organization(tmp_path: Path) -> None:
 
 
 def test_a_retry_names_the_organization(tmp_path: Path) -> None:
-    """Also while the newest events are searched for."""
+    """The retry happens while the newest events are searched for."""
     services = [a_service(number, 0) for number in range(2)]
     services[1].add_faults([Fault.parse("status:code=429,retry-after=0@1")])
     with SharedServer(services).served() as served:

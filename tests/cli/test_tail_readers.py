@@ -1,4 +1,4 @@
-"""Who reads what `audit-events tail` prints: a pipe that is closed, full or does not block."""
+"""The reader of what `audit-events tail` prints may close its pipe, be slow, or never block."""
 
 import os
 import socket
@@ -19,10 +19,10 @@ from tests.forking import COMMAND, ForkedTap
 @pytest.mark.parametrize(
     "arguments", [["tail"], ["count", "--by", "day"], ["verify", "--against", "a.jsonl"]]
 )
-def test_a_closed_stdout_is_one_line(
+def test_a_closed_stdout_is_reported_in_one_line(
     arguments: list[str], service: Service, command: Command
 ) -> None:
-    """Closed before the start, as by `>&-`."""
+    """The shell closes stdout before the start, by `>&-`."""
     service.add(history(3))
     (command.folder / "a.jsonl").write_bytes(b"")
     done = command.under(["sh", "-c", 'exec "$@" >&-', "sh"], *arguments)
@@ -31,7 +31,7 @@ def test_a_closed_stdout_is_one_line(
 
 
 @pytest.mark.parametrize("arguments", [["-n", "100000"], ["--follow", *FAST]])
-def test_a_reader_that_has_enough_ends_it_quietly(
+def test_a_reader_that_closes_the_pipe_ends_tail_without_an_error(
     arguments: list[str], service: Service, command: Command
 ) -> None:
     service.add([*history(3000), now(50, "a")])
@@ -46,10 +46,10 @@ def test_a_reader_that_has_enough_ends_it_quietly(
 
 
 @pytest.mark.parametrize("fault", [[], ["status:code=500@3-"]])
-def test_it_ends_when_nobody_reads_although_nothing_is_new(
+def test_follow_ends_when_nobody_reads_although_nothing_is_new(
     fault: list[str], service: Service, command: Command
 ) -> None:
-    """Else it would send requests for ever, also while the service fails."""
+    """Otherwise, it would send requests forever, also while the service fails."""
     service.add([now(50, "a")])
     service.add_faults(map(Fault.parse, fault))
     with command.started("tail", "--follow", *FAST, TAP_AUDIT_EVENTS_MAX_RETRIES="0") as run:
@@ -59,8 +59,8 @@ def test_it_ends_when_nobody_reads_although_nothing_is_new(
         run.stdout = open_nothing()
 
 
-def test_it_ends_when_nobody_reads_its_socket(service: Service, command: Command) -> None:
-    """As some programs, such as Node.js, give one to the processes that they start."""
+def test_follow_ends_when_nobody_reads_its_socket(service: Service, command: Command) -> None:
+    """Some programs, such as Node.js, start processes with a socket as stdout."""
     service.add([now(50, "a")])
     ours, its_stdout = socket.socketpair()
     with (command.folder / "log").open("wb") as log, its_stdout:
@@ -79,8 +79,8 @@ def test_it_ends_when_nobody_reads_its_socket(service: Service, command: Command
         tap.kill()
 
 
-def test_a_pipe_that_does_not_block_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a program makes it that does several things at a time; it holds less than this."""
+def test_a_non_blocking_pipe_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that does several things at a time may use one; it holds less than this output."""
     data = bytes(5_000_000)
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

@@ -218,7 +218,7 @@ def test_packages_of_no_events_end_all_the_same(loads: Loads) -> None:
     assert loads.succeed("--most-events", "0") == FIRST
 
 
-def test_a_wrong_setting_is_one_line(tmp_path: Path) -> None:
+def test_a_wrong_setting_is_reported_in_one_line(tmp_path: Path) -> None:
     loads = Loads(Service(), "https://api.example.com", DuckDB(tmp_path), tmp_path)
     wrong = {"TAP_AUDIT_EVENTS_ORGANIZATION_ID": "acme"}
     failed = loads.run(environment=loads.environment | wrong)

@@ -1,4 +1,4 @@
-"""What `audit-events verify` reads as loaded: files and tables of any loader."""
+"""The loaded files and tables that `audit-events verify` reads, of any loader."""
 
 import json
 import tracemalloc
@@ -35,7 +35,7 @@ OF_THE_DAY = ("--start", "2024-05-06T00:00:00Z", "--end", "2024-05-06T23:59:59.9
 def test_times_are_compared_at_the_precision_of_the_table(
     rounded: bool, service: Service, command: Command
 ) -> None:
-    """Whether it rounds or cuts digits, an event next to a bound is neither lost nor too many."""
+    """A table may round or cut times: an event next to a bound is neither missing nor too many."""
     service.add(AT_BOUNDS)
     (before, last) = ("2024-05-06 00:00:00", "2024-05-07 00:00:00") if rounded else (
         "2024-05-05 23:59:59.999999", "2024-05-06 23:59:59.999999")  # fmt: skip
@@ -70,7 +70,7 @@ def test_a_row_next_to_the_range_is_not_too_many(service: Service, command: Comm
 
 
 def test_byte_order_marks_are_not_part_of_an_event(service: Service, command: Command) -> None:
-    """Editors write one, and files that are joined may have several."""
+    """Some editors write such a mark, and files that are joined may have several."""
     service.add(AT_BOUNDS)
     marked = [f"\ufeff{json.dumps(event)}\n" for event in AT_BOUNDS]
     (command.folder / "a.jsonl").write_text("".join(marked), encoding="utf-8")
@@ -79,7 +79,7 @@ def test_byte_order_marks_are_not_part_of_an_event(service: Service, command: Co
 
 
 def test_a_row_without_a_time_is_found(service: Service, command: Command) -> None:
-    """A repair must not load its event again."""
+    """It counts as "other time" as well, so that a repair must not load its event again."""
     service.add(AT_BOUNDS)
     with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
         connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
@@ -90,7 +90,7 @@ def test_a_row_without_a_time_is_found(service: Service, command: Command) -> No
 
 
 def test_the_time_zone_of_the_machine_does_not_matter(service: Service, command: Command) -> None:
-    """DuckDB takes it for its own."""
+    """DuckDB uses it unless another one is set."""
     service.add(AT_BOUNDS)
     with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
         connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMPTZ)")
@@ -105,7 +105,7 @@ def test_the_time_zone_of_the_machine_does_not_matter(service: Service, command:
     "kind", ["TIMESTAMPTZ", "TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_MS", "TIMESTAMP_S", "VARCHAR"]
 )
 def test_each_type_of_time_is_understood(kind: str, service: Service, command: Command) -> None:
-    """Each is compared as exactly as it can be."""
+    """Times are compared at the precision of their type."""
     service.add([an_event(at="2024-05-06T07:08:09.123456789Z")])
     shown = {"TIMESTAMP_S": "2024-05-06 07:08:09", "VARCHAR": "2024-05-06 07:08:09.123456789+00"}
     with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
@@ -122,7 +122,9 @@ def test_each_type_of_time_is_understood(kind: str, service: Service, command: C
     assert counts(verify(command, "a.duckdb", "--table", "raw.t"))["2024-05-06"]["loaded"] == 1
 
 
-def test_a_parquet_file_of_others_is_understood(service: Service, command: Command) -> None:
+def test_a_parquet_file_of_another_program_is_understood(
+    service: Service, command: Command
+) -> None:
     service.add([an_event(at="2024-05-06T07:08:09.1239Z")])
     time = pa.scalar(1714979289123, pa.timestamp("ms"))
     table = pa.table({"id": ["event-1"], "occurredAt": pa.array([time.as_py()], time.type)})
@@ -136,7 +138,7 @@ def test_a_parquet_file_of_others_is_understood(service: Service, command: Comma
 def test_a_parquet_file_may_have_times_in_any_zone(
     zone: str, unit: str, service: Service, command: Command
 ) -> None:
-    """They are the same instants."""
+    """Times in different zones are compared as instants."""
     service.add(EVENTS)
     times = pa.array([datetime.fromisoformat(event["occurredAt"]) for event in EVENTS])
     table = pa.table(
@@ -158,7 +160,7 @@ def test_a_parquet_file_may_have_times_in_any_zone(
 def test_an_event_may_name_its_organization_in_any_form(
     form: Any, service: Service, command: Command
 ) -> None:
-    """Interface.md 2.6 does not show the form."""
+    """Interface.md 2.6 does not show the format of such ids."""
     name = form.format(service.organization_id) if isinstance(form, str) else form
     events = [each | {"scope": {"organizationId": name}} for each in EVENTS]
     service.add(events)
@@ -171,7 +173,7 @@ def test_an_event_may_name_its_organization_in_any_form(
 def test_an_event_may_have_a_field_organization_id(
     value: Any, service: Service, command: Command
 ) -> None:
-    """In JSON Lines it is next to the fields of the interface, and names no organization."""
+    """In JSON Lines, the field belongs to the event, and does not name its organization."""
     scope = {"scope": {"organizationId": service.organization_id}}
     service.add([each | scope | {"organization_id": value} for each in EVENTS])
     command("export", "--to", "a.jsonl").raise_for_exit_code()
@@ -180,14 +182,11 @@ def test_an_event_may_have_a_field_organization_id(
 
 
 ONE = {"id": ["1"], "occurred_at": ["2024-05-06T00:00:00Z"]}
-"""Columns of a Parquet file that no loader creates, and what the error says."""
-
-
-"""Texts that do not name a place, or of which a part of the password looks like the host."""
+"""Columns of a Parquet file with one event."""
 
 
 def test_a_path_may_look_like_a_url(service: Service, command: Command) -> None:
-    """If it exists, it has no password."""
+    """A path that exists is not a URL, so it contains no password."""
     service.add(EVENTS)
     folder = command.folder / "day:1@password=x"
     folder.mkdir()
@@ -230,8 +229,8 @@ def test_the_precision_of_a_column_is_that_of_its_type(kind: str, unit: int) -> 
 @pytest.mark.parametrize(
     "kind", ["bigint", "UINTEGER", "HUGEINT", "int64", "uint8", "double", "decimal128(9, 0)"]
 )
-def test_organizations_are_not_numbers(kind: str) -> None:
-    """No row would be of an organization in the settings; a report does not need to know."""
+def test_numbers_in_the_column_of_organizations_are_refused(kind: str) -> None:
+    """Numbers match no organization in the settings. A report does not check this."""
     types = {"id": "text", "occurred_at": "text", "organization_id": kind}
     columns = find_columns(types, "x")
     with pytest.raises(OutputError, match=r"organization_id has .*, not text"):
@@ -239,7 +238,7 @@ def test_organizations_are_not_numbers(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["uuid", "character varying(36)", "string", "interval"])
-def test_organizations_are_anything_else(kind: str) -> None:
+def test_the_column_of_organizations_may_have_any_other_type(kind: str) -> None:
     types = {"id": "text", "occurred_at": "text", "organization_id": kind}
     columns = find_columns(types, "x")
     check_organizations(columns, types, "x")
@@ -248,7 +247,7 @@ def test_organizations_are_anything_else(kind: str) -> None:
 
 
 def test_times_around_a_range_of_whole_seconds_are_read_too() -> None:
-    """A table that cuts digits has what comes just after the end at the end."""
+    """In a table that cuts times, an event just after the end has the time of the end."""
     within = Range(Instant("2024-05-06T00:00:00"), Instant("2024-05-07T00:00:00"))
 
     assert within.widened(1) == Range(
@@ -256,7 +255,7 @@ def test_times_around_a_range_of_whole_seconds_are_read_too() -> None:
     )
 
 
-def test_a_folder_is_as_exact_as_its_least_exact_file(tmp_path: Path) -> None:
+def test_a_folder_is_as_precise_as_its_least_precise_file(tmp_path: Path) -> None:
     for unit in ("ns", "ms", "us"):
         table = pa.table({"id": ["1"], "occurred_at": pa.array([0], pa.timestamp(unit))})
         pq.write_table(table, tmp_path / f"{unit}.parquet")
@@ -295,8 +294,10 @@ def test_organizations_are_guessed_if_any_file_has_json_lines(
     assert LoadedFiles(tmp_path).guesses_organizations is guesses
 
 
-def test_a_column_of_other_organizations_is_believed(service: Service, command: Command) -> None:
-    """Nothing of this organization was loaded, so that all of its events are missing."""
+def test_a_column_that_names_another_organization_is_trusted(
+    service: Service, command: Command
+) -> None:
+    """Nothing of this organization was loaded, so all of its events are missing."""
     service.add([an_event(id="a")])
     row = {"id": "a", "occurredAt": "2024-05-06T07:08:09Z", "organization_id": str(UUID(int=7))}
     pq.write_table(pa.Table.from_pylist([row]), command.folder / "a.parquet")
@@ -307,7 +308,7 @@ def test_a_column_of_other_organizations_is_believed(service: Service, command: 
     assert [day["missing"] for day in counts(done).values()] == [1]
 
 
-def test_large_events_leave_memory_one_by_one(tmp_path: Path) -> None:
+def test_large_loaded_events_are_not_kept_in_memory(tmp_path: Path) -> None:
     """An event may have megabytes; only its id and its time are kept."""
     megabyte = 1_000_000
     event = an_event(large="x" * megabyte)
@@ -323,7 +324,7 @@ def test_large_events_leave_memory_one_by_one(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_a_link_is_read_once(service: Service, command: Command) -> None:
-    """Also if it leads back to where it is."""
+    """The links may lead to the same folder, or back to a folder that contains them."""
     service.add(EVENTS)
     elsewhere = command.folder / "elsewhere"
     elsewhere.mkdir()

@@ -1,4 +1,4 @@
-"""What `audit-events verify` cannot read is one line, with the file or the table."""
+"""Files and tables that `audit-events verify` cannot read are named in one line."""
 
 import errno
 import os
@@ -32,6 +32,7 @@ UNUSUAL = {
     "numbers as organizations": (ONE | {"organization_id": [7]}, "organization_id has int64"),
     "bytes as organizations": (ONE | {"organization_id": [b"\xff"]}, "Invalid UTF8"),
 }
+"""Columns of a Parquet file that no loader creates, and what the error says."""
 
 NO_PLACES = {
     "a driver in the scheme": "postgresql+psycopg2://reader:S3cretS3cret@db/warehouse",
@@ -43,13 +44,14 @@ NO_PLACES = {
     "a slash in the password": "postgres://reader:p/S3cret@db/warehouse",
     "a slash and a mark": "postgres://reader:p/?host=S3cret@db/warehouse",
 }
+"""Texts that are not accepted as a path or a URL, or in which the password looks like the host."""
 
 
 @pytest.mark.parametrize(
     ("against", "says"),
     [
         ("absent.jsonl", "it does not exist"),
-        ("", "--against: the path is empty"),  # of a variable that is not set
+        ("", "--against: the path is empty"),  # as from a variable that is not set
         ("absent.duckdb", "it does not exist"),
         ("empty/", "it has no files that end with"),
         ("no-events.jsonl", "line 2 is not an event"),
@@ -60,7 +62,9 @@ NO_PLACES = {
         ("no-table.duckdb", "Table with name audit_events does not exist"),
     ],
 )
-def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Command) -> None:
+def test_a_source_that_cannot_be_read_is_reported_in_one_line(
+    against: str, says: str, command: Command
+) -> None:
     folder = command.folder
     (folder / "empty").mkdir()
     (folder / "no-events.jsonl").write_bytes(b'{"id":"1","occurredAt":"x"}\n{"id":1}\n')
@@ -76,7 +80,7 @@ def test_what_cannot_be_read_is_one_line(against: str, says: str, command: Comma
 
 
 @pytest.mark.parametrize(("columns", "says"), UNUSUAL.values(), ids=UNUSUAL)
-def test_an_unusual_parquet_file_is_one_line(
+def test_an_unusual_parquet_file_is_reported_in_one_line(
     columns: dict[str, Any], says: str, service: Service, command: Command
 ) -> None:
     service.add(EVENTS)
@@ -94,8 +98,10 @@ def test_an_unusual_parquet_file_is_one_line(
     "at",
     [pytest.param(n, marks=() if n % 60 == 0 else pytest.mark.long) for n in range(0, 100, 10)],
 )
-def test_a_damaged_file_is_one_line(name: str, at: int, service: Service, command: Command) -> None:
-    """Wherever in it the damage is."""
+def test_a_damaged_file_is_reported_in_one_line(
+    name: str, at: int, service: Service, command: Command
+) -> None:
+    """The damage may be anywhere in the file."""
     service.add(EVENTS)
     command("export", "--to", name).raise_for_exit_code()
     path = command.folder / name
@@ -128,7 +134,7 @@ def test_a_password_is_not_shown_as_part_of_a_path_or_a_host(
     assert PASSWORD not in str(raised.value)
 
 
-def test_without_pyarrow_a_parquet_file_names_the_extra(
+def test_without_pyarrow_the_error_of_a_parquet_file_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "a.parquet").touch()
@@ -141,16 +147,16 @@ def test_without_pyarrow_a_parquet_file_names_the_extra(
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.parquet"])
 def test_a_pipe_in_a_folder_is_an_error(name: str, tmp_path: Path) -> None:
-    """To open it would wait without end, also after a signal."""
+    """Opening it would wait forever, even after a signal."""
     os.mkfifo(tmp_path / name)
     with pytest.raises(OutputError, match=rf"AE-LOADED: .*{name}': it is not a file"):
         list(LoadedFiles(tmp_path).rows(Range(EARLIEST, LATEST)))
 
 
-def test_an_error_without_a_message_is_named(
+def test_an_error_without_a_message_is_shown_by_its_type(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Such as that of a machine without free memory."""
+    """On a machine without free memory, Python raises such an error."""
     (tmp_path / "a.jsonl").touch()
 
     def fails(*_: object) -> Any:
@@ -164,7 +170,7 @@ def test_an_error_without_a_message_is_named(
 def test_a_folder_that_cannot_be_read_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Its events would all be missing, and be repeated by a repair."""
+    """Otherwise, all of its events would count as missing, and a repair would load them again."""
     (tmp_path / "a.jsonl").touch()
     inside = tmp_path / "inside"
     inside.mkdir()
@@ -184,10 +190,10 @@ def test_a_folder_that_cannot_be_read_is_an_error(
     ("arguments", "code"),
     [(("verify", "--against", "a.db"), "AE-LOADED"), (("export", "--to", "a.duckdb"), "AE-EXPORT")],
 )
-def test_nothing_is_downloaded_to_open_a_file_of_sqlite(
+def test_nothing_is_downloaded_to_open_an_sqlite_file(
     arguments: tuple[str, ...], code: str, command: Command
 ) -> None:
-    """DuckDB has an extension for it, which it would get from its own server."""
+    """DuckDB has an extension for SQLite, which it would download from its own server."""
     with closing(sqlite3.connect(command.folder / arguments[-1])) as database:
         database.execute("CREATE TABLE audit_events (id TEXT, occurred_at TEXT)")
 

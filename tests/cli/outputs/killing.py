@@ -19,12 +19,12 @@ def ids(events: list[Event]) -> list[str]:
 
 
 def found(command: Command, to: str) -> list[str]:
-    """What a reader would find; an incomplete file is not seen."""
+    """The ids that a reader would find, who does not see incomplete files."""
     return ids(exported(command.folder / to))
 
 
 def old_is_exported(service: Service, command: Command, *arguments: str) -> None:
-    """Export the old events; then there are new ones."""
+    """Export the old events, then add the new ones to the service."""
     service.add(OLD)
     command(*arguments).raise_for_exit_code()
     service.add(NEW)

@@ -17,14 +17,14 @@ from tests.cli.outputs.killing import DYING, NEW, OLD, deaths, found, ids, old_i
 EACH_FORMAT = [
     pytest.param(to, marks=() if to == "events.jsonl" else pytest.mark.long) for to in FORMATS
 ]
-"""The journal is the same for all; each of them, step by step, takes its time."""
+"""Only long runs test every format step by step, as the journal is the same for all."""
 
 
 @pytest.mark.parametrize("to", EACH_FORMAT)
 def test_a_run_with_state_that_is_killed_at_any_step_loses_and_repeats_nothing(
     to: str, service: Service, command: Command
 ) -> None:
-    """After a kill, a file is old or new; a folder is once the next run has ended."""
+    """After a kill, a file is either old or new. A folder is complete after the next run."""
     arguments = ("export", "--to", to, "--state", "s.json")
     old_is_exported(service, command, *arguments)
     seen = set()
@@ -58,7 +58,7 @@ def test_a_first_run_that_is_killed_at_any_step_can_be_repeated(
 
 
 @pytest.mark.parametrize("to", EACH_FORMAT)
-def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
+def test_a_run_without_state_that_is_killed_at_any_step_leaves_the_old_or_the_new_output(
     to: str, service: Service, command: Command
 ) -> None:
     is_folder = to.endswith("/")
@@ -87,7 +87,7 @@ def test_a_run_without_state_that_is_killed_at_any_step_leaves_old_or_new(
 def test_nobody_else_may_read_a_file_while_it_is_extended(
     to: str, service: Service, command: Command
 ) -> None:
-    """The file that takes its place has its mode from the beginning, and its owner."""
+    """The new file has the mode of the old one from the beginning, and finally its owner."""
     arguments = ("export", "--to", to, "--state", "s.json")
     service.add(OLD)
     command(*arguments).raise_for_exit_code()
@@ -103,7 +103,7 @@ def test_nobody_else_may_read_a_file_while_it_is_extended(
         for _ in deaths(command, *arguments)
         for each in command.folder.glob(f".{to}*.new")
     }
-    os.chown(path, owner, -1)  # the runs above began with copies
+    os.chown(path, owner, -1)  # the runs above began with copies, which have another owner
     service.add(history(10, start=120))
     command(*arguments).raise_for_exit_code()
 
@@ -117,7 +117,7 @@ def test_nobody_else_may_read_a_file_while_it_is_extended(
 def test_a_file_is_replaced_and_never_changed_in_place(
     to: str, state: list[str], service: Service, command: Command
 ) -> None:
-    """A kill inside a library's own writing, or a full disk there, cannot damage the old file."""
+    """If a library is killed or the disk is full while it writes, the old file is not damaged."""
     arguments = ("export", "--to", to, *state)
     service.add(OLD)
     command(*arguments).raise_for_exit_code()
@@ -138,9 +138,9 @@ def test_a_file_is_replaced_and_never_changed_in_place(
 def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
     to: str, seed: int, service: Service, command: Command
 ) -> None:
-    """Every fifth run ends by itself; the others are killed before they usually would.
+    """Every fifth run ends by itself; the others are killed before they usually would end.
 
-    Events are added between them.
+    Events are added between the runs.
     """
     choose = random.Random(seed)
     arguments = ("export", "--to", to, "--state", "s.json")
@@ -169,7 +169,7 @@ def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
 
 
 def test_nobody_reads_an_incomplete_file(service: Service, command: Command) -> None:
-    """The names that readers look for exist only when they are complete."""
+    """A file has the name that readers look for only when it is complete."""
     service.add(OLD)
     command("export", "--to", "a.jsonl", module=DYING, DIE_AT="2")
 

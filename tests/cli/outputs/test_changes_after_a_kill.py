@@ -15,7 +15,7 @@ from tests.cli.outputs.killing import NEW, OLD, deaths, found, ids, old_is_expor
 def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
     to: str, service: Service, command: Command
 ) -> None:
-    """The next run begins a new output with what is new, or refuses until the old one is back."""
+    """The next run begins an output with the new events, or refuses until the old one is back."""
     arguments = ("export", "--to", to, "--state", "s.json")
     out, archive = command.folder / "out", command.folder / "archive"
     out.mkdir()
@@ -39,7 +39,7 @@ def test_an_output_that_is_moved_away_after_a_kill_loses_and_repeats_nothing(
 
 @pytest.mark.long
 def test_a_table_that_somebody_adds_after_a_kill_stays(service: Service, command: Command) -> None:
-    """The copy that waits, hidden, does not have it: so it does not take the place of the file."""
+    """The hidden copy of the killed run lacks the table, so it does not replace the file."""
     arguments = ("export", "--to", "events.duckdb", "--state", "s.json")
     old_is_exported(service, command, *arguments)
 
@@ -56,7 +56,7 @@ def test_a_table_that_somebody_adds_after_a_kill_stays(service: Service, command
 def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
     is_moved: bool, service: Service, command: Command
 ) -> None:
-    """The file alone: the complete new one waits next to it, hidden."""
+    """Only the file is moved or changed; the complete new one is still hidden next to it."""
     arguments = ("export", "--to", "events.jsonl", "--state", "s.json")
     old_is_exported(service, command, *arguments)
     added = b'{"id":"added","occurredAt":"2024-05-06T07:00:00Z"}\n'
@@ -89,7 +89,7 @@ def test_a_file_that_is_moved_or_changed_after_a_kill_loses_and_repeats_nothing(
 def test_a_kill_after_the_old_file_was_moved_away_loses_and_repeats_nothing(
     service: Service, command: Command
 ) -> None:
-    """The new file begins with what is new: it does not take the place of an old one."""
+    """The new file has only the new events, as it does not replace an old one."""
     arguments = ("export", "--to", "events.jsonl", "--state", "s.json")
     old_is_exported(service, command, *arguments)
     (command.folder / "events.jsonl").rename(command.folder / "archived.jsonl")
@@ -103,7 +103,7 @@ def test_a_kill_after_the_old_file_was_moved_away_loses_and_repeats_nothing(
 def test_a_completed_file_that_somebody_removed_after_a_kill_is_not_lost_silently(
     to: str, service: Service, command: Command
 ) -> None:
-    """Hidden files look as if nobody needed them."""
+    """Somebody may remove hidden files because they look unneeded."""
     arguments = ("export", "--to", to, "--state", "s.json")
     old_is_exported(service, command, *arguments)
     refused = 0

@@ -44,7 +44,7 @@ def export(folder: Path, state: str, events: list[Event]) -> None:
 
 @pytest.mark.parametrize("ends_first", [True, False])
 def test_two_runs_do_not_take_each_others_files(ends_first: bool, tmp_path: Path) -> None:
-    """Each has its own hidden folder, also if their state files have the same name."""
+    """Each run has a hidden folder of its own, even if their state files have the same name."""
     export(tmp_path, "a/state.json", OLD)
     (tmp_path / "events").rename(tmp_path / "moved")
     export(tmp_path, "b/state.json", [])
@@ -61,8 +61,8 @@ def test_two_runs_do_not_take_each_others_files(ends_first: bool, tmp_path: Path
     assert list((tmp_path / "events").glob(".*")) == []
 
 
-def test_a_first_run_does_not_add_to_what_another_one_wrote_meanwhile(tmp_path: Path) -> None:
-    """It would add the same events again: it does not know what the folder contains."""
+def test_a_first_run_does_not_add_to_files_that_another_run_wrote_meanwhile(tmp_path: Path) -> None:
+    """The first run does not know what the folder contains, and would add the same events again."""
     first, second = output(tmp_path, "a.json"), output(tmp_path, "b.json")
     first.begin()
     first.write(page_of(OLD))
@@ -80,7 +80,7 @@ def test_a_first_run_does_not_add_to_what_another_one_wrote_meanwhile(tmp_path: 
 
 
 def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) -> None:
-    """The second one waits until the first has renamed its files, and then sees them."""
+    """The second run waits until the first has renamed its files, and then sees them."""
     first, second = output(tmp_path, "a.json"), output(tmp_path, "b.json")
     for each in (first, second):
         each.begin()
@@ -99,7 +99,7 @@ def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) 
 
 
 def test_a_day_that_continues_gets_one_file(tmp_path: Path) -> None:
-    """Although late events of more days than may be open come in between."""
+    """Between its events are late events of more days than may be open at a time."""
     files = DayFiles(tmp_path)
     days = [9, 1, 2, 3, 9, 4, 9, 5, 9]
     files.write(page_of([an_event(id=f"{n}", at=f"2024-05-{n:02}T00:00:00Z") for n in days]))

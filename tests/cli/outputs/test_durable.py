@@ -1,6 +1,6 @@
-"""A power failure at any time leaves an output that is whole, and that the next export continues.
+"""A power failure at any time leaves a complete output, which the next export continues.
 
-What a system keeps then is what was flushed to the disk: a file's bytes, and a folder's names.
+The system then has only what was flushed to the disk: the bytes of files, and names in folders.
 """
 
 import errno
@@ -29,7 +29,7 @@ EVENTS = history(120)
 
 @dataclass(frozen=True)
 class Change:
-    """A flush of a file or folder, or a new name in a folder. Both are known by their numbers."""
+    """A flush of a file or folder, or a new name in a folder. `number` and `folder` are inodes."""
 
     kind: str
     number: int
@@ -44,7 +44,7 @@ class Change:
 
 @pytest.fixture
 def changes(monkeypatch: pytest.MonkeyPatch) -> list[Change]:
-    """Notes what is flushed and what gets a name, in order."""
+    """The flushes and the new names, in order."""
     noted: list[Change] = []
 
     def note(kind: str, place: Path | str | int) -> None:
@@ -82,7 +82,7 @@ def check(changes: list[Change]) -> None:
 
 
 def step_after(changes: list[Change], position: int) -> Iterator[Change]:
-    """What follows a change, until the next step."""
+    """The changes after this one, until the next step."""
     is_of_state = changes[position].is_of_state
     return takewhile(
         lambda each: each.kind == "fsync" or each.is_of_state == is_of_state,
@@ -91,7 +91,7 @@ def step_after(changes: list[Change], position: int) -> Iterator[Change]:
 
 
 def flushed(changes: Iterable[Change]) -> set[tuple[int, int]]:
-    """The numbers of what was flushed, and how many bytes it had."""
+    """The inodes of flushed files and folders, each with its size at that time."""
     return {(each.number, each.size) for each in changes if each.kind == "fsync"}
 
 
@@ -105,7 +105,7 @@ class Exporter:
         self._state = folder / "s.json" if has_state else None
 
     def export(self, until: int) -> None:
-        """Export the first events, without those that the state covers."""
+        """Export the events before this number, without those that the state covers."""
         state_file = None if self._state is None else StateFile(self._state, self.path)
         logger = logging.getLogger(__name__)
         output = open_output(format_of(self._to), self.path, state_file, logger)
@@ -124,7 +124,7 @@ class Exporter:
 def test_each_step_of_an_export_is_on_the_disk_before_the_next(
     has_state: bool, to: str, tmp_path: Path, changes: list[Change]
 ) -> None:
-    """Files before they take their places, their places before the state says so."""
+    """A file is flushed before it is renamed, and its new name before the state changes."""
     exporter = Exporter(tmp_path, to, has_state=has_state)
     for until in (50, 120) if has_state or not to.endswith("/") else (50,):
         changes.clear()
@@ -133,10 +133,10 @@ def test_each_step_of_an_export_is_on_the_disk_before_the_next(
         assert changes
 
 
-def test_a_list_of_differences_is_on_the_disk_before_it_takes_its_place(
+def test_a_list_of_differences_is_on_the_disk_before_it_is_renamed(
     tmp_path: Path, changes: list[Change]
 ) -> None:
-    """And its place is when the command ends."""
+    """Its new name is on the disk when the command ends."""
     file = WholeFile(tmp_path / "list.csv")
     file.write([b"kind"])
     file.commit()
@@ -145,8 +145,8 @@ def test_a_list_of_differences_is_on_the_disk_before_it_takes_its_place(
     assert changes
 
 
-def test_what_takes_a_place_has_the_mode_and_the_owner_of_what_was_there(tmp_path: Path) -> None:
-    """Nobody else may read it from then on: a state file, a table, a folder, a list."""
+def test_a_replacement_has_the_mode_and_the_owner_of_the_old_file(tmp_path: Path) -> None:
+    """A state file, a table, a folder or a list must not become readable for others."""
     table, folder = Exporter(tmp_path, "a.duckdb"), Exporter(tmp_path / "b", "b/", has_state=False)
     listed = tmp_path / "list.csv"
     table.export(50)
@@ -172,7 +172,7 @@ def test_what_takes_a_place_has_the_mode_and_the_owner_of_what_was_there(tmp_pat
 def test_an_owner_that_cannot_be_kept_is_not_an_error(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only root may give a file away; in a container, not to a user that the container lacks."""
+    """Only root can give a file away, and in a container only to users that the container has."""
 
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -188,8 +188,8 @@ def test_an_owner_that_cannot_be_kept_is_not_an_error(
     assert stat.S_IMODE(exporter.path.stat().st_mode) == 0o600
 
 
-def test_a_file_that_cannot_take_its_place_since_it_is_gone_is_an_error(tmp_path: Path) -> None:
-    """Its events would be lost; only a commit that is resumed finds files that have moved."""
+def test_renaming_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    """Its events would be lost. Only a commit that is resumed accepts files that have moved."""
     with pytest.raises(FileNotFoundError):
         rename_all([(tmp_path / "gone", tmp_path / "place")])
 
@@ -199,7 +199,7 @@ def test_a_file_that_cannot_take_its_place_since_it_is_gone_is_an_error(tmp_path
 def test_an_export_after_one_that_a_failing_disk_ended_loses_and_repeats_nothing(
     function: str, to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever flush or rename fails: the journal and the files that it names stay together."""
+    """Whichever flush or rename fails, the journal still fits the files that it names."""
     change = getattr(os, function)
     for failing in count():
         numbers = count()

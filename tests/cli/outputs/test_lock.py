@@ -10,10 +10,10 @@ from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.errors.exceptions import SettingsError
 
 
-def test_a_lock_that_its_holder_removed_meanwhile_is_not_held(
+def test_a_lock_file_that_its_holder_removed_meanwhile_is_locked_anew(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A third run would create a new file, and lock that."""
+    """If the removed file were locked, a third run could create a new one and lock that."""
     path, flock = tmp_path / "a.jsonl", fcntl.flock
 
     def removed_first(descriptor: int, operation: int) -> None:
@@ -27,7 +27,7 @@ def test_a_lock_that_its_holder_removed_meanwhile_is_not_held(
 
 
 def test_a_missing_folder_is_said_to_be_missing(tmp_path: Path) -> None:
-    """Not only the file in it, which need not exist."""
+    """The error is about the folder, as the file in it need not exist."""
     path = tmp_path / "missing" / "s.json"
     problem = re.escape(f"AE-EXPORT: The folder of '{path}' does not exist: create it")
     with pytest.raises(SettingsError, match=problem), locked(path):

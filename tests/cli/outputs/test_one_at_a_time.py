@@ -14,7 +14,7 @@ from tests.cli.outputs.killing import OLD, found, ids
 def test_a_second_run_at_the_same_time_is_refused(
     to: str, service: Service, command: Command
 ) -> None:
-    """The first waits for its second page; the second changes nothing."""
+    """The first run waits for its second page; the second run changes nothing."""
     arguments = ("export", "--to", to, "--state", "s.json", "--config", "c.json")
     (command.folder / "c.json").write_text('{"page_size": 20}')
     service.add(OLD)
@@ -36,7 +36,7 @@ def test_a_second_run_at_the_same_time_is_refused(
 def test_a_file_has_one_export_at_a_time_with_any_state(
     state: list[str], service: Service, command: Command
 ) -> None:
-    """The state files differ, so that only the lock of the output keeps the runs apart."""
+    """The runs do not share a state file, so only the lock of the output separates them."""
     service.add(OLD)
     service.add_faults([Fault.parse("status:code=429,retry-after=60@1")])
     with command.started("export", "--to", "a.jsonl", "--state", "s.json") as first:
@@ -50,7 +50,7 @@ def test_a_file_has_one_export_at_a_time_with_any_state(
 def test_another_export_may_add_to_the_same_folder_meanwhile(
     service: Service, command: Command
 ) -> None:
-    """It has a state file of its own."""
+    """The other export has a state file of its own."""
     service.add(OLD)
     service.add_faults([Fault.parse("status:code=429,retry-after=60@1")])
     with command.started("export", "--to", "a/", "--state", "s.json") as first:

@@ -22,13 +22,13 @@ from tests.cli.outputs.test_day_folder import page_of
 
 @pytest.fixture
 def to() -> str:
-    """The output of a test that is not about several."""
+    """The output of the tests that need only one format."""
     return "events.duckdb"
 
 
 @pytest.fixture
 def begun(to: str, service: Service, command: Command) -> Command:
-    """After an export with a state file."""
+    """The command, after an export of the first half of the events with a state file."""
     service.add(EVENTS[:50])
     command("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
     service.add(EVENTS[50:])
@@ -40,7 +40,7 @@ def state_of(to: str) -> str:
 
 
 def test_an_empty_state_file_is_refused(begun: Command, to: str) -> None:
-    """As an interrupted copy leaves one."""
+    """An interrupted copy may leave an empty file."""
     (begun.folder / state_of(to)).write_text("")
 
     done = begun("export", "--to", to, "--state", state_of(to))
@@ -48,8 +48,8 @@ def test_an_empty_state_file_is_refused(begun: Command, to: str) -> None:
     assert "is empty: remove it, or put back what an earlier export wrote" in done.error
 
 
-def test_an_error_names_the_state_file_if_that_cannot_be_written(tmp_path: Path) -> None:
-    """It may be on another disk than the output."""
+def test_an_error_names_the_state_file_if_it_cannot_be_written(tmp_path: Path) -> None:
+    """The state file may be on another disk than the output."""
     state_file = StateFile(tmp_path / "gone" / "s.json", tmp_path / "a.jsonl")
     with pytest.raises(OutputError, match=r"s\.json'"), output_errors(tmp_path / "a.jsonl"):
         state_file.settle({}, 0)
@@ -58,10 +58,10 @@ def test_an_error_names_the_state_file_if_that_cannot_be_written(tmp_path: Path)
 @pytest.mark.parametrize(
     "write", [lambda each: each.announce({}, 0, []), lambda each: each.settle({}, 0)]
 )
-def test_an_error_names_the_state_file_if_that_cannot_be_replaced(
+def test_an_error_names_the_state_file_if_it_cannot_be_replaced(
     write: Callable[[StateFile], None], tmp_path: Path
 ) -> None:
-    """As if it is mounted by itself into a container; here it is a folder."""
+    """A file that is mounted into a container cannot be replaced; here it is a folder."""
     (tmp_path / "s.json").mkdir()
     state_file = StateFile(tmp_path / "s.json", tmp_path / "a.jsonl")
     with pytest.raises(OutputError, match=r"s\.json'"), output_errors(tmp_path / "a.jsonl"):
@@ -73,10 +73,10 @@ def remove(path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_an_output_that_was_moved_away_begins_anew_with_what_is_new(
+def test_a_new_output_gets_only_new_events_after_the_old_one_was_moved(
     to: str, begun: Command
 ) -> None:
-    """As somebody does who begins a new file each month."""
+    """Some users begin a new file each month in this way."""
     remove(begun.folder / to)
 
     done = begun("export", "--to", to, "--state", state_of(to)).raise_for_exit_code()
@@ -97,10 +97,10 @@ def test_an_output_whose_state_file_is_gone_is_refused(to: str, begun: Command) 
 
 
 @pytest.mark.parametrize("to", [to for to in FORMATS if to != "events.duckdb"])
-def test_an_output_whose_state_was_taken_out_of_the_file_is_refused(
+def test_an_output_whose_state_was_removed_from_the_file_is_refused(
     to: str, begun: Command
 ) -> None:
-    """As somebody does to start over; every event would come again."""
+    """Somebody may do this to start over, but every event would be written again."""
     path = begun.folder / state_of(to)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"state": {}}))
 
@@ -110,7 +110,7 @@ def test_an_output_whose_state_was_taken_out_of_the_file_is_refused(
     assert exported(begun.folder / to) == expected(EVENTS[:50])
 
 
-def test_a_table_knows_its_state_without_the_file(begun: Command) -> None:
+def test_a_table_continues_without_its_state_file(begun: Command) -> None:
     remove(begun.folder / state_of("events.duckdb"))
 
     for _ in range(2):  # the second time, nothing is new
@@ -121,7 +121,7 @@ def test_a_table_knows_its_state_without_the_file(begun: Command) -> None:
 
 
 def test_a_table_without_a_state_is_refused(begun: Command) -> None:
-    """It was replaced by an export without state: the state file does not know what is in it."""
+    """An export without state replaced the table: the state file does not say what is in it."""
     begun("export", "--to", "events.duckdb").raise_for_exit_code()
 
     error = refused(begun("export", "--to", "events.duckdb", "--state", state_of("events.duckdb")))
@@ -130,7 +130,7 @@ def test_a_table_without_a_state_is_refused(begun: Command) -> None:
 
 
 def test_a_table_whose_state_was_deleted_is_refused(begun: Command) -> None:
-    """Without a state, every event would come again."""
+    """Without a state, every event would be written again."""
     with duckdb.connect(str(begun.folder / "events.duckdb")) as connection:
         connection.execute("DELETE FROM audit_events_state")
 
@@ -149,9 +149,9 @@ def test_a_table_whose_state_was_deleted_is_refused(begun: Command) -> None:
     ],
 )
 def test_a_table_with_other_columns_is_refused(change: str, begun: Command) -> None:
-    """Also if only their order differs: values would come into the columns of others.
+    """Even if only the order differs, values would get into wrong columns.
 
-    If the times have no time zone, DuckDB would store them in that of the machine.
+    DuckDB would store times without a time zone in that of the machine.
     """
     with duckdb.connect(str(begun.folder / "events.duckdb")) as connection:
         connection.execute(change)
@@ -162,7 +162,7 @@ def test_a_table_with_other_columns_is_refused(change: str, begun: Command) -> N
 
 
 def test_a_table_whose_details_are_json_grows(begun: Command) -> None:
-    """The type of a text does not change its values."""
+    """The type JSON does not change the values of a text column."""
     path = begun.folder / "events.duckdb"
     with duckdb.connect(str(path)) as connection:
         connection.execute("ALTER TABLE audit_events ALTER action_details TYPE JSON")
@@ -174,7 +174,7 @@ def test_a_table_whose_details_are_json_grows(begun: Command) -> None:
 
 @pytest.mark.parametrize("to", ["events.parquet", "events.jsonl", "events.jsonl.gz"])
 def test_a_file_that_something_else_changed_is_refused(to: str, begun: Command) -> None:
-    """An export without state is something else too."""
+    """An export without state also changes the file."""
     begun("export", "--to", to).raise_for_exit_code()
 
     error = refused(begun("export", "--to", to, "--state", state_of(to)))
@@ -191,7 +191,7 @@ def append(path: Path) -> None:
 def test_a_file_that_something_else_changes_during_an_export_is_refused(
     change: Callable[[Path], None], to: str, tmp_path: Path
 ) -> None:
-    """What was added meanwhile would be lost; what was moved away would come twice."""
+    """Events added meanwhile would be lost, and events moved away would be written twice."""
     path = tmp_path / to
     state_file = StateFile(tmp_path / "s.json", path)
 
@@ -286,7 +286,7 @@ def test_a_state_of_another_organization_is_refused(to: str, begun: Command) -> 
 def test_a_warning_of_a_gap_says_how_an_export_gets_the_events(
     first: list[str], then: list[str], service: Service, command: Command
 ) -> None:
-    """A run without state would replace the output, and the next one with the state refuse it."""
+    """A run without state would replace the output, which the next one with it would refuse."""
     service.add(EVENTS)
     types = json.dumps({"action_types": [EVENTS[-1]["action"]["type"]]})
     (command.folder / "types.json").write_text(types)

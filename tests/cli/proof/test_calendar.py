@@ -31,15 +31,15 @@ YEAR = at(1, 1), at(3, 1)
         ),
     ],
 )
-def test_time_is_covered_if_it_is_for_each_organization(
+def test_a_time_is_covered_only_if_it_is_for_each_organization(
     covered: dict[str, list[Span]], gaps: list[Span]
 ) -> None:
-    """Records may overlap, as after a fork, and come in any order."""
+    """The records may overlap, as after a fork, and may be in any order."""
     assert find_gaps(covered, YEAR) == tuple(gaps)
 
 
 def test_a_microsecond_is_not_a_gap() -> None:
-    """An `end_date` may end with many nines, of which loaders keep the microseconds."""
+    """An `end_date` may end with many nines, and loaders keep only its microseconds."""
     microsecond = timedelta(microseconds=1)
     end = YEAR[1] - microsecond
     covered = [(YEAR[0] + microsecond, at(2, 1) - microsecond), (at(2, 1), end)]
@@ -49,7 +49,7 @@ def test_a_microsecond_is_not_a_gap() -> None:
     assert find_gaps({"a": covered}, YEAR) == ((at(2, 1) - 2 * microsecond, at(2, 1)),)
 
 
-def test_a_gap_has_its_part_of_each_day() -> None:
+def test_a_gap_is_split_into_parts_of_days() -> None:
     gap = (at(1, 1, 12), at(1, 3, 6))
     calendar = Calendar(2026, {}, (gap,), until=YEAR[1], organizations=1)
 
@@ -58,7 +58,7 @@ def test_a_gap_has_its_part_of_each_day() -> None:
     assert parts == [[(0.5, 1.0)], [(0.0, 1.0)], [(0.0, 0.25)], []]
 
 
-def test_the_future_is_not_missing() -> None:
+def test_the_span_of_a_year_does_not_extend_into_the_future() -> None:
     assert year_span(2026, at(2, 1)) == (at(1, 1), at(2, 1))
     assert year_span(2026, datetime(2030, 1, 1)) == (at(1, 1), datetime(2027, 1, 1))  # noqa: DTZ001
     assert year_span(2026, datetime(2020, 1, 1)) == (at(1, 1), at(1, 1))  # noqa: DTZ001

@@ -32,7 +32,7 @@ REPAIR_JSON_LINES = ("--repair", "missing.jsonl", "--repair-format", "jsonl")
 def test_the_repair_has_the_missing_events(
     format_: str, service: Service, command: Command
 ) -> None:
-    """And nothing else; no STATE, which would move a bookmark."""
+    """The repair has nothing else, especially no STATE, which would move a bookmark."""
     service.add(EVENTS)
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50] + EVENTS[60:]))
 
@@ -52,16 +52,16 @@ def test_the_repair_has_the_missing_events(
     verify(command, "a.jsonl")
 
 
-def test_a_file_that_an_export_keeps_is_repaired_as_the_document_says(
+def test_the_documented_repair_of_a_file_of_an_export_with_state_works(
     service: Service, command: Command
 ) -> None:
-    """Renamed, so that the next export does not find it changed."""
+    """The file is renamed first, so that the next export does not find it changed."""
     export = ("export", "--to", "audit/events.jsonl", "--state", "audit.state.json")
     audit = command.folder / "audit"
     audit.mkdir()
     service.add(EVENTS[10:150])
     command(*export).raise_for_exit_code()
-    service.add(EVENTS[:10])  # long after the lookback
+    service.add(EVENTS[:10])  # too old for the lookback
     service.add(EVENTS[150:])
     until = ("--end", EVENTS[100]["occurredAt"])
 
@@ -78,7 +78,7 @@ def test_a_file_that_an_export_keeps_is_repaired_as_the_document_says(
 def test_a_pipe_or_a_device_is_not_replaced(
     option: str, service: Service, command: Command
 ) -> None:
-    """It would be a file afterwards, for every program on the machine."""
+    """Otherwise, it would be a file afterwards, for every program on the machine."""
     service.add(EVENTS)
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
     os.mkfifo(command.folder / "pipe")
@@ -94,7 +94,7 @@ def test_a_pipe_or_a_device_is_not_replaced(
 def test_a_second_run_with_the_same_file_at_the_same_time_is_refused(
     option: str, service: Service, command: Command
 ) -> None:
-    """The first waits for its second page; together they would write a file of both."""
+    """The first run waits for its second page. Together, the runs would write a file of both."""
     service.add(EVENTS)
     service.add_faults([Fault.parse("status:code=429,retry-after=60@2")])
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
@@ -113,7 +113,7 @@ def test_a_second_run_with_the_same_file_at_the_same_time_is_refused(
 
 
 def test_an_incomplete_file_that_somebody_removed_is_an_error(tmp_path: Path) -> None:
-    """Nothing would be in its place."""
+    """The command must not end as if it had written the file."""
     file = WholeFile(tmp_path / "r")
     file.write([b"a line"])
     (hidden,) = tmp_path.glob(".*.new")
@@ -143,7 +143,7 @@ def test_an_incomplete_file_that_somebody_removed_is_an_error(tmp_path: Path) ->
 def test_nothing_is_written_in_place_of_another_file(
     against: str, options: list[str], says: str, service: Service, command: Command
 ) -> None:
-    """Neither of what is compared, nor of the other file; nothing is requested."""
+    """Neither a compared file nor the other output is replaced, and nothing is requested."""
     loaded = command.folder / "a.jsonl"
     loaded.write_bytes(lines(EVENTS[:50]))
     (command.folder / "link").symlink_to(loaded)
@@ -160,17 +160,17 @@ def test_nothing_is_written_in_place_of_another_file(
 
 @pytest.mark.parametrize("option", ["--repair", "--list"])
 def test_an_error_names_the_file_that_cannot_be_written(option: str, command: Command) -> None:
-    """Not another one of the command line."""
+    """The error does not name another file of the command line."""
     (command.folder / "a.jsonl").write_bytes(b"")
     done = command("verify", "--against", "a.jsonl", option, "x" * 300)
     assert done.error.startswith("AE-EXPORT: ")
     assert "a.jsonl" not in done.error
 
 
-def test_a_repair_may_be_in_the_folder_of_what_was_loaded(
+def test_a_repair_may_be_in_the_folder_of_the_loaded_files(
     service: Service, command: Command
 ) -> None:
-    """If its name does not end as those of loaded files do."""
+    """Its name must not end like those of loaded files."""
     service.add(EVENTS)
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
 
@@ -181,8 +181,10 @@ def test_a_repair_may_be_in_the_folder_of_what_was_loaded(
     assert len(messages) == 1 + len(EVENTS[50:])
 
 
-def test_a_full_temporary_folder_is_one_line(service: Service, command: Command) -> None:
-    """What was loaded is kept there while it is compared."""
+def test_a_full_temporary_folder_is_reported_in_one_line(
+    service: Service, command: Command
+) -> None:
+    """The loaded rows are stored there while they are compared."""
     service.add(EVENTS)
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS))
     limited = ["bash", "-c", 'ulimit -f 1; exec "$@"', "bash"]
@@ -194,10 +196,10 @@ def test_a_full_temporary_folder_is_one_line(service: Service, command: Command)
     assert "disk I/O error" in done.error
 
 
-def test_a_temporary_folder_that_is_full_once_all_rows_are_in_it_is_enough(
+def test_a_temporary_folder_needs_room_only_for_the_rows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is written any more while they are compared."""
+    """Comparing the rows does not write more into the folder."""
     monkeypatch.setattr(comparison, "CACHE_KILOBYTES", 100)
     path = tmp_path / "rows"
     compared = Comparison(path, Range(Instant("2024"), Instant("2025")), 0)
@@ -214,7 +216,7 @@ def test_a_temporary_folder_that_is_full_once_all_rows_are_in_it_is_enough(
 
 
 @pytest.mark.parametrize("against", ["a.jsonl", "a.duckdb"])
-def test_no_temporary_folder_that_can_be_written_to_is_one_line(
+def test_the_lack_of_a_writable_temporary_folder_is_reported_in_one_line(
     against: str, command: Command
 ) -> None:
     """Python tries several folders, also the current one, with a small file."""
@@ -234,7 +236,7 @@ def test_no_temporary_folder_that_can_be_written_to_is_one_line(
 def test_the_repair_has_the_schema_and_the_records_of_the_tap(
     service: Service, command: Command, settings: dict[str, Any]
 ) -> None:
-    """With every setting that changes their shape."""
+    """Settings that change the shape of records apply to the repair too."""
     from tests.running import run  # noqa: PLC0415 - next to its only use
 
     service.add(EVENTS[:3])
@@ -254,7 +256,7 @@ def test_the_repair_has_the_schema_and_the_records_of_the_tap(
 
 
 def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None:
-    """Each with its own events of the same ids; rows of others are left out. UUIDs have no case."""
+    """They have events of the same ids. Rows of others are ignored; UUIDs may be in upper case."""
     shared = SharedServer([a_service(number, 10) for number in range(10, 13)])
     with shared.served():
         settings = {
@@ -303,7 +305,7 @@ def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None
 def test_files_that_do_not_say_the_organization_are_refused(
     name: str, form: str | None, says: str, tmp_path: Path
 ) -> None:
-    """All of their events would be missing, and repeated by a repair."""
+    """Otherwise, all events would count as missing, and a repair would load them again."""
     shared = SharedServer([a_service(number, 10) for number in range(2)])
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What `audit-events report` reads from the tables of a warehouse; it draws nothing here."""
+"""How `audit-events report` reads the tables of a warehouse; nothing is drawn here."""
 
 import signal
 import sys
@@ -42,7 +42,7 @@ def calendar_of(path: Path) -> Calendar:
 
 
 def test_a_report_names_the_stream_that_it_needs(warehouse: Path) -> None:
-    """An export has no table of it, and to check the name of the file does not help."""
+    """An export has no table of this stream, and checking the name of the file would not help."""
     advice = "needs the table of the stream audit_events_coverage, which is off by default"
     with pytest.raises(OutputError) as raised:
         calendar_of(warehouse)
@@ -53,7 +53,7 @@ def test_a_report_names_the_stream_that_it_needs(warehouse: Path) -> None:
 def test_a_report_without_a_table_of_events_does_not_advise_to_turn_on_another_stream(
     tmp_path: Path,
 ) -> None:
-    """Nor does `verify`, which needs no other table."""
+    """The table of the other stream is there, so that such advice would be wrong."""
     path = tmp_path / "a.duckdb"
     columns = "organization_id VARCHAR, covered_from TIMESTAMP, covered_until TIMESTAMP"
     execute(path, f"CREATE TABLE audit_events_coverage ({columns})")
@@ -64,7 +64,7 @@ def test_a_report_without_a_table_of_events_does_not_advise_to_turn_on_another_s
 
 
 def test_a_report_says_that_records_are_only_for_some_action_types(warehouse: Path) -> None:
-    """Events of other types may be missing in the ranges of such records of the year."""
+    """Within the ranges of such records, events of other types may be missing."""
     execute(
         warehouse,
         COVERAGE,
@@ -87,7 +87,7 @@ def test_a_report_says_that_records_are_only_for_some_action_types(warehouse: Pa
 
 
 def test_an_organization_is_the_same_in_capital_letters(warehouse: Path) -> None:
-    """A state is continued if only the letters of the setting changed; so is what is covered."""
+    """If only the case of the setting changes, the state is continued, and so is the coverage."""
     execute(
         warehouse,
         COVERAGE,
@@ -101,7 +101,7 @@ def test_an_organization_is_the_same_in_capital_letters(warehouse: Path) -> None
 def test_a_signal_ends_a_report_without_a_picture(
     warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To read the tables may take long; the libraries for pictures are not needed here."""
+    """Reading the tables may take long. The test replaces the libraries for pictures."""
     execute(warehouse, COVERAGE)
     pictures = SimpleNamespace(svg_picture=str, html_page=str)
     monkeypatch.setitem(sys.modules, "tap_audit_events.cli.proof.calendar_picture", pictures)

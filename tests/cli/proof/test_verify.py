@@ -1,4 +1,4 @@
-"""`audit-events verify`: what was loaded is compared with what the service shows."""
+"""`audit-events verify` compares the loaded events with those that the service shows."""
 
 import csv
 import gzip
@@ -32,7 +32,7 @@ from tests.project.pages import sections
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
 def test_an_export_is_equal_to_the_service(to: str, service: Service, command: Command) -> None:
-    """In each format, and with times of nine digits."""
+    """This holds for each format, and for times of nine digits."""
     service.add([*EVENTS, *HOSTILE])
     command("export", "--to", to).raise_for_exit_code()
 
@@ -47,7 +47,7 @@ def test_an_export_is_equal_to_the_service(to: str, service: Service, command: C
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "folder/x/a.jsonl"])
 def test_each_difference_is_found(name: str, service: Service, command: Command) -> None:
-    """An event that is missing, one that is too many, a copy, and one with another time."""
+    """One event is missing, one is too many, one is there twice, and one has another time."""
     service.add(EVENTS)
     missing, copy, moved = EVENTS[3], EVENTS[50], EVENTS[100]
     loaded = [event for event in EVENTS if event not in (missing, moved)]
@@ -80,7 +80,7 @@ def test_each_difference_is_found(name: str, service: Service, command: Command)
 
 
 def test_lists_are_bounded_on_the_terminal(service: Service, command: Command) -> None:
-    """And nothing in an id controls it."""
+    """Characters of an id that would control the terminal are not printed."""
     service.add([an_event(id="\x1b[2J"), *EVENTS])
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS[30:]))
 
@@ -95,8 +95,8 @@ def test_lists_are_bounded_on_the_terminal(service: Service, command: Command) -
     assert total.split() == ["total", "201", "170", "31", "0", "0"]
 
 
-def test_the_list_gives_back_any_id(service: Service, command: Command) -> None:
-    """Also one with line breaks, commas and quotes."""
+def test_the_list_preserves_any_id(service: Service, command: Command) -> None:
+    """The ids have line breaks, commas, quotes and spaces."""
     ids = {"a\nb", "a\rb", "\r\n", 'a","b', " a "}
     service.add(an_event(id=each) for each in ids)
     (command.folder / "a.jsonl").touch()
@@ -134,7 +134,7 @@ def test_a_range_may_be_one_instant(service: Service, command: Command) -> None:
 
 
 def test_events_dated_in_the_future_are_not_compared(service: Service, command: Command) -> None:
-    """The service is read up to now, whichever end is given: a loaded one is not too many."""
+    """The service is read up to now, whichever end is given, so a future event is not too many."""
     events = [*EVENTS, an_event(id="future", at="2999-01-01T00:00:00Z")]
     service.add(events)
     (command.folder / "a.jsonl").write_bytes(lines(events))
@@ -158,7 +158,7 @@ def test_several_organizations_are_compared_by_organization_and_id() -> None:
     comparison.close()
 
 
-def test_a_row_is_one_event_only() -> None:
+def test_a_row_matches_only_one_event() -> None:
     """A service that shows an id at two times shows two events; the table has one of them."""
     comparison = Comparison(Path(":memory:"), Range(Instant("2024"), Instant("2025")), 0)
     times = Instant("2024-05-06T00:00:00"), Instant("2024-05-06T00:00:01")
@@ -173,7 +173,7 @@ def test_a_row_is_one_event_only() -> None:
 
 
 def test_every_option_of_the_page_exists(command: Command) -> None:
-    """Of the commands in `docs/proof.md`."""
+    """The help has each option of the commands in `docs/proof.md`."""
     commands = [
         each.split()[1:]
         for section in sections("proof.md").values()
@@ -187,8 +187,8 @@ def test_every_option_of_the_page_exists(command: Command) -> None:
         assert all(each in shown for each in arguments if each.startswith("--"))
 
 
-def test_after_an_error_nothing_is_judged(service: Service, command: Command) -> None:
-    """A part of the range would look like missing events."""
+def test_after_an_error_no_differences_are_reported(service: Service, command: Command) -> None:
+    """If only a part of the range was read, the rest would look like differences."""
     service.add(EVENTS)
     service.add_faults([Fault.parse("status:code=403@1")])
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS))
@@ -201,10 +201,10 @@ def test_after_an_error_nothing_is_judged(service: Service, command: Command) ->
 
 
 @pytest.mark.parametrize("levels", range(972, 992, 4))
-def test_an_event_that_is_nested_too_deeply_is_one_line(
+def test_an_event_that_is_nested_too_deeply_is_reported_in_one_line(
     levels: int, service: Service, command: Command
 ) -> None:
-    """Also if it can still be read as part of its page. How deep that is depends on Python."""
+    """How deep is too deep depends on Python. The page of the event may still be readable."""
     deep = b"[" * levels + b"]" * levels
     body = json.dumps({"auditEvents": [an_event(other=0)]}).encode().replace(b"0}", deep + b"}")
     service.add_faults([Fault(kind="body", text=body, when="*")])
@@ -219,7 +219,7 @@ def test_an_event_that_is_nested_too_deeply_is_one_line(
 def test_a_reader_that_leaves_early_changes_neither_the_verdict_nor_the_files(
     stream: str, service: Service, command: Command
 ) -> None:
-    """As `head` does, which ends while the command still runs."""
+    """For example, `head` ends while the command still runs."""
     service.add(EVENTS)
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
     arguments = ("--against", "a.jsonl", "--repair", "r", "--list", "l")
@@ -246,7 +246,7 @@ def test_a_reader_that_leaves_early_is_not_an_error_if_nothing_differs(
         assert run.stderr.read() == b""
 
 
-def test_wrong_options_are_one_line(command: Command) -> None:
+def test_wrong_options_are_reported_in_one_line(command: Command) -> None:
     file = command("verify", "--against", "a.jsonl", "--table", "x")
     future = command("verify", "--against", "a.jsonl", "--start", "9000-01-01T00:00:00Z")
     several = command("verify", "--against", "a.jsonl", "--against", "b.jsonl")
@@ -257,10 +257,10 @@ def test_wrong_options_are_one_line(command: Command) -> None:
     assert several.exit_code == 2
 
 
-def test_a_signal_ends_the_reading_of_what_was_loaded(
+def test_a_signal_ends_the_reading_of_the_loaded_rows(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    """It may take long, and nothing has been requested yet."""
+    """Reading them may take long, and nothing has been requested yet."""
     stop = Stop()
     within = Range(EARLIEST, Instant("2027-01-01T00:00:00"))
 

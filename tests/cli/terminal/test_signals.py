@@ -1,4 +1,4 @@
-"""A signal while the main thread is inside of a library."""
+"""Signals that arrive while the main thread is inside of a library."""
 
 import os
 import signal
@@ -15,8 +15,8 @@ def kill(number: signal.Signals = signal.SIGTERM) -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_interrupts_what_may_end_anywhere(number: signal.Signals) -> None:
-    """And only that: the handlers are then those of before."""
+def test_a_signal_interrupts_the_block(number: signal.Signals) -> None:
+    """After the block, the signal handlers from before are in place again."""
     before = [signal.getsignal(each) for each in SIGNALS]
     stop = Stop()
 
@@ -27,15 +27,15 @@ def test_a_signal_interrupts_what_may_end_anywhere(number: signal.Signals) -> No
     assert [signal.getsignal(each) for each in SIGNALS] == before
 
 
-def test_a_signal_that_came_before_counts_too() -> None:
+def test_a_signal_from_before_the_block_counts_too() -> None:
     stop = Stop()
     stop.request(signal.SIGTERM)
     with pytest.raises(StoppedError), interrupting(stop):
         pytest.fail("it begins")
 
 
-def test_an_error_that_a_library_makes_of_it_is_not_shown() -> None:
-    """DuckDB raises RuntimeError, "Query interrupted"."""
+def test_an_error_that_a_library_raises_because_of_a_signal_is_replaced() -> None:
+    """DuckDB, for example, raises RuntimeError with the text "Query interrupted"."""
 
     def query() -> None:
         try:
@@ -47,7 +47,7 @@ def test_an_error_that_a_library_makes_of_it_is_not_shown() -> None:
         query()
 
 
-def test_a_signal_that_comes_twice_does_not_interrupt_the_cleanup() -> None:
+def test_a_signal_that_arrives_twice_does_not_interrupt_the_cleanup() -> None:
     """`timeout` sends its signal to the process and to its group."""
     cleaned_up = []
 
@@ -63,6 +63,6 @@ def test_a_signal_that_comes_twice_does_not_interrupt_the_cleanup() -> None:
     assert cleaned_up
 
 
-def test_another_error_stays() -> None:
+def test_another_error_is_raised_unchanged() -> None:
     with pytest.raises(ZeroDivisionError), interrupting(Stop()):
         1 / 0  # noqa: B018
