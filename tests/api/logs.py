@@ -1,4 +1,4 @@
-"""An `AuditEvents` over the sandbox, and what a caller stores."""
+"""Helpers that read events with `AuditEvents` and store its states."""
 
 import json
 import threading
@@ -14,7 +14,7 @@ COUNT = 150
 
 
 def events(first: int, end: int) -> list[dict[str, Any]]:
-    """An event each second, from the first number up to the end."""
+    """One event each second, from the first number up to, but not including, the end."""
     return [
         an_event(id=f"{n:05}", at=f"2024-05-06T{7 + n // 3600:02}:{n // 60 % 60:02}:{n % 60:02}Z")
         for n in range(first, end)
@@ -26,7 +26,7 @@ def ids(pages: Iterable[EventPage]) -> list[str]:
 
 
 def expected(count: int = COUNT) -> list[str]:
-    """The ids of the first `events`."""
+    """The ids of the first events that `events` creates."""
     return [f"{n:05}" for n in range(count)]
 
 
@@ -39,7 +39,7 @@ def stored(state: dict[str, Any] | None) -> dict[str, Any] | None:
 def first_pages(
     log: AuditEvents, count: int, state: dict[str, Any] | None
 ) -> tuple[list[str], dict[str, Any] | None]:
-    """The ids of the first pages, and the last state; the caller crashes then."""
+    """The ids of the first pages and the last state, of a caller that crashes after them."""
     found: list[str] = []
     with closing(log.pages(state=state)) as pages:
         for _, page in zip(range(count), pages, strict=False):
@@ -50,7 +50,7 @@ def first_pages(
 
 @contextmanager
 def ends_its_threads() -> Iterator[None]:
-    """Check that each thread that is started in the block ends soon after it."""
+    """Check that each thread that the block starts ends soon after the block."""
     before = set(threading.enumerate())
     yield
     for thread in set(threading.enumerate()) - before:

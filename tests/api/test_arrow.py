@@ -41,7 +41,7 @@ def exact(text: str) -> Any:
 
 
 def test_the_schema_is_fixed() -> None:
-    """It does not depend on the events; each column names its field."""
+    """It does not depend on the events, and the metadata of each column names its field."""
     schema = AuditEvents.arrow_schema()
     assert schema.names == list(COLUMNS)
     assert schema.field("occurred_at").type == pa.timestamp("us", "UTC")
@@ -72,14 +72,14 @@ def test_the_schema_is_fixed() -> None:
     ],
 )
 def test_a_time_is_cut_to_microseconds_and_its_text_is_exact(at: str, microseconds: str) -> None:
-    """Never rounded up, so that it stays in its second and day."""
+    """It is never rounded up, so that it stays within its second and its day."""
     row = row_of(an_event(at=at))
     assert str(row["occurred_at"]) == microseconds
     assert row["occurred_at_text"] == at
 
 
-def test_details_are_the_text_that_was_sent() -> None:
-    """Every digit, space and escape."""
+def test_details_are_the_text_of_the_service() -> None:
+    """The text keeps every digit, space and escape."""
     details = '{"n": 0.1000000000000000000000000000000000001, "big":1e400,  "é": "\\u00e9"}'
     event = (
         f'{{"id": "1", "occurredAt": "2024-05-06T07:08:09Z", "action": {{"details": {details}}}}}'
@@ -89,7 +89,7 @@ def test_details_are_the_text_that_was_sent() -> None:
 
 @pytest.mark.parametrize("name", ["action", "other"])
 def test_an_event_that_is_nested_too_deeply_is_an_error(name: str) -> None:
-    """It has a code, as every error, and shows how the event begins."""
+    """The error has a code, as every error does, and shows how the event begins."""
     deep = f'{{"details": {TOO_DEEP.decode()}}}'
     text = f'{{"id": "1", "occurredAt": "2024-05-06T07:08:09Z", "{name}": {deep}}}'
     with pytest.raises(ContractError, match="AE-NESTING") as raised:
@@ -116,14 +116,14 @@ ODD: dict[str, tuple[dict[str, Any], dict[str, Any] | None]] = {
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_has_no_column_is_in_other_fields(name: str) -> None:
-    """As JSON, and only that."""
+def test_values_without_a_column_are_in_other_fields(name: str) -> None:
+    """The column has these values as JSON, and no others."""
     fields, expected = ODD[name]
     other = row_of(an_event(**fields))["other_fields"]
     assert (None if other is None else json.loads(other)) == expected
 
 
-def test_an_odd_event_leaves_its_neighbours_alone() -> None:
+def test_an_odd_event_does_not_change_its_neighbours() -> None:
     odd, plain = an_event(severity=1), an_event("event-2")
     rows = batch_of(*(json.dumps(each).encode() for each in (plain, odd, plain))).to_pylist()
     assert [row["other_fields"] for row in rows] == [None, '{"severity":1}', None]
@@ -146,7 +146,7 @@ UNKNOWN = st.dictionaries(TEXTS, VALUES, max_size=2)
 
 
 def part(name: str) -> st.SearchStrategy[dict[str, Any]]:
-    """A part of an event: any of its fields, of any type, and fields that nobody knows."""
+    """A part of an event: some of its fields, with values of any type, and unknown fields."""
     names = [path[1] for path in COLUMNS.values() if len(path) > 1 and path[0] == name]
     known = st.fixed_dictionaries({}, optional=dict.fromkeys(names, TEXTS | VALUES))
     return st.builds(lambda unknown, fields: unknown | fields, UNKNOWN, known)
@@ -160,7 +160,7 @@ EVENTS = st.builds(
 
 
 def rebuilt(row: dict[str, Any]) -> dict[str, Any]:
-    """The event that a row was made of."""
+    """The event, put together from its row."""
     event: dict[str, Any] = exact(row["other_fields"] or "{}")
     for column, path in COLUMNS.items():
         if path and row[column] is not None:
@@ -172,7 +172,7 @@ def rebuilt(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_empty(event: dict[str, Any]) -> dict[str, Any]:
-    """An event without null in known fields, and without parts that are empty then."""
+    """The event without null in known fields, and without parts that are then empty."""
     known = {path for path in COLUMNS.values() if path}
     kept: dict[str, Any] = {}
     for name, value in event.items():
@@ -186,14 +186,14 @@ def without_empty(event: dict[str, Any]) -> dict[str, Any]:
 
 @given(EVENTS, st.sampled_from([None, 1]))
 def test_columns_and_other_fields_lose_nothing(event: dict[str, Any], indent: int | None) -> None:
-    """Whatever the event has: fields, types, numbers, spaces between them."""
+    """This holds for any fields, types, numbers and spaces between them."""
     text = json.dumps(event, indent=indent, ensure_ascii=False)
     assert without_empty(rebuilt(row_of(text))) == without_empty(exact(text))
 
 
 @pytest.mark.parametrize("name", hostile.NAMES)
 def test_hostile_events_lose_nothing(name: str, service: Service, settings: dict[str, Any]) -> None:
-    """After the service's text was made storable."""
+    """The comparison is with `raw`, in which NUL and lone surrogates are already replaced."""
     service.add_raw(hostile.texts([name]))
     (page,) = AuditEvents(**settings).pages()
     (row,) = page.arrow().to_pylist()
@@ -204,7 +204,7 @@ def test_hostile_events_lose_nothing(name: str, service: Service, settings: dict
 
 
 def test_the_reader_has_all_events(service: Service, settings: dict[str, Any]) -> None:
-    """A batch for each page, and a schema even without events."""
+    """The reader has a schema even without events."""
     log = AuditEvents(**settings, page_size=20)
     assert log.arrow().read_all().schema.equals(log.arrow_schema())
     service.add(events(0, 100))
@@ -215,7 +215,7 @@ def test_the_reader_has_all_events(service: Service, settings: dict[str, Any]) -
     assert log.arrow(state=page.state).read_all().num_rows == 0
 
 
-def test_a_reader_that_is_closed_early_ends_its_threads(
+def test_a_reader_that_is_dropped_early_ends_its_threads(
     service: Service, settings: dict[str, Any]
 ) -> None:
     service.add(events(0, 200))
@@ -227,7 +227,7 @@ def test_a_reader_that_is_closed_early_ends_its_threads(
 
 
 def test_an_error_passes_through_the_reader(service: Service, settings: dict[str, Any]) -> None:
-    """As the exception that `pages` raises."""
+    """The reader raises the same exception as `pages`."""
     service.add(events(0, 100))
     service.add_faults([Fault(kind="status", when="3", code=403)])
     reader = AuditEvents(**settings, page_size=20).arrow()
@@ -235,10 +235,10 @@ def test_an_error_passes_through_the_reader(service: Service, settings: dict[str
         reader.read_all()
 
 
-def test_an_error_comes_again_if_the_reader_is_used_again(
+def test_an_error_is_raised_again_if_the_reader_is_used_again(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """Otherwise it would seem to have been read to its end."""
+    """Otherwise, the reader would seem to have been read to its end."""
     service.add(events(0, 100))
     service.add_faults([Fault(kind="status", when="3", code=403)])
     reader = AuditEvents(**settings, page_size=20, concurrency=1).arrow()
@@ -247,10 +247,10 @@ def test_an_error_comes_again_if_the_reader_is_used_again(
             reader.read_all()
 
 
-def test_a_batch_that_is_interrupted_is_not_left_out_if_the_reader_is_used_again(
+def test_an_interruption_of_a_batch_is_raised_again_if_the_reader_is_used_again(
     service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by Ctrl-C in a notebook, while the events of a page become columns. Its threads end."""
+    """Ctrl-C in a notebook may interrupt the conversion of a page, which must not be skipped."""
     arrow, batches = EventPage.arrow, []
 
     def interrupted(page: EventPage) -> pa.RecordBatch:
@@ -271,7 +271,7 @@ def test_a_batch_that_is_interrupted_is_not_left_out_if_the_reader_is_used_again
 def test_without_pyarrow_an_error_names_the_extra(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """Everything else works."""
+    """Without pyarrow, `pages` still works."""
     service.add(events(0, 5))
     code = """
 import json, sys

@@ -16,8 +16,8 @@ from tests.builders import an_event
 from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
 
-def test_an_error_of_one_of_several_organizations_comes_last() -> None:
-    """With the error of each organization that failed, by its id; the others are read."""
+def test_an_error_of_one_of_several_organizations_is_raised_at_the_end() -> None:
+    """The others are read before it, and it has the error of each one that failed, by its id."""
     services = [a_service(number, 20) for number in range(3)]
     services[1].add_faults([Fault(kind="status", when="1-", code=403)])
     pages: list[EventPage] = []
@@ -32,7 +32,7 @@ def test_an_error_of_one_of_several_organizations_comes_last() -> None:
 
 
 def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
-    """Its traceback would: of thousands that fail, each with a large response."""
+    """A traceback would keep it. Thousands of them may fail, each with a large response."""
     services = [a_service(number, 20) for number in range(2)]
     services[1].add_faults([Fault(kind="body", text=b'{"auditEvents": 7}', when="*")])
     with SharedServer(services).served() as shared:
@@ -44,8 +44,8 @@ def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
     assert (error.__traceback__, error.__context__) == (None, None)
 
 
-def test_an_organization_that_has_nothing_to_read_keeps_its_state() -> None:
-    """Also with other settings, while another organization has events."""
+def test_an_organization_without_a_page_keeps_its_state() -> None:
+    """The state stays the same although the settings change and another organization has events."""
     quiet, active = a_service(0, 20), a_service(1, 0)
     active.add([an_event(at="2024-01-01T00:00:00Z")])
     with SharedServer([quiet, active]).served() as shared:
@@ -59,7 +59,7 @@ def test_an_organization_that_has_nothing_to_read_keeps_its_state() -> None:
 
 
 def test_an_organization_that_fails_before_its_first_page_keeps_its_state() -> None:
-    """Also with other settings, while another organization has events."""
+    """The state stays the same although the settings change and another organization has events."""
     failing, active = a_service(0, 20), a_service(1, 0)
     with SharedServer([failing, active]).served() as shared:
         *_, before = AuditEvents(**shared.settings).pages()

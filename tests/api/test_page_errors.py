@@ -1,4 +1,4 @@
-"""Errors while `AuditEvents.pages` is read: they follow the pages before them, and come again."""
+"""Errors while `AuditEvents.pages` is read are raised after the pages before them, and again."""
 
 from typing import Any
 
@@ -25,10 +25,10 @@ from tests.api.logs import events, expected, ids
         ("body:text=%5B%5D@3", ContractError, "AE-ENVELOPE"),
     ],
 )
-def test_an_error_comes_after_the_events_before_it(
+def test_an_error_is_raised_after_the_events_before_it(
     fault: str, kind: type[ServiceError], code: str, service: Service, settings: dict[str, Any]
 ) -> None:
-    """With its code, as an exception to catch; the states before it remain good."""
+    """Each kind of error is an exception of its own, with its code and without the token."""
     service.add(events(0, 100))
     service.add_faults([fault])
     log = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0)
@@ -42,20 +42,20 @@ def test_an_error_comes_after_the_events_before_it(
     assert settings["access_token"] not in str(raised.value)
 
 
-def test_an_error_says_how_long_the_service_wants_to_be_left_alone(
+def test_an_error_has_the_wait_that_the_service_requests(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """Also if no retries are left, so that a scheduler can wait."""
+    """It has the wait even if no retries are left, so that a scheduler can wait."""
     service.add_faults(["status:code=429,retry-after=600@1-"])
     with pytest.raises(RetryableError) as raised:
         list(AuditEvents(**settings, max_retries=0).pages())
     assert raised.value.retry_after_seconds == 600
 
 
-def test_an_error_comes_again_if_the_iterator_is_used_again(
+def test_an_error_is_raised_again_if_the_iterator_is_used_again(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """A loop that tries again with the same iterator must not take the range for complete."""
+    """A loop that continues with the same iterator must not consider the range complete."""
     service.add(events(0, 100))
     service.add_faults(["status:code=503@3"])
     pages = AuditEvents(**settings, page_size=20, concurrency=1, max_retries=0).pages()
@@ -66,10 +66,10 @@ def test_an_error_comes_again_if_the_iterator_is_used_again(
     assert list(pages) == []
 
 
-def test_an_error_leaves_the_states_before_it_good(
+def test_a_run_can_continue_from_the_last_state_before_an_error(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """The next run continues after the last page that came."""
+    """The next run continues after the last page before the error."""
     log = AuditEvents(**settings, page_size=20, concurrency=1)
     service.add(events(0, 100))
     service.add_faults([Fault(kind="status", when="4", code=403)])

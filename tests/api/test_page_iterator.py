@@ -1,4 +1,4 @@
-"""The iterator that `AuditEvents.pages` returns, when it is closed or interrupted meanwhile."""
+"""The iterator that `AuditEvents.pages` returns, closed or interrupted while it is in use."""
 
 import threading
 from collections.abc import Generator
@@ -13,8 +13,8 @@ from tap_audit_events.extraction.shutdown import Stop
 from tests.api.logs import WAIT_SECONDS
 
 
-def test_a_run_that_is_closed_while_a_page_comes_ends_after_it() -> None:
-    """Nobody advances it any more: it must not keep its connections."""
+def test_a_run_that_is_closed_while_a_page_is_read_ends_after_the_page() -> None:
+    """Nobody may advance the run any more, so it must not keep its connections."""
     has_ended = threading.Event()
 
     def pages() -> Generator[EventPage, None, None]:
@@ -32,7 +32,7 @@ def test_a_run_that_is_closed_while_a_page_comes_ends_after_it() -> None:
 
 
 def test_a_run_that_another_thread_is_closing_is_at_its_end() -> None:
-    """Also before its connections have ended; the thread that reads gets no error of Python."""
+    """The thread that reads gets no exception, even if the connections have not ended yet."""
     closes, continues = threading.Event(), threading.Event()
 
     def pages() -> Generator[EventPage, None, None]:
@@ -54,10 +54,10 @@ def test_a_run_that_another_thread_is_closing_is_at_its_end() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
-def test_an_interruption_comes_again_if_the_iterator_is_used_again(
+def test_an_interruption_is_raised_again_if_the_iterator_is_used_again(
     error: type[BaseException],
 ) -> None:
-    """Of Ctrl-C, or of a time limit: the range must not be taken for complete, as in a notebook."""
+    """After Ctrl-C or a time limit, as in a notebook, the range must not seem complete."""
 
     def pages() -> Generator[EventPage, None, None]:
         yield EventPage([], [], organization_id="o", shape=RecordShape(), state=dict)

@@ -1,4 +1,4 @@
-"""`AuditEvents.pages`: each event once and in order, over runs that follow each other's state."""
+"""`AuditEvents.pages` delivers each event once and in order, over runs that continue a state."""
 
 import json
 import random
@@ -34,7 +34,7 @@ FAULTS = {
 
 @pytest.fixture(autouse=True)
 def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Retries follow at once."""
+    """Retries are sent without a wait."""
     monkeypatch.setattr("backoff.full_jitter", lambda seconds: 0.0)
 
 
@@ -45,10 +45,10 @@ def log(service: Service, settings: dict[str, Any]) -> AuditEvents:
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_event_comes_once_whatever_the_service_does(
+def test_each_event_is_delivered_once_whatever_the_service_does(
     name: str, concurrency: int, service: Service, settings: dict[str, Any]
 ) -> None:
-    """Over two runs, and in order if the service keeps its own."""
+    """This holds over two runs, and events are in order if the service sends them in order."""
     service.add(events(0, COUNT))
     service.add_faults(FAULTS[name])
     log = AuditEvents(**settings, page_size=20, concurrency=concurrency, max_retries=20)
@@ -63,10 +63,10 @@ def test_each_event_comes_once_whatever_the_service_does(
     )
 
 
-def test_a_last_page_without_events_completes_what_came_out_of_order(
+def test_a_last_page_without_events_completes_a_range_out_of_order(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """The last state has all that was read, so the next call requests only what follows."""
+    """The last state covers all events that were read; the next call requests only later ones."""
     service.add(events(0, 45))
     service.add_faults(
         ["displaced:places=3,event=5@1", Fault(kind="body", text=b'{"auditEvents": []}', when="3")]
@@ -84,7 +84,7 @@ def test_a_last_page_without_events_completes_what_came_out_of_order(
 def test_a_crash_after_any_page_neither_loses_nor_repeats(
     name: str, seed: int, service: Service, settings: dict[str, Any]
 ) -> None:
-    """A state covers its page and all before it, and no page that was read ahead."""
+    """A state covers its page and all pages before it, but not those that were prefetched."""
     rng = random.Random(seed)
     service.add(events(0, COUNT))
     service.add_faults(FAULTS[name])
@@ -104,8 +104,8 @@ def test_a_crash_after_any_page_neither_loses_nor_repeats(
     assert sorted(found) == expected()
 
 
-def test_a_state_that_is_read_later_is_that_of_its_page(service: Service, log: AuditEvents) -> None:
-    """However many pages were read in between."""
+def test_the_state_of_a_page_does_not_change_later(service: Service, log: AuditEvents) -> None:
+    """More pages may be read before the state is used."""
     service.add(events(0, COUNT))
     pages = list(log.pages())
     for number in (0, 3, len(pages) - 2):
@@ -113,8 +113,8 @@ def test_a_state_that_is_read_later_is_that_of_its_page(service: Service, log: A
         assert ids(pages[: number + 1]) + rest == expected()
 
 
-def test_a_run_without_new_events_brings_no_page(service: Service, log: AuditEvents) -> None:
-    """And is one request: the stored state stays as it is."""
+def test_a_run_without_new_events_has_no_page(service: Service, log: AuditEvents) -> None:
+    """The run sends one request, and the stored state remains valid."""
     service.add(events(0, 10))
     *_, last = log.pages()
     requests = len(service.requests)
@@ -128,7 +128,7 @@ def test_an_empty_service_has_no_pages(log: AuditEvents, state: dict[str, Any] |
 
 
 def test_hostile_events_keep_every_digit_and_field(service: Service, log: AuditEvents) -> None:
-    """`raw` is the service's own bytes; `events` and `raw` say the same."""
+    """`raw` has the bytes of the service, and `events` has the same contents."""
     texts = hostile.texts()
     service.add_raw(texts)
     sent = {json.loads(text)["id"]: text for text in texts}
@@ -153,10 +153,10 @@ def test_hostile_events_keep_every_digit_and_field(service: Service, log: AuditE
         (SECOND - timedelta(microseconds=1), "2024-05-06T07:00:39.999999999Z"),
     ],
 )  # fmt: skip
-def test_a_range_has_both_its_bounds(
+def test_both_bounds_of_a_range_are_inclusive(
     start: datetime | str, end: datetime | str, service: Service, log: AuditEvents
 ) -> None:
-    """As datetime or text, with any offset."""
+    """A bound is a datetime or a text, with any offset."""
     service.add(events(0, 100))
     assert ids(log.pages(start=start, end=end)) == expected()[30:40]
 
@@ -187,14 +187,14 @@ BEFORE_START = "end or end_date is before start or start_date"
 def test_a_bound_that_cannot_be_used_is_refused_by_the_call(
     bounds: dict[str, Any], message: str, service: Service, log: AuditEvents
 ) -> None:
-    """Before the first page is requested."""
+    """The error is raised before the first page is requested."""
     with pytest.raises(SettingsError, match=f"^AE-SETTINGS: {message}"):
         log.pages(**bounds)
     assert service.requests == []
 
 
 def test_an_end_before_the_start_of_the_settings_is_refused(settings: dict[str, Any]) -> None:
-    """The message names both, as the call has only one of them."""
+    """The message names `start_date` as well, as the call has only an end."""
     log = AuditEvents(**settings, start_date=SECOND)
 
     with pytest.raises(SettingsError, match=BEFORE_START):
@@ -214,24 +214,24 @@ def test_an_end_before_the_start_of_the_settings_is_refused(settings: dict[str, 
         True,
     ],
 )
-def test_a_state_of_another_shape_is_refused_by_the_call(
+def test_a_state_that_does_not_fit_is_refused_by_the_call(
     state: Any, service: Service, log: AuditEvents
 ) -> None:
-    """Or belongs to another organization."""
+    """The state has another shape, or belongs to another organization."""
     with pytest.raises(SettingsError, match=r"^AE-STATE: "):
         log.pages(state=state)
     assert service.requests == []
 
 
-def test_a_singer_state_is_told_from_that_of_a_page(log: AuditEvents) -> None:
-    """The tap writes the one, `EventPage.state` is the other."""
+def test_a_singer_state_is_refused_by_name(log: AuditEvents) -> None:
+    """The tap writes such states; `pages` needs an `EventPage.state`."""
     state: dict[str, Any] = {"bookmarks": {"audit_events": {}}}
     with pytest.raises(SettingsError, match=r"it is a Singer state: .*page\.state"):
         log.pages(state=state)
 
 
 def test_a_page_without_events_is_true() -> None:
-    """It has a newer state: a loop that ends at a false page would end too early."""
+    """The page has a newer state: a loop that ends at a false page would end too early."""
     page = EventPage([], [], organization_id=an_id(0), shape=RecordShape(), state=dict)
     assert page
     assert len(page) == 0

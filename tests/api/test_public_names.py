@@ -1,4 +1,4 @@
-"""The names of the package: each is imported when it is first used, and nothing heavy with it."""
+"""The names of the package are imported when they are first used, without heavy libraries."""
 
 import pydoc
 import subprocess
@@ -11,19 +11,18 @@ import tap_audit_events
 
 @pytest.mark.parametrize("name", tap_audit_events.__all__)
 def test_each_public_name_can_be_imported(name: str) -> None:
-    """Each is imported when it is first used."""
     assert getattr(tap_audit_events, name).__name__ == name
 
 
 def test_help_describes_the_public_names() -> None:
-    """So does the completion of a notebook."""
+    """The completion in a notebook lists them too."""
     text = pydoc.render_doc(tap_audit_events)
     assert "Read the events of a range, a page at a time." in text
     assert dir(tap_audit_events) == sorted(tap_audit_events.__all__)
 
 
 def test_any_other_name_is_an_error() -> None:
-    """For a type checker too: it finds the ignored error, and would call it unused otherwise."""
+    """A type checker reports it too; otherwise, it would report the comment as unused."""
     with pytest.raises(AttributeError, match="no attribute 'AuditEvent'"):
         tap_audit_events.AuditEvent  # type: ignore[attr-defined]  # noqa: B018
 
@@ -35,8 +34,8 @@ def test_any_other_name_is_an_error() -> None:
         ("import tap_audit_events", ("singer_sdk", "pyarrow", "click", "requests", "msgspec")),
     ],
 )
-def test_importing_it_imports_nothing_heavy(code: str, absent: tuple[str, ...]) -> None:
-    """Neither Singer's SDK nor Arrow; starts no thread, and configures no log."""
+def test_importing_the_package_imports_nothing_heavy(code: str, absent: tuple[str, ...]) -> None:
+    """The import loads neither the Singer SDK nor Arrow, starts no thread and configures no log."""
     checks = (
         "import logging, sys, threading; assert not logging.root.handlers;"
         " assert threading.active_count() == 1; print(*sys.modules)"

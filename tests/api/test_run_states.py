@@ -1,4 +1,4 @@
-"""The states of several organizations, from Python; that of one is understood too."""
+"""The states of several organizations in Python; the state of one organization is accepted too."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ def a_state(organization_id: str, second: int) -> dict[str, Any]:
 
 @given(runs=st.lists(st.dictionaries(st.sampled_from(IDS), st.integers(0, 59), max_size=4)))
 def test_each_organization_keeps_its_newest_state(runs: list[dict[str, int]]) -> None:
-    """Also through runs that do not read it, of one or several; ids are compared without case."""
+    """Runs of other organizations do not change it, and the case of ids does not matter."""
     state: dict[str, Any] = {}
     expected: dict[str, dict[str, Any]] = {}
     for number, run in enumerate(runs):
@@ -39,14 +39,14 @@ def test_each_organization_keeps_its_newest_state(runs: list[dict[str, int]]) ->
 
 
 def test_an_organization_without_events_has_no_state() -> None:
-    """The next run can read the state of the others, and keeps what is known."""
+    """The states of the others stay as they were, and the next run can read them."""
     known = {"organizations": [a_state(IDS[0], 1)]}
     new: dict[str, dict[str, Any]] = {name: {} for name in IDS}
     assert RunStates(known, as_list=True).with_changed(new) == known
 
 
-def test_a_state_of_one_organization_is_taken_over() -> None:
-    """By a run for several, and by a run for one of them."""
+def test_a_state_of_one_organization_is_continued() -> None:
+    """A run for several organizations continues it, and so does a later run for one of them."""
     one = a_state(IDS[0], 1)
     assert RunStates(one, as_list=True).of(IDS[1]) == {}
     several = RunStates(one, as_list=True).with_changed({IDS[1]: a_state(IDS[1], 2)})
@@ -57,7 +57,7 @@ def test_a_state_of_one_organization_is_taken_over() -> None:
 
 
 def test_an_organization_without_events_can_be_read_alone() -> None:
-    """It is not in the state of the run for several that read it: only another one is."""
+    """The state of the earlier run for several organizations contains only another one."""
     several = RunStates({}, as_list=True).with_changed({IDS[0]: a_state(IDS[0], 1), IDS[1]: {}})
     alone = RunStates(several, as_list=False)
     assert alone.of(IDS[1]) == {}
@@ -68,7 +68,6 @@ def test_an_organization_without_events_can_be_read_alone() -> None:
 
 @pytest.mark.parametrize("state", [{"organizations": 1}, {"organizations": [{}]}, {"x": 1}])
 @pytest.mark.parametrize("as_list", [True, False])
-def test_another_shape_is_refused(state: dict[str, Any], as_list: bool) -> None:
-    """It is not a state of this package."""
+def test_a_document_of_another_shape_is_refused(state: dict[str, Any], as_list: bool) -> None:
     with pytest.raises(SettingsError):
         RunStates(state, as_list=as_list)

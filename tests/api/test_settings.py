@@ -44,7 +44,7 @@ WRONG: dict[str, list[Any]] = {
 
 
 def test_every_setting_is_an_argument() -> None:
-    """Those that are the tap's own are not: stream maps, batches, flattening."""
+    """The settings of only the tap are not: stream maps, batches and flattening."""
     arguments = inspect.signature(AuditEvents).parameters
     assert {*arguments} == {*Settings.__dataclass_fields__} - {"is_one_of_several"}
     assert list(arguments) == list(SETTINGS_SCHEMA["properties"])
@@ -58,7 +58,7 @@ def test_every_setting_is_an_argument() -> None:
     ("name", "value"), [(name, value) for name, values in WRONG.items() for value in values]
 )
 def test_the_checks_are_those_of_the_tap(name: str, value: object) -> None:
-    """The same lines, whatever is wrong."""
+    """For each wrong value, the lines of the error are the same."""
     given: dict[str, Any] = {**VALID, name: value}
     if name == "access_token_file":
         del given["access_token"]
@@ -77,7 +77,7 @@ def test_the_checks_are_those_of_the_tap(name: str, value: object) -> None:
     [name for name, each in SETTINGS_SCHEMA["properties"].items() if "array" in each["type"]],
 )
 def test_a_list_may_be_a_tuple(name: str) -> None:
-    """Its items are then checked, as those of a list are."""
+    """The items of a tuple are checked in the same way as those of a list."""
     given: dict[str, Any] = {**VALID}
     del given["organization_id"]
     for items in (value for value in WRONG[name] if isinstance(value, list)):
@@ -90,7 +90,7 @@ def test_a_list_may_be_a_tuple(name: str) -> None:
 
 
 def test_a_missing_argument_is_not_looked_for_in_the_environment() -> None:
-    """Which `AuditEvents` never reads."""
+    """`AuditEvents` never reads the environment, so the error does not advise to use it."""
     with pytest.raises(SettingsError) as raised:
         AuditEvents(base_url="https://api.example.com")
     assert "environment" not in str(raised.value)
@@ -98,7 +98,7 @@ def test_a_missing_argument_is_not_looked_for_in_the_environment() -> None:
 
 
 class _NoOffset(tzinfo):
-    """A time zone that does not say how far it is from UTC."""
+    """A time zone without an offset from UTC."""
 
     def utcoffset(self, _: datetime | None) -> None:
         return None
@@ -110,7 +110,7 @@ class _NoOffset(tzinfo):
 
 
 def test_an_offset_may_have_seconds(service: Service, settings: dict[str, Any]) -> None:
-    """Those of time zones before the twentieth century have, and RFC 3339 has none for them."""
+    """Time zones before the twentieth century have such offsets, which RFC 3339 cannot express."""
     moment = datetime(1850, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
     list(AuditEvents(**settings).pages(start=moment))
     (request,) = service.requests
@@ -135,8 +135,8 @@ def test_an_offset_may_have_seconds(service: Service, settings: dict[str, Any]) 
         ),
     ],
 )
-def test_a_moment_that_is_not_an_instant_is_refused(moment: Any, problem: str) -> None:
-    """In an argument of the class, and of a run."""
+def test_a_time_that_is_not_an_instant_is_refused(moment: Any, problem: str) -> None:
+    """Arguments of the class and of `pages` are checked in the same way."""
     with pytest.raises(SettingsError) as raised:
         AuditEvents(**VALID, start_date=moment)
     assert raised.value.lines == (f"AE-SETTINGS: start_date {problem}",)
@@ -145,7 +145,7 @@ def test_a_moment_that_is_not_an_instant_is_refused(moment: Any, problem: str) -
     assert raised.value.lines == (f"AE-SETTINGS: end {problem}",)
 
 
-def test_all_that_is_wrong_is_said_at_once() -> None:
+def test_all_wrong_settings_are_in_one_error() -> None:
     with pytest.raises(SettingsError) as raised:
         AuditEvents(**VALID | {"organization_id": "x"}, page_size=0, concurrency=99)
     assert len(raised.value.lines) == 3
@@ -158,7 +158,7 @@ def test_an_argument_that_is_none_is_unset() -> None:
 
 
 def test_the_token_is_never_shown(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither by the object nor by an error that quotes it; an odd token is warned of."""
+    """Neither the object, nor an error, nor the warning of a token of an unusual form shows it."""
     with caplog.at_level(logging.WARNING, "tap_audit_events"):
         log = AuditEvents(**VALID | {"access_token": "0123456789abcdef"})
     assert "pat_" in caplog.text
@@ -168,7 +168,9 @@ def test_the_token_is_never_shown(caplog: pytest.LogCaptureFixture) -> None:
     assert "0123456789" not in str(raised.value)
 
 
-def test_a_token_in_a_file(service: Service, settings: dict[str, Any], tmp_path: Path) -> None:
+def test_a_token_may_be_in_a_file(
+    service: Service, settings: dict[str, Any], tmp_path: Path
+) -> None:
     service.add(events(0, 5))
     path = tmp_path / "token"
     path.write_text(settings.pop("access_token") + "\n")
@@ -179,7 +181,7 @@ def test_a_token_in_a_file(service: Service, settings: dict[str, Any], tmp_path:
 def test_each_call_uses_the_newest_token(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    """A token that was revoked is sent no more, and a file that cannot be read changes nothing."""
+    """Each call reads the file; if it is gone, the object uses the first token that it read."""
     path = tmp_path / "token"
     path.write_text(settings.pop("access_token"))
     log = AuditEvents(**settings, access_token_file=str(path))
@@ -194,8 +196,10 @@ def test_each_call_uses_the_newest_token(
     assert [request.status for request in service.requests] == [200, 200, 200, 401]
 
 
-def test_settings_that_change_the_events(service: Service, settings: dict[str, Any]) -> None:
-    """`details_format` and `raw_event` change `events`; `raw` and the Arrow columns stay."""
+def test_the_shape_of_events_depends_on_the_settings(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """`details_format` and `raw_event` change `events`, but not `raw` and the Arrow columns."""
     service.add(events(0, 1))
     log = AuditEvents(**settings, details_format="string", raw_event=True, action_types=("a", "b"))
     assert list(log.pages()) == []

@@ -1,4 +1,4 @@
-"""`AuditEvents` in threads, in asyncio and on an interruption; what it leaves behind."""
+"""`AuditEvents` in threads, in asyncio and after an interruption: it leaves no threads behind."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ def log(service: Service, settings: dict[str, Any]) -> AuditEvents:
 
 
 def hang_from(service: Service, number: int) -> threading.Event:
-    """Let the service hang from a request on; the event says that it does."""
+    """Let the service hang from a request on; the event is set when it does."""
     hangs = threading.Event()
 
     def notes(request: ReceivedRequest) -> bool:
@@ -44,7 +44,7 @@ def hang_from(service: Service, number: int) -> threading.Event:
 
 
 def hold(service: Service, number: int) -> tuple[threading.Event, threading.Event]:
-    """Let a request wait: the first event says that it does, the second one ends its wait."""
+    """Hold a request back: the first event is set when it waits, and the second one releases it."""
     waits, continues = threading.Event(), threading.Event()
 
     def notes(request: ReceivedRequest) -> bool:
@@ -69,7 +69,7 @@ def test_closing_early_ends_the_threads(log: AuditEvents, count: int) -> None:
 
 
 def test_an_iterator_that_is_dropped_ends_its_threads(log: AuditEvents) -> None:
-    """As by `break` in a loop: nobody holds it any more."""
+    """After `break` in a loop, for example, nothing refers to the iterator any more."""
     with ends_its_threads():
         for _ in log.pages():
             break
@@ -78,7 +78,7 @@ def test_an_iterator_that_is_dropped_ends_its_threads(log: AuditEvents) -> None:
 def test_closing_early_does_not_wait_for_a_service_that_hangs(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """Its connections end at once, and no retry is logged or sent.
+    """The connections end at once, and no retry is sent.
 
     With several requests in flight, the first page might be requested again, as part of a window.
     """
@@ -93,15 +93,15 @@ def test_closing_early_does_not_wait_for_a_service_that_hangs(
     assert len(service.requests) == requests
 
 
-def test_an_object_is_used_by_several_threads(log: AuditEvents) -> None:
-    """Each call has its own connections and state."""
+def test_several_threads_may_use_an_object(log: AuditEvents) -> None:
+    """Each call has connections and a state of its own."""
     with ends_its_threads(), ThreadPoolExecutor(4) as pool:
         for found in pool.map(lambda _: ids(log.pages()), range(8)):
             assert found == EXPECTED
 
 
 def test_a_run_may_move_from_thread_to_thread(log: AuditEvents) -> None:
-    """As with a pool: one thread at a time advances it."""
+    """One thread at a time advances the run, as with a thread pool."""
     pages = log.pages()
     found: list[str] = []
     with ends_its_threads(), ThreadPoolExecutor(4) as pool:
@@ -112,7 +112,7 @@ def test_a_run_may_move_from_thread_to_thread(log: AuditEvents) -> None:
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fork_cannot_continue_a_run(log: AuditEvents) -> None:
-    """The threads are not in the fork, so it would wait for a page without end."""
+    """The fork does not have the threads, so it would wait for a page forever."""
     with closing(log.pages()) as pages:
         found = ids([next(pages)])
         pid = os.fork()
@@ -130,7 +130,7 @@ def test_a_fork_cannot_continue_a_run(log: AuditEvents) -> None:
 
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fork_can_begin_a_run(log: AuditEvents) -> None:
-    """As `multiprocessing` does with an iterator that is an argument."""
+    """`multiprocessing` may pass an unused iterator as an argument to a fork."""
     with closing(log.pages()) as pages:
         pid = os.fork()
         if pid == 0:
@@ -146,7 +146,7 @@ def test_a_fork_can_begin_a_run(log: AuditEvents) -> None:
 def test_a_fork_that_ends_leaves_the_connections_of_its_parent_open(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """Its own end closes the iterator too. No request of its parent has to be sent again."""
+    """The fork closes its copy of the iterator; the parent need not send any request again."""
     service.add(events(0, COUNT))
     log = AuditEvents(**settings, page_size=20, concurrency=1)
     waits, continues = hold(service, 2)
@@ -166,8 +166,8 @@ def test_a_fork_that_ends_leaves_the_connections_of_its_parent_open(
     assert len(service.requests) == COUNT // 20
 
 
-def test_asyncio(log: AuditEvents) -> None:
-    """Two runs at a time, while the loop continues."""
+def test_two_runs_can_be_read_in_asyncio(log: AuditEvents) -> None:
+    """The event loop continues while pages are requested."""
 
     async def read() -> list[str]:
         found: list[str] = []
@@ -184,7 +184,7 @@ def test_asyncio(log: AuditEvents) -> None:
 
 
 def test_another_thread_ends_a_run_that_waits(service: Service, settings: dict[str, Any]) -> None:
-    """Also while a thread waits for a page of a service that hangs: that thread is told."""
+    """The thread that waits for a page of a service that hangs gets StoppedError."""
     service.add(events(0, COUNT))
     log = AuditEvents(**settings, page_size=20, request_timeout_seconds=300, concurrency=1)
     hangs = hang_from(service, 2)
@@ -198,10 +198,10 @@ def test_another_thread_ends_a_run_that_waits(service: Service, settings: dict[s
     assert next(pages, None) is None
 
 
-def test_a_second_thread_that_advances_a_run_leaves_it_alone(
+def test_a_second_thread_that_advances_a_run_does_not_end_it(
     service: Service, settings: dict[str, Any]
 ) -> None:
-    """It gets an error, which is not that of the run."""
+    """The second thread gets an error, and the first one reads all events."""
     service.add(events(0, COUNT))
     log = AuditEvents(**settings, page_size=20, concurrency=1)
     waits, continues = hold(service, 2)
@@ -216,7 +216,7 @@ def test_a_second_thread_that_advances_a_run_leaves_it_alone(
 
 
 def test_a_task_of_asyncio_can_be_cancelled(service: Service, settings: dict[str, Any]) -> None:
-    """As by a time limit: the run ends, and its thread."""
+    """The run and its thread end, as after a time limit."""
     service.add(events(0, COUNT))
     log = AuditEvents(**settings, page_size=20, request_timeout_seconds=300, concurrency=1)
     hangs = hang_from(service, 2)
@@ -261,7 +261,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_ends_a_run_that_waits(
     service: Service, settings: dict[str, Any], log: AuditEvents
 ) -> None:
-    """With KeyboardInterrupt, at once; its threads end."""
+    """The run raises KeyboardInterrupt at once, and its threads end."""
     hangs = hang_from(service, 2)
     command = [sys.executable, "-c", INTERRUPTED, settings["base_url"], settings["organization_id"]]
     with subprocess.Popen(
@@ -274,6 +274,6 @@ def test_ctrl_c_ends_a_run_that_waits(
         assert hangs.wait(WAIT_SECONDS)
         process.send_signal(signal.SIGINT)
         printed, log_text = process.communicate(timeout=WAIT_SECONDS * 2)
-    assert printed.endswith("interrupted\n"), log_text  # perhaps within the line of a page
+    assert printed.endswith("interrupted\n"), log_text  # it may interrupt the line of a page
     assert process.returncode == 0
     assert log_text == ""
