@@ -1,4 +1,4 @@
-"""The source against a sandbox of each test."""
+"""The Airbyte source, with a sandbox for each test."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Runs the Airbyte source as its clients do: a command, and the messages on stdout."""
+"""Runs the Airbyte source as its clients do: by a command that writes messages to stdout."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class Output(Run):
 
     @property
     def state(self) -> dict[str, Any]:
-        """The last state, as Airbyte gives it to the next run when it is put into a list."""
+        """The last state; a list with it is what Airbyte passes to the next run."""
         return self.states[-1]
 
     @property
@@ -47,7 +47,7 @@ class Output(Run):
 
     @property
     def statuses(self) -> list[str]:
-        """How far the stream was, in the order of the messages."""
+        """The statuses of the stream, in the order of the messages."""
         traces = self.of_type("TRACE")
         return [each["stream_status"]["status"] for each in traces if "stream_status" in each]
 
@@ -63,7 +63,7 @@ class Output(Run):
         return [each["message"] for each in self.of_type("LOG") if each["level"] == "WARN"]
 
     def check_states(self) -> None:
-        """Check that each STATE follows its records, counts them, and that one is the last."""
+        """Check that each STATE counts the records before it, and that no record is without one."""
         kinds = {"RECORD": "r", "STATE": ","}
         written = "".join(kinds.get(message["type"], "") for message in self.messages)
         *counted, after = map(len, written.split(","))
@@ -74,7 +74,7 @@ class Output(Run):
 
 
 def a_catalog(sync_mode: str = "incremental", **more: Any) -> dict[str, Any]:
-    """A configured catalog with the stream."""
+    """A configured catalog with the stream `audit_events`."""
     configured = {"stream": STREAM, "sync_mode": sync_mode, "destination_sync_mode": "append"}
     return {"streams": [configured | more]}
 

@@ -1,4 +1,4 @@
-"""``check`` says in a sentence whether the settings work; ``discover`` describes the stream."""
+"""``check`` reports in a sentence whether the settings work; ``discover`` describes the stream."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def status(done: Output) -> dict[str, Any]:
     return dict(found)
 
 
-def test_what_works_succeeds(service: Service, source: Source) -> None:
+def test_a_check_with_working_settings_succeeds(service: Service, source: Source) -> None:
     service.add([an_event()])
     assert status(source("check")) == {"status": "SUCCEEDED"}
 
@@ -31,10 +31,10 @@ def test_what_works_succeeds(service: Service, source: Source) -> None:
         (500, "0", "AE-500: The service failed"),
     ],
 )
-def test_what_fails_is_a_sentence(
+def test_a_check_that_fails_has_a_sentence(
     code: int, retry_after: str | None, begins: str, service: Service, source: Source
 ) -> None:
-    """Also if the service fails: the check itself has not."""
+    """The exit code is 0 even if the service fails, as the check itself has worked."""
     service.add_faults([Fault(kind="status", code=code, retry_after=retry_after)])
     found = status(source("check", max_retries=1))
     assert found["status"] == "FAILED"
@@ -50,7 +50,7 @@ def test_all_wrong_settings_are_in_one_message() -> None:
 
 
 def test_a_missing_token_is_not_looked_for_elsewhere(source: Source) -> None:
-    """Airbyte's settings come from the config file alone: neither environment nor another file."""
+    """Airbyte's settings are only in the config file, not in the environment or another file."""
     found = status(source("check", access_token=None, access_token_file="/etc/hostname"))
     assert found["message"] == (
         "AE-SETTINGS: access_token is missing: set it to a personal access token with the scope"
@@ -59,7 +59,7 @@ def test_a_missing_token_is_not_looked_for_elsewhere(source: Source) -> None:
 
 
 def test_an_empty_list_is_unset(source: Source) -> None:
-    """As a form may leave it after the last organization was removed."""
+    """A form may leave an empty list after the last organization was removed."""
     assert status(source("check", organizations=[], action_types=[])) == {"status": "SUCCEEDED"}
     found = status(source("check", organizations=[], organization_id=None))
     assert "organization_id is missing" in found["message"]
@@ -76,7 +76,7 @@ def test_an_unknown_setting_is_warned_about(source: Source) -> None:
     assert "'page_sice' is not a setting and is ignored: did you mean page_size?" in done.warnings
 
 
-def test_the_stream_is_described(source: Source) -> None:
+def test_discover_describes_the_stream(source: Source) -> None:
     done = source("discover")
     assert done.exit_code == 0
     (catalog,) = done.of_type("CATALOG")
@@ -95,8 +95,8 @@ def test_the_stream_is_described(source: Source) -> None:
     Draft7Validator(schema).validate(an_event())
 
 
-def test_the_schema_is_that_of_the_records(service: Service, source: Source) -> None:
-    """Also if the settings change their shape."""
+def test_the_schema_fits_the_records(service: Service, source: Source) -> None:
+    """The schema fits even if settings change the shape of the records."""
     service.add([an_event()])
     shape = {"details_format": "string", "raw_event": True}
     (catalog,) = source("discover", **shape).of_type("CATALOG")

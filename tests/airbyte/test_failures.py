@@ -1,4 +1,4 @@
-"""A run that ends early says why, in the kinds of errors that Airbyte knows; nothing is lost."""
+"""A run that fails reports an error of a kind that Airbyte knows, and no event is lost."""
 
 import subprocess
 import sys
@@ -37,14 +37,14 @@ AFTER_A_PAGE: dict[str, tuple[Fault, str, str]] = {
 
 @pytest.mark.parametrize("case", AFTER_A_PAGE)
 def test_an_error_ends_the_run_with_its_kind(case: str, service: Service, source: Source) -> None:
-    """STATE covers the records that were written, and the next run brings the others."""
+    """STATE covers the records that were written, and the next run delivers the others."""
     service.add(EVENTS)
     first, second = failed_and_next(*AFTER_A_PAGE[case], service, source)
     assert 0 < len(first.ids) < len(IDS)
     assert first.ids + second.ids == IDS
 
 
-def test_a_refused_cursor_is_worth_another_run(service: Service, source: Source) -> None:
+def test_a_refused_cursor_is_a_transient_error(service: Service, source: Source) -> None:
     """More events share an instant than a page can contain, so restarting the window is wasted."""
     service.add(event | {"occurredAt": "2024-05-06T08:00:00Z"} for event in EVENTS)
     fault = Fault(kind="expire", when="2-")
@@ -53,7 +53,7 @@ def test_a_refused_cursor_is_worth_another_run(service: Service, source: Source)
 
 
 def test_an_error_between_two_states_loses_nothing(service: Service, source: Source) -> None:
-    """A large state is not written at each page, but it is when the run ends."""
+    """A large state is not written after each page, but always at the end of the run."""
     service.add(
         an_event(id=f"{n:03}", at=f"2024-05-06T08:{n // 60:02}:{n % 60:02}Z") for n in range(900)
     )
@@ -132,10 +132,10 @@ WRONG_STATES: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG_STATES)
-def test_a_state_that_cannot_be_used_is_not_taken_for_an_empty_one(
+def test_a_state_that_cannot_be_used_is_an_error_of_the_configuration(
     case: str, source: Source
 ) -> None:
-    """That would read every event again."""
+    """If it were considered empty, every event would be read again."""
     state, problem = WRONG_STATES[case]
     done = source("read", state=state)
     assert done.exit_code == 1
@@ -156,7 +156,7 @@ def test_a_state_that_cannot_be_used_is_not_taken_for_an_empty_one(
         ),
     ],
 )
-def test_a_stream_state_of_others_is_refused(
+def test_a_stream_state_of_another_origin_is_refused(
     value: dict[str, Any], problem: str, source: Source
 ) -> None:
     done = source("read", state=[stream_state(value)])
@@ -176,7 +176,7 @@ def test_a_stream_state_of_others_is_refused(
         (["read", "--config", "c.json"], "the following arguments are required: --catalog"),
     ],
 )
-def test_a_wrong_command_line_is_a_message_too(arguments: list[str], problem: str) -> None:
+def test_a_wrong_command_line_is_reported_by_a_message(arguments: list[str], problem: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", MODULE, *arguments], capture_output=True, check=False
     )
@@ -187,7 +187,7 @@ def test_a_wrong_command_line_is_a_message_too(arguments: list[str], problem: st
     assert failure["failure_type"] == "config_error"
 
 
-def test_a_file_that_cannot_be_read_is_named() -> None:
+def test_an_error_names_the_file_that_cannot_be_read() -> None:
     done = run_source("check", None, "--config", "missing.json")
     (found,) = done.of_type("CONNECTION_STATUS")
     assert found["message"].startswith("AE-FILE: The config file 'missing.json' cannot be read")
@@ -212,7 +212,7 @@ __main__.main()
 
 
 def test_a_defect_is_a_message_without_secrets() -> None:
-    """Logs and warnings are messages, prints go to stderr, and the token is nowhere."""
+    """Logs and warnings become messages, prints go to stderr, and none of them has the token."""
     run = subprocess.run(
         [sys.executable, "-c", DEFECT.format(token=ACCESS_TOKEN)], capture_output=True, check=False
     )

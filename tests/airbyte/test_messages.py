@@ -1,4 +1,4 @@
-"""The writer keeps messages whole, also those of other threads, and counts records for STATE."""
+"""The writer keeps the messages of several threads whole, and counts the records for STATE."""
 
 import json
 import threading
@@ -27,7 +27,7 @@ def messages(stdout: TextIO) -> list[dict[str, Any]]:
 
 
 def test_messages_of_several_threads_stay_whole(stdout: TextIO) -> None:
-    """A worker logs a retry while the main thread writes a page."""
+    """A worker may log a retry while the main thread writes a page."""
     writer = MessageWriter(stdout)
     is_over = threading.Event()
 
@@ -49,8 +49,8 @@ def test_messages_of_several_threads_stay_whole(stdout: TextIO) -> None:
     assert "LOG" in found
 
 
-def test_state_counts_the_records_since_the_last(stdout: TextIO) -> None:
-    """One that says nothing new is left out."""
+def test_a_state_counts_the_records_since_the_last_one(stdout: TextIO) -> None:
+    """A state without new records that equals the last one is not written."""
     writer = MessageWriter(stdout)
     writer.write_state({})
     writer.write_records([RECORD] * 3, 1)
@@ -64,7 +64,7 @@ def test_state_counts_the_records_since_the_last(stdout: TextIO) -> None:
 
 
 def test_a_large_state_is_not_due_at_each_page(stdout: TextIO) -> None:
-    """As in the tap: at most a tenth of the output, but every five seconds."""
+    """States are at most a tenth of the output, but one is due after five seconds."""
     now = [100.0]
     writer = MessageWriter(stdout, lambda: now[0])
     due = [writer.state_is_due]
@@ -79,8 +79,8 @@ def test_a_large_state_is_not_due_at_each_page(stdout: TextIO) -> None:
     assert due == [True, False, True, True]
 
 
-def test_after_an_error_nothing_can_be_written() -> None:
-    """Or a run could continue after a LOG message could not be written."""
+def test_a_message_after_an_error_raises_the_error_again() -> None:
+    """Otherwise, a run could continue after it failed to write a LOG message."""
     with Path("/dev/full").open("w") as full:
         writer = MessageWriter(full)
         for _ in range(2):

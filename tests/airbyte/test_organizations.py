@@ -1,4 +1,4 @@
-"""Several organizations in one sync: each with its own state and its own end."""
+"""Several organizations in one sync: each has its own state, and its own errors."""
 
 from logging import getLogger
 from pathlib import Path
@@ -31,8 +31,8 @@ def keys(done: Output) -> list[tuple[str, str]]:
     return [(record["organization_id"], record["id"]) for record in done.records]
 
 
-def test_each_is_read_once_and_keeps_its_state() -> None:
-    """Also one that is added later; one that is removed loses nothing."""
+def test_each_organization_is_read_once_and_keeps_its_state() -> None:
+    """An organization may be added later, and one that is removed for a run loses nothing."""
     services = [a_service(number, 15) for number in range(3)]
     with SharedServer(services).served() as shared:
         first = read(shared, 0, 1)
@@ -46,8 +46,8 @@ def test_each_is_read_once_and_keeps_its_state() -> None:
     assert keys(third) == [(an_id(0), "new")]
 
 
-def test_the_state_of_one_is_taken_over() -> None:
-    """From a connection that read one organization."""
+def test_the_state_of_one_organization_is_continued() -> None:
+    """The connection read one organization before it read several."""
     services = [a_service(number, 15) for number in range(2)]
     with SharedServer(services).served() as shared:
         alone = {"organizations": None, "organization_id": an_id(1)}
@@ -57,8 +57,8 @@ def test_the_state_of_one_is_taken_over() -> None:
     assert {key[0] for key in keys(second)} == {an_id(0)}
 
 
-def test_the_state_of_several_is_taken_over() -> None:
-    """By a connection that reads one of them, whichever it is; the state of the other stays."""
+def test_the_state_of_several_organizations_is_continued() -> None:
+    """A connection that reads only one of them continues it, and the state of the other stays."""
     services = [a_service(number, 15) for number in range(2)]
     alone = {"organizations": None, "organization_id": an_id(1)}
     with SharedServer(services).served() as shared:
@@ -71,8 +71,8 @@ def test_the_state_of_several_is_taken_over() -> None:
     assert [len(each.records) for each in (second, third, fourth)] == [0, 1, 0]
 
 
-def test_one_fails_alone() -> None:
-    """The error names it; the state covers the others."""
+def test_an_organization_that_fails_does_not_end_the_others() -> None:
+    """The error names the organization, and the state covers the others."""
     services = [a_service(number, 15) for number in range(3)]
     services[1].add_faults(["status:code=403@2"])
     with SharedServer(services).served() as shared:
@@ -86,8 +86,8 @@ def test_one_fails_alone() -> None:
     assert len({*keys(done), *keys(again)}) == len(keys(done)) + len(keys(again)) == 45
 
 
-def test_check_and_discover_know_them() -> None:
-    """Each is checked; the key has the organization."""
+def test_check_and_discover_support_several_organizations() -> None:
+    """Each organization is checked, and the primary key contains the organization."""
     services = [a_service(number, 1) for number in range(2)]
     with SharedServer(services).served() as shared:
         good = run_source("check", settings_of(shared, 0, 1))
@@ -115,7 +115,7 @@ OF_ONE, OF_SEVERAL = [["id"]], [["organization_id"], ["id"]]
 def test_a_catalog_for_the_other_setting_is_refused(
     setting: dict[str, Any], right: list[list[str]], stale: list[list[str]]
 ) -> None:
-    """By its key an event of one organization could replace that of another."""
+    """With the wrong key, an event of one organization could replace that of another."""
     with SharedServer([a_service(0, 5)]).served() as shared:
         given = settings_of(shared, 0, **setting)
         done = run_source("read", given, catalog=a_catalog(primary_key=right))
@@ -128,8 +128,8 @@ def test_a_catalog_for_the_other_setting_is_refused(
     assert failure["message"].endswith("; refresh the schema of the connection")
 
 
-def test_a_file_of_the_machine_cannot_be_named() -> None:
-    """Not by an item either: it is not read with the token of the others instead."""
+def test_an_item_cannot_name_a_token_file() -> None:
+    """The check fails, and does not use the token of the other organizations instead."""
     service = a_service(0, 1)
     with SharedServer([service]).served() as shared:
         item = {"organization_id": an_id(0), "access_token_file": "/etc/hostname"}
@@ -147,8 +147,8 @@ def test_a_null_in_an_item_is_unset() -> None:
     assert done.of_type("CONNECTION_STATUS")[0]["status"] == "SUCCEEDED"
 
 
-def test_an_event_that_cannot_be_written_ends_its_organization_alone(tmp_path: Path) -> None:
-    """The others are read to their end."""
+def test_an_event_that_cannot_be_written_ends_only_its_organization(tmp_path: Path) -> None:
+    """The other organizations are read to their end."""
     with SharedServer([a_service(number, 30) for number in range(3)]).served() as shared:
         settings = read_settings(settings_of(shared, 0, 1, 2, page_size=10))
         with (tmp_path / "out").open("w") as stdout, an_event_that_cannot_be_written():

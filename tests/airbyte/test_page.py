@@ -1,4 +1,4 @@
-"""`docs/airbyte.md` says what is true: its commands run, its snippet and its tables are right."""
+"""`docs/airbyte.md` is right: its commands run, and its snippet and table of errors are true."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def errors_by_code() -> Iterator[tuple[str, AuditEventsError]]:
     """An error of each code that a TRACE message can have."""
     for code, entry in CATALOGUE.items():
         if code == "AE-ORGANIZATIONS":
-            continue  # a connection has one organization
+            continue  # its type depends on the errors in it
         match entry.category:
             case Category.OUTPUT:
                 continue
@@ -45,7 +45,7 @@ def errors_by_code() -> Iterator[tuple[str, AuditEventsError]]:
                 yield code, service_error(code)
 
 
-def test_the_table_of_errors_has_every_code_under_its_kind() -> None:
+def test_the_table_of_errors_has_each_code_at_its_failure_type() -> None:
     rows = re.findall(r"^\| `(\w+_error)` \| (.+?) \|", PAGE, re.MULTILINE)
     shown = {kind: re.findall(r"AE-[0-9A-Z-]+", codes) for kind, codes in rows}
     for code, error in errors_by_code():
@@ -57,14 +57,14 @@ def test_the_table_of_errors_has_every_code_under_its_kind() -> None:
 
 
 def test_the_snippet_is_the_example() -> None:
-    """Which a test runs with the real PyAirbyte."""
+    """Another test runs the example with the real PyAirbyte."""
     example = (PROJECT / "examples" / "pyairbyte_duckdb.py").read_text()
     (snippet,) = SECTIONS["With PyAirbyte"].files.values()
     assert example.endswith(f'"""\n\n{snippet}')
 
 
 @pytest.mark.parametrize("command", SECTIONS["On the command line"].commands)
-def test_the_commands_run(
+def test_the_commands_of_the_page_run(
     command: str, service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     service.add([an_event()])

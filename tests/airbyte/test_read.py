@@ -1,4 +1,4 @@
-"""``read`` writes every event once, as the service sent it, and states that the next run needs."""
+"""``read`` writes every event once, as the service sent it, and states for the next run."""
 
 import json
 from typing import Any
@@ -38,7 +38,7 @@ def events(*times: str) -> list[dict[str, Any]]:
 
 
 def test_every_event_is_written_once(service: Service, source: Source) -> None:
-    """With a STATE for the records before it, and a status that ends the stream."""
+    """Each STATE is for the records before it, and a status ends the stream."""
     added = list(generate(2500, days=3, seed=1, until=NOON))
     service.add(added)
     done = source("read", page_size=1000).raise_for_exit_code()
@@ -49,8 +49,8 @@ def test_every_event_is_written_once(service: Service, source: Source) -> None:
     done.check_states()
 
 
-def test_a_record_is_what_the_service_sent(service: Service, source: Source) -> None:
-    """Byte for byte, with digits that a float would lose, in one RECORD line."""
+def test_a_record_has_the_bytes_of_the_service(service: Service, source: Source) -> None:
+    """A RECORD line keeps the event byte for byte, with digits that a float would lose."""
     text = json.dumps(an_event())[:-1] + ', "new":  [1.2345678901234567890123e5, 1E400]}'
     service.add_faults(
         [Fault(kind="body", text=b'{"auditEvents": [%b]}' % text.encode(), when="1")]
@@ -62,7 +62,7 @@ def test_a_record_is_what_the_service_sent(service: Service, source: Source) -> 
 
 
 def test_an_incremental_run_continues(service: Service, source: Source) -> None:
-    """New and late events come, each once; a quiet run brings none."""
+    """New and late events are read once each, and a run without new events has none."""
     service.add(events("08:00:00", "08:01:00", "08:02:00"))
     first = source("read").raise_for_exit_code()
     assert source("read", state=[first.state]).ids == []
@@ -72,7 +72,7 @@ def test_an_incremental_run_continues(service: Service, source: Source) -> None:
 
 
 def test_the_state_may_be_one_message(service: Service, source: Source) -> None:
-    """Not only a list; with the fields that Airbyte's own models add."""
+    """It need not be a list, and may have the fields that Airbyte's own models add."""
     service.add(events("08:00:00"))
     state = source("read").state
     padded = state | {"global": None, "data": None, "destinationStats": None}
@@ -89,7 +89,7 @@ def test_without_a_state_everything_is_read(form: str, service: Service, source:
 
 
 def test_a_full_refresh_starts_over(service: Service, source: Source) -> None:
-    """Whatever the state says; its own state is one that an incremental run continues from."""
+    """The state is ignored, and an incremental run can continue from the new one."""
     service.add(events("08:00:00", "08:01:00"))
     state = source("read").state
     refresh = source("read", catalog=a_catalog("full_refresh"), state=[state])
@@ -99,13 +99,13 @@ def test_a_full_refresh_starts_over(service: Service, source: Source) -> None:
 
 
 def test_a_full_refresh_does_not_read_the_state(service: Service, source: Source) -> None:
-    """It cannot fail because of it: a new start is what helps against a state that is unusable."""
+    """A state that cannot be used does not fail the run, since a new start is the remedy for it."""
     service.add(events("08:00:00"))
     done = source("read", catalog=a_catalog("full_refresh"), state={"type": "LEGACY", "data": {}})
     assert done.raise_for_exit_code().ids == ["08:00:00"]
 
 
-def test_a_full_refresh_keeps_to_the_start_date(service: Service, source: Source) -> None:
+def test_a_full_refresh_begins_at_the_start_date(service: Service, source: Source) -> None:
     service.add(events("08:00:00", "08:01:00"))
     full = a_catalog("full_refresh")
     done = source("read", catalog=full, start_date="2024-05-06T08:00:30Z")
@@ -137,7 +137,7 @@ def test_a_catalog_without_the_stream_reads_nothing(service: Service, source: So
 
 
 def test_the_selection_of_fields_is_left_to_airbyte(service: Service, source: Source) -> None:
-    """It removes the fields that its catalog does not select."""
+    """Airbyte itself removes the fields that its catalog does not select."""
     event = an_event()
     service.add([event])
     stream = {"name": "audit_events", "json_schema": {"properties": {"id": {"type": "string"}}}}
@@ -153,7 +153,7 @@ def test_widened_action_types_are_warned_about(service: Service, source: Source)
 
 
 def test_a_bookmark_in_the_future_is_warned_about(service: Service, source: Source) -> None:
-    """As by the tap: what this run and later ones will not bring."""
+    """This run and later ones do not read the events before the bookmark."""
     service.add(events("08:00:00"))
     state = source("read").state
     state["stream"]["stream_state"] |= {"bookmark": "2999-01-01T00:00:00Z"}
@@ -162,7 +162,7 @@ def test_a_bookmark_in_the_future_is_warned_about(service: Service, source: Sour
 
 
 def test_a_run_whose_first_request_fails_keeps_the_state(service: Service, source: Source) -> None:
-    """Nothing was read with its settings."""
+    """Nothing was read with the new settings, so they do not change the state."""
     service.add(events("08:00:00"))
     first = source("read").state
     service.add_faults([Fault(kind="status", code=403, when="2")])
@@ -172,7 +172,7 @@ def test_a_run_whose_first_request_fails_keeps_the_state(service: Service, sourc
 
 
 def test_a_run_with_nothing_to_read_keeps_the_state(service: Service, source: Source) -> None:
-    """Its end lies before the bookmark; other settings do not change what is remembered."""
+    """The end is before the bookmark, and the new settings do not change the state."""
     service.add(events("07:00:00", "08:00:00"))
     first = source("read").raise_for_exit_code()
     settings = {"end_date": "2024-01-01T00:00:00Z", "lookback_seconds": 0}

@@ -1,4 +1,4 @@
-"""What ``spec`` describes fits Airbyte's forms, and is what the source accepts."""
+"""The specification that ``spec`` prints fits Airbyte's forms and the settings of the source."""
 
 import re
 import tomllib
@@ -30,9 +30,9 @@ def form(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_each_setting_is_a_field_of_the_form(form: dict[str, Any]) -> None:
-    """With a title, a description and a place; of one type, as forms know no null.
+    """A field has a title, a description, a position and one type, as forms do not support null.
 
-    No keyword is left that only other platforms know.
+    It has no keyword of other platforms.
     """
     fields = form["properties"]
     assert [*fields] == [name for name in SETTINGS if name in fields]
@@ -51,8 +51,8 @@ def test_each_setting_is_a_field_of_the_form(form: dict[str, Any]) -> None:
             assert field["items"]["type"] in {"string", "object"}
 
 
-def test_the_tokens_alone_are_secret(form: dict[str, Any]) -> None:
-    """That for all organizations is required, as Airbyte's form has no other field for it."""
+def test_only_the_tokens_are_secret(form: dict[str, Any]) -> None:
+    """The token for all organizations is required, as Airbyte's form has no other place for it."""
     item = form["properties"]["organizations"]["items"]["properties"]
     for fields in (form["properties"], item):
         secret = [name for name, field in fields.items() if "airbyte_secret" in field]
@@ -69,14 +69,14 @@ def test_bounds_and_defaults_are_those_of_the_settings(form: dict[str, Any]) -> 
             assert field.get(key) == declared.get(key), name
 
 
-def test_its_examples_are_valid(form: dict[str, Any]) -> None:
+def test_the_examples_of_the_form_are_valid(form: dict[str, Any]) -> None:
     Draft7Validator.check_schema(form)
     for name, field in form["properties"].items():
         for example in field.get("examples", []):
             Draft7Validator(form["properties"][name]).validate(example)
 
 
-def test_it_names_what_the_connector_can_do_and_where_its_page_is(spec: dict[str, Any]) -> None:
+def test_the_specification_names_the_sync_modes_and_the_page(spec: dict[str, Any]) -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     assert spec["documentationUrl"] == f"{project['urls']['Documentation']}/airbyte.md"
     assert spec["supportsIncremental"] is True

@@ -1,4 +1,4 @@
-"""A run that is stopped, or whose reader goes away, ends cleanly and does not look successful."""
+"""A run that is stopped, or whose stdout is closed, ends cleanly and does not look successful."""
 
 import json
 import os
@@ -29,7 +29,7 @@ Start = Callable[..., PipedTap]
 
 @pytest.fixture
 def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
-    """Starts a command without waiting for it; what still runs at the end of a test is killed."""
+    """Starts a command without waiting for it; what still runs after the test is killed."""
     with ExitStack() as started:
 
         def begin(command: str = "read", **more: Any) -> PipedTap:
@@ -47,7 +47,7 @@ def start(settings: dict[str, Any], tmp_path: Path) -> Iterator[Start]:
 
 
 def lines_up_to(source: PipedTap, text: bytes, count: int = 1) -> bytes:
-    """What is written up to the line in which a text comes for that time."""
+    """The output up to the line in which a text appears for the `count`-th time."""
     seen = b""
     while seen.count(text) < count:
         line = source.stdout.readline()
@@ -63,7 +63,7 @@ def finished(source: PipedTap, before: bytes) -> Output:
 
 
 def judge(done: Output, signal_number: int) -> None:
-    """Whole lines, STATE for exactly the records before it, and an error that says why."""
+    """Check that lines are whole, that STATE fits the records, and that a signal ended the run."""
     assert done.exit_code == 128 + signal_number, done.stdout[-1000:]
     assert done.log == ""
     done.check_states()
@@ -78,10 +78,10 @@ def judge(done: Output, signal_number: int) -> None:
 def test_a_signal_ends_the_run_after_a_whole_line(
     signal_number: signal.Signals, service: Service, start: Start, source: Source
 ) -> None:
-    """Also while the reader is slow and the pipe is full; the next run brings the rest."""
+    """The pipe is full, as the reader is slow; the next run delivers the rest."""
     service.add(EVENTS)
     running = start(page_size=1000)
-    before = lines_up_to(running, b'"RECORD"')  # more than the pipe holds waits to be written
+    before = lines_up_to(running, b'"RECORD"')  # the rest is more than the pipe holds
     running.send_signal(signal_number)
     done = finished(running, before)
     judge(done, signal_number)
@@ -97,10 +97,10 @@ def test_a_signal_ends_the_run_after_a_whole_line(
         (Fault(kind="status", code=503, retry_after="600", when="3-"), b"Retry 1 of 8 in 600"),
     ],
 )
-def test_a_wait_on_the_service_ends_at_once(
+def test_a_signal_ends_a_wait_for_the_service_at_once(
     fault: Fault, sign: bytes, service: Service, start: Start
 ) -> None:
-    """Neither a response that does not come nor a backoff holds the run."""
+    """The run waits for a response that does not arrive, or for the time of a retry."""
     service.add(EVENTS)
     service.add_faults([fault])
     running = start(page_size=10, concurrency=1)
@@ -114,7 +114,7 @@ def test_a_wait_on_the_service_ends_at_once(
 
 
 def test_a_check_that_is_stopped_has_no_result(service: Service, start: Start) -> None:
-    """A status would say that the connection does not work."""
+    """The status FAILED would mean that the connection does not work."""
     service.add_faults([Fault(kind="status", code=503, retry_after="600")])
     running = start("check")
     before = lines_up_to(running, b"Retry 1 of 8 in 600")
@@ -127,7 +127,7 @@ def test_a_check_that_is_stopped_has_no_result(service: Service, start: Start) -
 
 
 def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start) -> None:
-    """Also if the reader never reads again."""
+    """It ends even if the reader never reads again."""
     service.add(EVENTS)
     running = start(page_size=1000)
     lines_up_to(running, b'"RECORD"')
@@ -142,8 +142,10 @@ def test_a_second_signal_ends_the_process_at_once(service: Service, start: Start
     pytest.fail("it does not end")
 
 
-def test_a_reader_that_goes_away_is_one_line_on_stderr(service: Service, start: Start) -> None:
-    """Exit code 1, no traceback, not even while the process ends."""
+def test_a_reader_that_closes_the_pipe_is_reported_in_one_line(
+    service: Service, start: Start
+) -> None:
+    """The exit code is 1, and no traceback is printed, not even while the process ends."""
     service.add(EVENTS)
     running = start(page_size=1000)
     lines_up_to(running, b'"RECORD"')
@@ -154,10 +156,10 @@ def test_a_reader_that_goes_away_is_one_line_on_stderr(service: Service, start: 
     assert line.startswith("AE-TARGET: The target closed its input before the tap was done")
 
 
-def test_a_reader_that_goes_away_while_a_worker_logs_ends_the_run(
+def test_a_reader_that_closes_the_pipe_while_a_worker_logs_ends_the_run(
     service: Service, start: Start
 ) -> None:
-    """A LOG message that cannot be written does not hide that records cannot be either."""
+    """The error is raised again after a LOG message could not be written."""
     service.add(EVENTS)
     service.add_faults([Fault(kind="status", code=503, retry_after="1", when="3-4")])
     running = start(page_size=10, concurrency=1)
@@ -171,7 +173,9 @@ def test_a_reader_that_goes_away_while_a_worker_logs_ends_the_run(
 @pytest.mark.parametrize(
     ("redirection", "begins"), [(">/dev/full", "AE-OUTPUT: "), (">&-", "AE-OUTPUT: ")]
 )
-def test_a_stdout_that_cannot_be_written_to_is_one_line(redirection: str, begins: str) -> None:
+def test_a_stdout_that_cannot_be_written_to_is_reported_in_one_line(
+    redirection: str, begins: str
+) -> None:
     command = f'"$0" -m {MODULE} spec {redirection}'
     done = subprocess.run(
         ["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False
