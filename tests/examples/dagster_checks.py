@@ -1,4 +1,4 @@
-"""Parts of the example project, tried one by one; it runs in the environment of Dagster."""
+"""Runs parts of the Dagster example one by one, in the environment of Dagster."""
 
 import json
 import os
@@ -41,7 +41,7 @@ def _executed(partition: str, **options: Any) -> dict[str, Any]:
 
 
 def error(organizations: Sequence[str]) -> list[Any]:
-    """What Dagster is told about the error of an export."""
+    """What the example reports to Dagster about the error of an export."""
     found = []
     for organization in organizations:
         where = ORGANIZATIONS[organization]
@@ -60,7 +60,7 @@ def error(organizations: Sequence[str]) -> list[Any]:
 
 
 def schedule(times: Sequence[str]) -> list[Any]:
-    """The partitions that the schedule requests at each of some times."""
+    """The partitions that the schedule requests at each of these times."""
     return [
         [
             request.partition_key

@@ -1,4 +1,4 @@
-"""What a test asks of a Dagster instance; it runs in the environment of Dagster.
+"""Commands for a Dagster instance, which run in the environment of Dagster.
 
 ``backfill PARTITIONS`` executes a run for each, one after the other, each step in a process.
 ``kill PARTITION`` kills the process of the partition's export while it runs, and prints its id.
@@ -21,7 +21,7 @@ POLL_SECONDS = 0.5
 
 
 def backfill(instance: DagsterInstance, partitions: str) -> None:
-    """Execute a run for each of some partitions, which have commas between them."""
+    """Execute a run for each of these partitions, which are separated by commas."""
     from audit_events_project.assets import PARTITIONS  # noqa: PLC0415 - reads the environment
 
     repository = ReconstructableRepository.for_module("audit_events_project.definitions", "defs")
@@ -48,14 +48,14 @@ def kill(instance: DagsterInstance, partition: str) -> int:
 
 
 def wait(instance: DagsterInstance, count: str) -> dict[str, Any]:
-    """A report of each partition, once so many runs have ended."""
+    """Wait until that many runs have ended, and return a report of each partition."""
     while sum(run.is_finished for run in instance.get_runs()) < int(count):
         time.sleep(POLL_SECONDS)
     return {run.tags[PARTITION]: report(instance, run) for run in instance.get_runs()}
 
 
 def report(instance: DagsterInstance, run: DagsterRun) -> dict[str, Any]:
-    """What happened in a run."""
+    """The status of a run, with its retries, row counts and checks."""
     events = [entry.dagster_event for entry in instance.all_logs(run.run_id)]
     found = [event for event in events if event is not None]
     return {

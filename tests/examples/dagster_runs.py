@@ -1,4 +1,4 @@
-"""`examples/dagster_project` in a Dagster instance of a test's own."""
+"""Runs `examples/dagster_project` in a Dagster instance of the test's own."""
 
 import json
 import os
@@ -27,7 +27,7 @@ class Instance:
 
     Attributes:
         services: by the name of the organization.
-        urls: where they are served.
+        urls: of the services.
     """
 
     folder: Path
@@ -70,7 +70,7 @@ class Instance:
     def starting(self, *command: str | Path) -> Iterator["subprocess.Popen[str]"]:
         """A process in the environment of Dagster, which ends with the block at the latest.
 
-        What it logs is added to a file. It leads a group, so that its children end too.
+        Its log is added to a file. It leads a process group, so that its children end too.
         """
         log: IO[bytes]
         with (self.folder / OUTPUT).open("ab") as log:
@@ -92,14 +92,14 @@ class Instance:
                         process.terminate()
 
     def run(self, *command: str | Path, timeout_seconds: float = TIMEOUT_SECONDS) -> str:
-        """What a process prints, once it has ended well."""
+        """Run a process until it ends with 0, and return what it printed."""
         with self.starting(*command) as process:
             printed, _ = process.communicate(timeout=timeout_seconds)
         assert process.returncode == 0, (self.folder / OUTPUT).read_text()[-5000:]
         return printed
 
     def drive(self, *arguments: str, timeout_seconds: float = TIMEOUT_SECONDS) -> Any:
-        """What a command of the driver returns."""
+        """Run a command of the driver, and return its result."""
         return json.loads(self.run(DRIVER, *arguments, timeout_seconds=timeout_seconds))
 
     def path(self, organization: str, day: str) -> Path:
@@ -114,7 +114,7 @@ class Instance:
         return values
 
     def check_discreet(self) -> None:
-        """Check that no file has the token: logs, the instance's databases, what was exported."""
+        """Check that no log, no database of the instance and no export has the token."""
         for path in self.folder.rglob("*"):
             if path.is_file():
                 assert self.token.encode() not in path.read_bytes(), path

@@ -1,4 +1,4 @@
-"""Runs of `examples/dlt_pipeline.py`, and the databases into which it loads."""
+"""Runs `examples/dlt_pipeline.py`, and has the databases into which it loads."""
 
 import abc
 import gzip
@@ -42,7 +42,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @dataclass(frozen=True)
 class Kill:
-    """When a process is killed: at a call of a method of dlt, counted from 1, or after it."""
+    """The call of a method of dlt, counted from 1, at which the process is killed, or after it."""
 
     module: str
     method: str
@@ -79,7 +79,7 @@ class Database(abc.ABC):
 
 
 class DuckDB(Database):
-    """A file. The environment of dlt reads it: another version of DuckDB may not."""
+    """A file, read in the environment of dlt, as another version of DuckDB may not read it."""
 
     destination = "duckdb"
 
@@ -108,7 +108,7 @@ class DuckDB(Database):
 
 
 class Postgres(Database):
-    """A database of a server that all tests share."""
+    """A database of the test's own, on a server that all tests share."""
 
     destination = "postgres"
     server: ClassVar[PostgresServer]
@@ -157,7 +157,7 @@ class Loads:
     def run(
         self, *options: str, kill: Kill | None = None, environment: dict[str, str] | None = None
     ) -> "subprocess.CompletedProcess[str]":
-        """Run the example to its end, or to where it is killed; it shows no token."""
+        """Run the example until it ends or is killed, and check that it does not show the token."""
         script = ["-c", kill.script, SCRIPT] if kill else [SCRIPT]
         choices = ["--destination", self.database.destination]
         choices += ["--write-disposition", self.disposition]
@@ -171,7 +171,7 @@ class Loads:
         return done
 
     def succeed(self, *options: str) -> int:
-        """Run the example, and return how many events it says that it has loaded."""
+        """Run the example, and return the number of loaded events that it prints."""
         done = self.run(*options)
         assert done.returncode == 0, done.stderr
         found = re.fullmatch(r"(\d+) events loaded\n", done.stdout)
@@ -179,7 +179,7 @@ class Loads:
         return int(found[1])
 
     def files_with(self, text: str) -> list[Path]:
-        """The files below the folder that contain a text, also if they are compressed."""
+        """The files below the folder that contain a text, even if they are compressed."""
         paths = [path for path in self.folder.rglob("*") if path.is_file()]
         return [path for path in paths if text.encode() in _content(path)]
 

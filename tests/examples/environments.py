@@ -11,7 +11,7 @@ TIMEOUT_SECONDS = 240
 
 
 def python_of(name: str) -> Path:
-    """The interpreter of an environment; fails if it is not installed."""
+    """The interpreter of an environment, which must be installed."""
     folder = PROJECT / ".tools" / name
     assert (folder / ".installed").exists(), f"use `make .tools/{name}/.installed`"
     return folder / "bin" / "python"
@@ -24,7 +24,7 @@ def run_python(
     folder: Path,
     environment: Mapping[str, str],
 ) -> "subprocess.CompletedProcess[str]":
-    """Run an interpreter to its end, in a folder, with that folder as the home."""
+    """Run an interpreter to its end, in a folder that is also its home."""
     inherited = {key: value for key, value in os.environ.items() if "AUDIT_EVENTS" not in key}
     return subprocess.run(
         [python_of(name), *arguments],

@@ -1,4 +1,4 @@
-"""`examples/dagster_project` on Dagster's own engine: in the end, each event once."""
+"""`examples/dagster_project`, run by Dagster's own engine, exports each event once."""
 
 import json
 import threading
@@ -51,10 +51,10 @@ def day_of(event: dict[str, Any]) -> str:
     return str(event["occurredAt"][:10])
 
 
-def test_a_backfill_with_a_killed_partition(
+def test_a_backfill_loses_nothing_if_a_step_is_killed(
     services: dict[str, Service], instance: Instance
 ) -> None:
-    """30 days of two organizations at a time; the killed step is run again, and nothing is lost."""
+    """Two backfills of 30 days run at the same time, and Dagster runs the killed step again."""
     events = {
         name: list(generate(COUNTS[name], days=30, seed=name, until=END)) for name in services
     }
@@ -96,10 +96,10 @@ def test_a_backfill_with_a_killed_partition(
     instance.check_discreet()
 
 
-def test_a_backfill_by_the_command_and_the_daemon(
+def test_a_backfill_by_the_command_is_run_by_the_daemon(
     services: dict[str, Service], instance: Instance
 ) -> None:
-    """With the queue, the launcher and the pool of `dagster.yaml`, and `workspace.yaml`."""
+    """The daemon uses the queue, launcher and pool of `dagster.yaml`, and `workspace.yaml`."""
     for name, service in services.items():
         service.add([an_event(f"{name} 1", "2026-01-01T08:00:00Z")])
     keys = [f"{DAYS[0]}|{name}" for name in services]
@@ -124,7 +124,7 @@ BOUNDS = {
     "2026-01-02T23:59:59.5Z": 1,
     "2026-01-03T00:00:00.000Z": 2,
 }
-"""Times around midnight, and the number of their day."""
+"""Times around midnight, each with the number of its day."""
 
 SCRIPT = Path(__file__).with_name("dagster_checks.py")
 
@@ -132,7 +132,7 @@ SCRIPT = Path(__file__).with_name("dagster_checks.py")
 def test_days_neither_overlap_nor_leave_a_gap(
     services: dict[str, Service], instance: Instance
 ) -> None:
-    """Whatever the precision of a time: each event is in the file of its own day."""
+    """At any precision of its time, an event is in the file of its own day."""
     service = services["research"]
     service.add([an_event(f"event-{n}", at) for n, at in enumerate(BOUNDS)])
     found = json.loads(
@@ -144,7 +144,9 @@ def test_days_neither_overlap_nor_leave_a_gap(
         assert sorted(instance.column("research", day, "id")) == expected
 
 
-def test_a_day_is_exported_again_in_place(services: dict[str, Service], instance: Instance) -> None:
+def test_a_second_export_of_a_day_replaces_its_file(
+    services: dict[str, Service], instance: Instance
+) -> None:
     """A late event fails the check; the next export of the day has it, and each event once."""
     service, key = services["research"], f"{DAYS[0]}|research"
     service.add([an_event("event-1", "2026-01-01T08:00:00Z")])
@@ -173,7 +175,7 @@ def test_a_day_is_exported_again_in_place(services: dict[str, Service], instance
 def test_errors_become_retries_or_failures(
     services: dict[str, Service], instance: Instance, fault: str, retried: bool, code: str
 ) -> None:
-    """An error that may pass is retried; one that somebody has to fix is not."""
+    """An error that may pass is retried, but not one that somebody has to fix."""
     service = services["research"]
     service.add(an_event(f"event-{n}", "2026-01-01T08:00:00Z") for n in range(1001))
     service.add_faults([fault])
@@ -186,8 +188,8 @@ def test_errors_become_retries_or_failures(
     assert not list(instance.folder.rglob("*.parquet"))
 
 
-def test_the_schedule_exports_today_and_soon_after_midnight_yesterday(instance: Instance) -> None:
-    """In UTC, for each organization."""
+def test_the_schedule_exports_today_and_for_some_hours_yesterday(instance: Instance) -> None:
+    """Days are in UTC. In the first two hours of a day, the day before is exported too."""
     ticks = ["2026-01-03T00:10:00Z", "2026-01-03T01:59:00Z", "2026-01-03T02:10:00Z"]
     both = [f"{day}|{name}" for day in DAYS[1:3] for name in ("research", "sales")]
     assert json.loads(instance.run(SCRIPT, "schedule", *ticks)) == [both, both, both[2:]]

@@ -1,4 +1,4 @@
-"""`examples/dlt_pipeline.py` with the real dlt, into DuckDB and PostgreSQL: each event once."""
+"""`examples/dlt_pipeline.py` with the real dlt loads each event once into DuckDB and PostgreSQL."""
 
 import json
 import os
@@ -66,8 +66,8 @@ def check_each_once(loads: Loads, count: int = FIRST + SECOND) -> None:
     assert len(ids) == len(set(ids)) == count
 
 
-def test_runs_follow_each_other(loads: Loads, disposition: str) -> None:
-    """A run brings what is new; one without new events is one request and loads nothing."""
+def test_each_run_loads_only_new_events(loads: Loads, disposition: str) -> None:
+    """A run without new events sends one request and loads nothing."""
     assert loads.succeed() == FIRST
     add_more(loads)
     late = NOON + timedelta(days=1) - timedelta(seconds=100)
@@ -81,8 +81,10 @@ def test_runs_follow_each_other(loads: Loads, disposition: str) -> None:
     assert loads.files_with(loads.service.access_token) == []
 
 
-def test_a_service_that_fails_in_the_middle(loads: Loads, disposition: str) -> None:
-    """In the first run and in a later one: nothing of the package is loaded."""
+def test_nothing_of_a_package_is_loaded_if_the_service_fails(
+    loads: Loads, disposition: str
+) -> None:
+    """The service fails in the middle of the first run, and in a later one."""
     for before, count in ((0, FIRST), (FIRST, SECOND)):
         requests = len(loads.service.requests)
         loads.service.add_faults([f"status:code=403@{requests + 2}"])
@@ -99,8 +101,8 @@ def is_second_page_of_second_package(request: ReceivedRequest) -> bool:
     return {"startTime", "cursor"} <= request.params.keys()
 
 
-def test_a_failure_costs_one_package(loads: Loads, disposition: str) -> None:
-    """The packages before it are loaded, with the state that covers them and no more."""
+def test_packages_before_a_failure_are_loaded(loads: Loads, disposition: str) -> None:
+    """Their state is stored, and covers only them."""
     refused = Fault(kind="status", when="1", code=403, only=is_second_page_of_second_package)
     loads.service.add_faults([refused])
     assert loads.run("--most-events", "1000").returncode == 1
@@ -111,7 +113,7 @@ def test_a_failure_costs_one_package(loads: Loads, disposition: str) -> None:
 
 
 EXTRACTED = Kill("dlt.extract.extract", "commit_packages", "Extract", afterwards=True)
-"""The load package is complete, and dlt has not saved its own state."""
+"""At this point, the load package is complete, but dlt has not saved its own state."""
 
 
 @pytest.mark.parametrize(
@@ -124,8 +126,8 @@ EXTRACTED = Kill("dlt.extract.extract", "commit_packages", "Extract", afterwards
         pytest.param(Kill(PIPELINE, "load"), 2, id="second run, before load"),
     ],
 )
-def test_a_killed_process(loads: Loads, kill: Kill, killed: int) -> None:
-    """The next run loads what was left, and what is new."""
+def test_the_run_after_a_killed_one_loads_the_rest(loads: Loads, kill: Kill, killed: int) -> None:
+    """The next run loads the events that are left, and the new ones."""
     if killed == 2:
         assert loads.succeed() == FIRST
         add_more(loads)
@@ -137,8 +139,8 @@ def test_a_killed_process(loads: Loads, kill: Kill, killed: int) -> None:
     assert loads.succeed() == 0
 
 
-def test_a_load_that_fails(loads: Loads, disposition: str) -> None:
-    """The database refuses the events of the second run; they arrive once it accepts them."""
+def test_the_run_after_a_failed_load_loads_the_events(loads: Loads, disposition: str) -> None:
+    """The database refuses the events of the second run, and accepts them later."""
     assert loads.succeed() == FIRST
     add_more(loads)
     after = f"occurred_at > '{NOON:%Y-%m-%dT%H:%M:%SZ}'"
@@ -154,7 +156,7 @@ def test_a_load_that_fails(loads: Loads, disposition: str) -> None:
 
 
 def test_merge_survives_a_kill_after_the_commit(loads: Loads) -> None:
-    """Dlt loads the package again, and `merge` replaces the same events."""
+    """The next run loads the package again, and `merge` replaces the same events."""
     loads.disposition = "merge"
     assert loads.succeed() == FIRST
     add_more(loads)
@@ -164,8 +166,8 @@ def test_merge_survives_a_kill_after_the_commit(loads: Loads) -> None:
     check_each_once(loads)
 
 
-def test_texts_and_times_arrive_as_they_were_sent(loads: Loads, disposition: str) -> None:
-    """Quotes, line breaks, emoji, exact numbers, unknown fields; a time to the microsecond."""
+def test_texts_and_times_are_loaded_unchanged(loads: Loads, disposition: str) -> None:
+    """Texts and numbers are exact, unknown fields are kept, and times have microseconds."""
     text = "quotes \" ' `, comma, \\ backslash, \t tab, \r\n lines, {braces}, 🦉, \u2028, NULL, \\N"
     hostile = an_event("🦉 '\"\\", "2026-01-15T11:59:58.123456789Z", entity={"name": text})
     raw = json.dumps(hostile).replace('"Research"', "0.10000000000000000000000000001", 1)
@@ -186,8 +188,8 @@ def test_texts_and_times_arrive_as_they_were_sent(loads: Loads, disposition: str
     assert json.loads(by_id["unknown"]["other_fields"]) == {"severity": {"level": 2**70}}
 
 
-def test_the_token_from_the_secrets_of_dlt(loads: Loads, tmp_path: Path) -> None:
-    """`.dlt/secrets.toml` and `.dlt/config.toml` instead of the environment."""
+def test_the_settings_may_be_in_the_files_of_dlt(loads: Loads, tmp_path: Path) -> None:
+    """The files are `.dlt/secrets.toml` and `.dlt/config.toml`."""
     variables = loads.environment
     token = variables.pop("TAP_AUDIT_EVENTS_ACCESS_TOKEN")
     url = variables.pop("TAP_AUDIT_EVENTS_BASE_URL")
@@ -203,7 +205,7 @@ def test_the_token_from_the_secrets_of_dlt(loads: Loads, tmp_path: Path) -> None
 
 
 def test_a_refused_token_is_not_shown(loads: Loads, tmp_path: Path) -> None:
-    """Neither in what the run prints nor in what dlt stores."""
+    """Neither the output of the run nor a file of dlt contains it."""
     wrong = "acme_pat_" + os.urandom(8).hex()
     variables = loads.environment | {"TAP_AUDIT_EVENTS_ACCESS_TOKEN": wrong}
     failed = loads.run(environment=variables)
@@ -213,8 +215,8 @@ def test_a_refused_token_is_not_shown(loads: Loads, tmp_path: Path) -> None:
     assert loads.files_with(wrong) == []
 
 
-def test_packages_of_no_events_end_all_the_same(loads: Loads) -> None:
-    """Each package then holds one page."""
+def test_a_limit_of_no_events_makes_packages_of_one_page(loads: Loads) -> None:
+    """The run loads all events, and ends."""
     assert loads.succeed("--most-events", "0") == FIRST
 
 
@@ -239,7 +241,7 @@ pipeline.run(source, write_disposition="append")
 """
 
 
-def test_a_resource_that_dlt_ends_early(tmp_path: Path) -> None:
+def test_a_run_continues_after_a_resource_that_dlt_ended_early(tmp_path: Path) -> None:
     """With `add_limit`, the state covers the last page that was yielded."""
     service = Service()
     service.add_generated(FIRST, 10, 1, NOON)
