@@ -1,4 +1,4 @@
-"""`--test` says in words what holds, and writes no message."""
+"""`--test` logs in sentences what works, and writes no message."""
 
 import logging
 import re
@@ -25,14 +25,14 @@ BASE_URL = "http://127.0.0.1:PORT"
 
 
 def said(done: Run) -> list[str]:
-    """What the log says, but for the SDK's own line and the port of the sandbox."""
+    """The lines of the log, without the SDK's own line and without the port of the sandbox."""
     lines = [line.split(" | ", 3)[-1] for line in done.log.splitlines()]
     texts = [re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", line) for line in lines]
     return [text for text in texts if not text.startswith("Skipping parse")]
 
 
-def test_a_check_says_what_holds(service: Service, sync: Sync) -> None:
-    """Reachable, token, organization, clocks, oldest and newest event; no record, two requests."""
+def test_a_check_logs_each_thing_that_works(service: Service, sync: Sync) -> None:
+    """It needs two requests: for the oldest and for the newest event."""
     service.add(THREE_EVENTS)
     done = sync("--test", **RANGE).raise_for_exit_code()
     assert said(done) == [
@@ -48,15 +48,17 @@ def test_a_check_says_what_holds(service: Service, sync: Sync) -> None:
 
 
 def test_a_check_of_any_kind_writes_no_record(service: Service, sync: Sync) -> None:
-    """`all` is the usual one of the SDK."""
+    """`all` is the kind that the SDK usually runs."""
     service.add(THREE_EVENTS)
     done = sync("--test=all", **RANGE).raise_for_exit_code()
     assert done.stdout == b""
     assert "oldest 2024-05-06T07:08:00Z" in said(done)[-1]
 
 
-def test_a_check_looks_at_what_the_settings_name(service: Service, sync: Sync) -> None:
-    """Range and action types, as a first run."""
+def test_a_check_uses_the_range_and_the_action_types_of_the_settings(
+    service: Service, sync: Sync
+) -> None:
+    """A first run would read the same events."""
     service.add([*THREE_EVENTS, an_event(id="x", at="2024-05-06T07:08:09Z", action_type="other")])
     asked = RANGE | {"start_date": "2024-05-06T07:08:01Z", "action_types": ["workspace_create"]}
     done = sync("--test", **asked).raise_for_exit_code()
@@ -66,13 +68,13 @@ def test_a_check_looks_at_what_the_settings_name(service: Service, sync: Sync) -
     )
 
 
-def test_a_check_names_events_of_the_range_alone(service: Service, sync: Sync) -> None:
-    """Requests are wider: their bounds are whole seconds."""
+def test_a_check_shows_only_events_within_the_range(service: Service, sync: Sync) -> None:
+    """Requests are wider, as their bounds are whole seconds."""
     service.add(THREE_EVENTS)
     asked = {"start_date": "2024-05-06T07:08:00.5Z", "end_date": "2024-05-06T07:08:01.5Z"}
     done = sync("--test", **asked).raise_for_exit_code()
     assert said(done)[-1].endswith("oldest 2024-05-06T07:08:01Z, newest 2024-05-06T07:08:01Z")
-    assert len(service.requests) == 2  # the events before the range take no further request
+    assert len(service.requests) == 2  # the events before the range need no further request
 
 
 def test_a_check_without_events_succeeds(sync: Sync) -> None:
@@ -82,15 +84,15 @@ def test_a_check_without_events_succeeds(sync: Sync) -> None:
 
 
 def test_a_check_reads_past_empty_pages(service: Service, sync: Sync) -> None:
-    """As a run does: events may follow a page that has none."""
+    """Events may follow a page without events, as in a run."""
     service.add(THREE_EVENTS)
     service.add_faults(["empty@1,2"])
     done = sync("--test", **RANGE).raise_for_exit_code()
     assert said(done)[-1].endswith("oldest 2024-05-06T07:08:00Z, newest 2024-05-06T07:08:02Z")
 
 
-def test_a_check_of_a_range_to_come_says_so(sync: Sync) -> None:
-    """The token is checked all the same."""
+def test_a_check_of_a_range_in_the_future_is_a_warning(sync: Sync) -> None:
+    """The token is checked nevertheless."""
     done = sync("--test", start_date="2999-01-01T00:00:00Z").raise_for_exit_code()
     assert done.warnings == ["Nothing to read yet: start_date lies in the future"]
     assert "The service accepts the access token" in said(done)
@@ -108,10 +110,10 @@ def test_a_check_of_a_range_to_come_says_so(sync: Sync) -> None:
     ],
     ids=lambda value: getattr(value, "code", None) or getattr(value, "kind", ""),
 )
-def test_a_check_that_fails_says_what_holds_before(
+def test_a_check_that_fails_logs_what_works_before_the_error(
     fault: Fault, held: int, service: Service, sync: Sync
 ) -> None:
-    """As far as the response tells; then the error with its code, exit code 1."""
+    """The response shows what works. The error has a code, and the exit code is 1."""
     service.add_faults([fault])
     done = sync("--test", max_retries=0)
     assert done.exit_code == 1
@@ -123,14 +125,14 @@ def test_a_check_that_fails_says_what_holds_before(
 
 
 def test_an_event_that_cannot_be_used_fails_the_check(service: Service, sync: Sync) -> None:
-    """As a run would fail at it."""
+    """A run would fail at such an event as well."""
     service.add_faults([Fault(kind="body", text=b'{"auditEvents": [{"id": 5}]}')])
     (error,) = sync("--test").errors
     assert error.startswith("AE-EVENT: ")
 
 
 def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
-    """Its traceback would: of thousands that fail, each with a large response."""
+    """A traceback would keep it. Thousands of them may fail, each with a large response."""
     services = [a_service(number, 1) for number in range(2)]
     services[1].add_faults([Fault(kind="body", text=b'{"auditEvents": 7}', when="*")])
     with SharedServer(services).served() as shared:
@@ -142,8 +144,8 @@ def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
     assert (error.__traceback__, error.__context__) == (None, None)
 
 
-def test_a_service_that_is_down_ends_the_check_soon() -> None:
-    """Each organization would take a minute and a half to use up its retries."""
+def test_a_service_that_is_down_ends_the_check_early() -> None:
+    """By default, the retries of each organization would take a minute and a half."""
     services = [a_service(number, 1) for number in range(MAX_FAILURES + 2)]
     for each in services:
         each.add_faults(["status:code=503@*"])
@@ -155,8 +157,8 @@ def test_a_service_that_is_down_ends_the_check_soon() -> None:
     assert done.errors[-1].startswith("AE-500: 2 more organizations were not started")
 
 
-def test_a_service_that_is_down_ends_the_check_also_if_some_tokens_are_the_same() -> None:
-    """Two by two, next to each other: ten tokens have failed then, and the rest is not tested."""
+def test_a_service_that_is_down_ends_the_check_even_if_organizations_share_tokens() -> None:
+    """Each token belongs to two organizations. The check ends after ten tokens have failed."""
     count = 2 * MAX_FAILURES
     services = [a_service(n, 1, access_token=f"acme_pat_{n // 2}") for n in range(count + 4)]
     for each in services:
@@ -168,7 +170,7 @@ def test_a_service_that_is_down_ends_the_check_also_if_some_tokens_are_the_same(
 
 
 def test_a_check_continues_while_some_organizations_can_be_read() -> None:
-    """A response in between shows that the service is up."""
+    """A successful response between two failures shows that the service is up."""
     services = [a_service(number, 0) for number in range(2 * MAX_FAILURES + 2)]
     for each in services[::2]:
         each.add_faults(["status:code=503@*"])
@@ -179,7 +181,7 @@ def test_a_check_continues_while_some_organizations_can_be_read() -> None:
 
 
 def test_a_check_tests_each_organization_that_the_token_may_not_read() -> None:
-    """These errors say nothing about other organizations."""
+    """Such an error says nothing about other organizations."""
     services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
     for each in services:
         each.add_faults([Fault(kind="status", code=403, when="*")])
@@ -189,13 +191,13 @@ def test_a_check_tests_each_organization_that_the_token_may_not_read() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(-10, "INFO"), (3600, "WARNING")])
-def test_a_clock_that_differs_is_told(
+def test_a_clock_that_differs_is_logged(
     seconds: int,
     level: str,
     settings: dict[str, Any],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """By the Date header of a response; if it is far off, it is a warning."""
+    """The Date header of a response shows the difference; a large one is a warning."""
     runtime = Runtime(now=lambda: datetime.now(UTC) + timedelta(seconds=seconds))
     tap = TapAuditEvents(config=settings)
     with caplog.at_level(logging.INFO):

@@ -1,4 +1,4 @@
-"""A run tells what it does: a few lines, metrics at its end, a bar on a terminal."""
+"""The log of a run: a few lines, metrics at its end, and its progress."""
 
 import json
 import logging
@@ -26,35 +26,35 @@ TRY_AGAIN = Fault(kind="status", code=429, retry_after="1", when="3")
 
 
 def metrics(done: Run) -> dict[str, dict[str, Any]]:
-    """Each METRIC line of a run by its name; there is one of each."""
+    """The METRIC lines of a run by name; each name occurs once."""
     points = [json.loads(text) for text in re.findall(r"METRIC: (.*)", done.log)]
     assert len({point["metric"] for point in points}) == len(points)
     return {point["metric"]: point for point in points}
 
 
-def told(done: Run, beginning: str) -> list[str]:
-    """The lines of a log that begin so."""
+def logged(done: Run, beginning: str) -> list[str]:
+    """The lines of a log that begin with a text."""
     lines = [line.split(" | ", 3)[-1] for line in done.log.splitlines()]
     return [line for line in lines if line.startswith(beginning)]
 
 
-# The story
+# The lines of a run
 
 
-def test_a_run_begins_with_what_it_reads(service: Service, sync: Sync) -> None:
-    """Range, bookmark, lookback."""
+def test_the_first_line_of_a_run_says_what_it_reads(service: Service, sync: Sync) -> None:
+    """The line has the range, the bookmark and the lookback."""
     service.add(TEN_EVENTS)
     state = state_of("2024-05-06T08:00:09Z")
     done = sync(state=state, end_date="2024-05-06T09:00:00Z", lookback_seconds=9)
-    (line,) = told(done, "Reading ")
+    (line,) = logged(done, "Reading ")
     assert line == (
         "Reading events from 2024-05-06T08:00:00Z to 2024-05-06T09:00:00Z;"
         " bookmark 2024-05-06T08:00:09Z; lookback 9 s; at most 4 requests at a time"
     )
 
 
-def test_a_run_ends_with_what_it_did(service: Service, sync: Sync) -> None:
-    """Events, late ones, repeats, requests, retries, waits, and how far behind now it is."""
+def test_the_last_line_of_a_run_sums_it_up(service: Service, sync: Sync) -> None:
+    """It counts events, late and repeated ones, requests, retries and waits, and has the lag."""
     now = datetime.now(UTC).replace(microsecond=0)
     times = [f"{now - timedelta(minutes=minutes):%Y-%m-%dT%H:%M:%SZ}" for minutes in (12, 11, 10)]
     service.add(an_event(id=at, at=at) for at in (times[0], times[2]))
@@ -72,8 +72,8 @@ def test_a_run_ends_with_what_it_did(service: Service, sync: Sync) -> None:
     assert float(found[1]) >= 1
 
 
-def test_a_quiet_run_says_so(service: Service, sync: Sync) -> None:
-    """Its log is a few lines, and the summary says that nothing was new."""
+def test_a_run_without_new_events_logs_a_few_lines(service: Service, sync: Sync) -> None:
+    """The summary says that nothing was new."""
     service.add(TEN_EVENTS)
     done = sync(state=sync().state).raise_for_exit_code()
     assert summary(done.log).startswith("Done: 0 events delivered, nothing new; ")
@@ -110,10 +110,10 @@ FILTER = {"__filter__": "id < '08:00:04'"}
         ({"audit_events": {"x": "id"}}, 10, "10 events delivered"),
     ],
 )
-def test_records_count_when_they_are_written(
+def test_records_are_counted_if_they_are_written(
     stream_maps: dict[str, Any], records: int, told_as: str, service: Service, sync: Sync
 ) -> None:
-    """What stream maps leave out does not count, though the bookmark moves over it."""
+    """Records that stream maps leave out are not counted, though the bookmark moves past them."""
     service.add(TEN_EVENTS)
     done = sync(stream_maps=stream_maps, page_size=3).raise_for_exit_code()
     assert len(done.records) == records
@@ -122,8 +122,8 @@ def test_records_count_when_they_are_written(
     assert done.bookmark == TEN_EVENTS[-1]["occurredAt"]
 
 
-def test_records_count_when_a_run_fails(service: Service, sync: Sync) -> None:
-    """The records before the error were written, without those that were left out."""
+def test_records_are_counted_if_a_run_fails(service: Service, sync: Sync) -> None:
+    """The records before the error count, without those that stream maps left out."""
     service.add(TEN_EVENTS)
     maps = {"audit_events": {"__filter__": "id != '08:00:01' and 1 / (id != '08:00:04')"}}
     done = sync(stream_maps=maps)
@@ -132,14 +132,13 @@ def test_records_count_when_a_run_fails(service: Service, sync: Sync) -> None:
 
 
 def test_a_first_run_without_events_has_no_lag(sync: Sync) -> None:
-    """There is no newest event that could be behind."""
+    """There is no newest event from which a lag could be computed."""
     done = sync().raise_for_exit_code()
     assert summary(done.log).endswith("bookmark none")
     assert "lag_seconds" not in metrics(done)
 
 
-def test_a_wait_says_why_and_how_long(service: Service, sync: Sync) -> None:
-    """Before it begins."""
+def test_a_retry_is_logged_with_its_wait_and_its_reason(service: Service, sync: Sync) -> None:
     service.add_faults([Fault(kind="status", code=429, retry_after="1", when="1")])
     (line,) = sync().raise_for_exit_code().warnings
     assert re.match(r"Retry 1 of 8 in 1\.\d s: AE-429: .* \(status 429,", line)
@@ -152,7 +151,7 @@ def test_a_wait_says_why_and_how_long(service: Service, sync: Sync) -> None:
         ([Fault(kind="displaced", event=2)], ""),
     ],
 )
-def test_a_long_run_says_how_far_it_is(
+def test_a_long_run_logs_its_progress(
     faults: list[Fault],
     position: str,
     *,
@@ -162,7 +161,7 @@ def test_a_long_run_says_how_far_it_is(
     caplog: pytest.LogCaptureFixture,
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
-    """Every few seconds; here after every page. Out of order, it is not known until the end."""
+    """It does so every few seconds, here after each page. Out of order, it has no position."""
     monkeypatch.setattr(progress, "PROGRESS_SECONDS", 0.0)
     service.add(TEN_EVENTS)
     service.add_faults(faults)
@@ -189,13 +188,13 @@ STRANGE = an_event(
 
 @pytest.mark.parametrize("lane", [{}, {"flattening_enabled": True, "flattening_max_depth": 1}])
 def test_new_names_are_logged_once(lane: dict[str, Any], service: Service, sync: Sync) -> None:
-    """Actor types, and fields anywhere outside `details`, in either lane."""
+    """The names are actor types and fields outside of `details`, in either lane."""
     service.add([*TEN_EVENTS, STRANGE, STRANGE | {"id": "again"}])
     done = sync(**lane).raise_for_exit_code()
-    assert told(done, "Actor types that") == [
+    assert logged(done, "Actor types that") == [
         "Actor types that this version does not know, delivered like any other: 'robot'"
     ]
-    (fields,) = told(done, "Fields that are not in the schema")
+    (fields,) = logged(done, "Fields that are not in the schema")
     assert fields.endswith("a target may leave them out: 'actor.owner', 'added'")
     assert done.warnings == []
     quiet = sync(state=done.state, **lane).raise_for_exit_code()
@@ -211,7 +210,7 @@ def test_new_action_types_are_not_logged(service: Service, sync: Sync) -> None:
 
 
 def test_action_types_that_were_not_requested_are_a_warning(service: Service, sync: Sync) -> None:
-    """A gateway may drop the filter: the events are delivered, and somebody has to know."""
+    """A gateway may drop the filter: the events are delivered, but somebody has to know."""
     body = json.dumps({"auditEvents": [an_event(id="1"), STRANGE | {"id": "2"}]}).encode()
     service.add_faults([Fault(kind="body", text=body)])
     done = sync(action_types=["workspace_create"]).raise_for_exit_code()
@@ -229,21 +228,21 @@ def test_many_new_names_are_one_line(service: Service, sync: Sync) -> None:
         for n, name in enumerate(names)
     )
     done = sync().raise_for_exit_code()
-    (line,) = told(done, "Actor types that")
+    (line,) = logged(done, "Actor types that")
     assert line.count("'new\\nERROR | ") == MAX_NAMES
     assert line.endswith(", and more")
     assert len(line) < 100 * (MAX_NAMES + 1)
 
 
 def test_later_pages_are_sampled(service: Service, sync: Sync) -> None:
-    """Of later pages only some events are inspected, so a field of all of them is still found."""
+    """Only some of their events are inspected, which is enough to find a field of all of them."""
     service.add(an_event(id=f"{n:03}", at=f"2024-05-06T08:00:{n // 10:02}Z") for n in range(100))
     service.add(
         an_event(id=f"later-{n:03}", at=f"2024-05-06T08:01:{n // 10:02}Z", later=1)
         for n in range(100)
     )
     done = sync(page_size=100).raise_for_exit_code()
-    (line,) = told(done, "Fields that")
+    (line,) = logged(done, "Fields that")
     assert line.endswith("'later'")
 
 
@@ -259,8 +258,8 @@ def test_an_event_nested_too_deeply_to_inspect_is_delivered(service: Service, sy
 # Metrics
 
 
-def test_a_run_ends_with_one_metric_line_each(service: Service, sync: Sync) -> None:
-    """In the SDK's form: what alerts are built on."""
+def test_a_run_ends_with_one_line_for_each_metric(service: Service, sync: Sync) -> None:
+    """The lines have the SDK's form, on which alerts are built."""
     service.add(TEN_EVENTS)
     service.add_faults([TRY_AGAIN])
     done = sync(page_size=2, concurrency=1).raise_for_exit_code()
@@ -284,7 +283,7 @@ def test_a_run_ends_with_one_metric_line_each(service: Service, sync: Sync) -> N
 
 
 def test_a_run_that_fails_has_its_metrics_too(service: Service, sync: Sync) -> None:
-    """What was delivered counts; the lag is that of what was delivered."""
+    """The counts and the lag are those of the events that were delivered."""
     service.add(TEN_EVENTS)
     service.add_faults([Fault(kind="status", code=403, when="2")])
     done = sync(page_size=5, concurrency=1)
@@ -296,7 +295,7 @@ def test_a_run_that_fails_has_its_metrics_too(service: Service, sync: Sync) -> N
     assert "lag_seconds" in found
 
 
-def test_lines_are_structured_where_meltano_asks_for_it(
+def test_lines_are_structured_if_meltano_configures_it(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
     """Each line is JSON, metrics have their own field, and errors keep their code."""

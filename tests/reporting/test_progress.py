@@ -26,7 +26,7 @@ def line_of(progress: Progress, delivered: int, reached: Instant | None) -> str:
 
 
 def test_a_line_is_due_every_ten_seconds() -> None:
-    """Not earlier, and only once after a long pause."""
+    """It is not due earlier, and only once after a long pause."""
     clock = Clock()
     progress = Progress(Window(START, END), clock)
     due = []
@@ -39,7 +39,7 @@ def test_a_line_is_due_every_ten_seconds() -> None:
 
 
 @pytest.mark.parametrize("start", [START, None])
-def test_the_line_shows_position_rate_and_time_to_go(start: Instant | None) -> None:
+def test_the_line_shows_position_rate_and_remaining_time(start: Instant | None) -> None:
     """A range without a start begins at the first event."""
     clock = Clock()
     progress = Progress(Window(start, END), clock)
@@ -53,7 +53,7 @@ def test_the_line_shows_position_rate_and_time_to_go(start: Instant | None) -> N
 
 
 def test_unknown_values_are_left_out() -> None:
-    """Before the first event there is no position, no share and no time to go."""
+    """Before the first event, there is no position, no share and no remaining time."""
     clock = Clock()
     progress = Progress(Window(None, END), clock)
     line = "0 events, 0 a second; requests: 7, retries: 2"
@@ -68,7 +68,7 @@ def test_unknown_values_are_left_out() -> None:
 
 
 def test_a_range_of_less_than_a_microsecond_has_no_share() -> None:
-    """Its length in seconds, to the microsecond, is zero."""
+    """Its length in seconds, to the microsecond, is zero, by which nothing can be divided."""
     start, end = Instant(f"{START}.0000001"), Instant(f"{START}.0000002")
     assert Progress(Window(start, end), Clock()).share(end) is None
 

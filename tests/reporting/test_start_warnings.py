@@ -1,4 +1,4 @@
-"""Warnings at the start of a run, to the instant."""
+"""The warnings at the start of a run are exact to the instant."""
 
 import pytest
 
@@ -26,12 +26,12 @@ NOW = Instant("2026-01-01T00:00:01")
         ("2026-01-01T00:00:01.1", True),
     ],
 )
-def test_a_bookmark_lies_in_the_future_from_now_on(bookmark: str, is_ahead: bool) -> None:
-    """A bookmark of this very instant does not."""
+def test_a_bookmark_after_now_lies_in_the_future(bookmark: str, is_ahead: bool) -> None:
+    """A bookmark of this very instant does not lie in the future."""
     warnings = start_warnings(Watermark(Instant(bookmark)), SETTINGS, NOW)
     assert any("lies in the future" in each for each in warnings) == is_ahead
 
 
-def test_a_run_without_a_bookmark_is_warned_of_nothing() -> None:
-    """It leaves nothing out."""
+def test_a_run_without_a_bookmark_has_no_warnings() -> None:
+    """Such a run leaves no events out."""
     assert list(start_warnings(Watermark(), SETTINGS, NOW)) == []

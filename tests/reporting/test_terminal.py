@@ -1,4 +1,4 @@
-"""A terminal shows a progress bar, and nothing else does."""
+"""Only a terminal shows a progress bar."""
 
 import fcntl
 import json
@@ -30,11 +30,14 @@ def watch(
     goes_at_once: bool = False,
     **environment: str,
 ) -> str:
-    """What a terminal at stderr gets; it can go before the run has ended."""
+    """Run the tap with a terminal as stderr, and return what it writes there.
+
+    With `goes_at_once`, the terminal is closed before the run has ended.
+    """
     (folder / "config.json").write_text(json.dumps(settings))
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    left_out = ("MELTANO_", "PYTHONUNBUFFERED")  # who runs it has stderr buffered
+    left_out = ("MELTANO_", "PYTHONUNBUFFERED")  # so that stderr is buffered, as for users
     kept = {name: text for name, text in os.environ.items() if not name.startswith(left_out)}
     with subprocess.Popen(
         [sys.executable, "-m", "tap_audit_events", "--config", "config.json"],
@@ -57,18 +60,18 @@ def watch(
 def read_terminal(master: int) -> bytes:
     try:
         return os.read(master, 1 << 16)
-    except OSError:  # the process has ended, and with it the terminal's other side
+    except OSError:  # the process has ended, which closes the other side
         return b""
 
 
 def screen(written: str) -> list[str]:
-    """The lines that stay on a terminal: of what begins at a wiped line, only the last."""
+    """The lines that stay on a terminal; text before the last wipe of a line is gone."""
     return [line.rsplit("\r\x1b[K", 1)[-1] for line in written.split("\r\n")]
 
 
 @pytest.fixture
 def slow(service: Service, settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a run that takes over a second, and logs something in the middle of it."""
+    """Settings of a run that takes over a second, and logs a retry in the middle of it."""
     service.add(TEN_EVENTS)
     service.add_faults([TRY_AGAIN])
     return settings | DAY | {"page_size": 2, "concurrency": 1}
@@ -77,10 +80,10 @@ def slow(service: Service, settings: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "columns", [80, *(pytest.param(n, marks=pytest.mark.long) for n in (0, 40))]
 )
-def test_a_terminal_shows_a_bar_with_rate_position_and_time_to_go(
+def test_a_terminal_shows_a_bar_with_rate_position_and_remaining_time(
     columns: int, slow: dict[str, Any], tmp_path: Path
 ) -> None:
-    """It fits, log lines pass above it whole, and it is gone at the end."""
+    """The bar fits into a line, log lines are above it as a whole, and it disappears at the end."""
     written = watch(slow, tmp_path, columns=columns)
     bars = re.findall(r"\[#*-*\]  +\d+%  [^\r\n\x1b]*", written)
     assert bars, written
@@ -105,17 +108,17 @@ def test_a_terminal_shows_a_bar_with_rate_position_and_time_to_go(
     ],
     ids=str,
 )
-def test_there_is_no_bar_where_nobody_watches_one(
+def test_there_is_no_bar_if_nobody_would_see_it(
     where: dict[str, Any], slow: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Messages on the same terminal, no way to draw, under Meltano, or with warnings only."""
+    """The terminal also shows messages, cannot draw, belongs to Meltano, or shows only warnings."""
     written = watch(slow, tmp_path, **where)
     assert "\x1b" not in written
     assert "Retry 1 of 8 in " in written
 
 
-def test_a_terminal_that_goes_away_ends_no_run(slow: dict[str, Any], tmp_path: Path) -> None:
-    """As when a connection breaks: what is drawn is not what the run is for."""
+def test_a_terminal_that_is_closed_does_not_end_a_run(slow: dict[str, Any], tmp_path: Path) -> None:
+    """The connection to a terminal may break; the run does not need the bar."""
     assert "%" in watch(slow, tmp_path, goes_at_once=True)
 
 
@@ -127,8 +130,8 @@ def test_a_terminal_that_goes_away_ends_no_run(slow: dict[str, Any], tmp_path: P
         (1.0, "[####################]  100%  5 events"),
     ],
 )
-def test_a_bar_is_as_long_as_the_share_that_is_done(share: float, expected: str) -> None:
-    """With the percentage behind it."""
+def test_a_bar_is_as_long_as_the_delivered_share(share: float, expected: str) -> None:
+    """The percentage follows the bar."""
     screen_side, program_side = os.openpty()
     with os.fdopen(program_side, "w") as terminal:
         ProgressBar(terminal).draw(share, "5 events")
@@ -139,7 +142,7 @@ def test_a_bar_is_as_long_as_the_share_that_is_done(share: float, expected: str)
 
 @pytest.mark.parametrize("columns", [1, 20, 31, 40])
 def test_a_bar_on_a_narrow_terminal_is_cut(columns: int) -> None:
-    """A longer one would go on in the next line, and each step would leave a line behind."""
+    """A longer bar would continue in the next line, and each step would leave a line behind."""
     screen_side, program_side = os.openpty()
     fcntl.ioctl(program_side, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with os.fdopen(program_side, "w") as terminal:
@@ -150,19 +153,19 @@ def test_a_bar_on_a_narrow_terminal_is_cut(columns: int) -> None:
     assert drawn == "[###############-----]   75%  5 events"[: columns - 1]
 
 
-def test_a_bar_on_a_terminal_that_is_gone_is_not_drawn() -> None:
-    """Neither a step nor its end is an error."""
+def test_a_bar_on_a_closed_terminal_is_not_an_error() -> None:
+    """Neither drawing nor closing the bar raises an exception."""
     screen_side, program_side = os.openpty()
     terminal = os.fdopen(program_side, "w")
     bar = ProgressBar(terminal)
     os.close(screen_side)
     bar.draw(0.5, "5 events")
     bar.close()
-    with suppress(OSError):  # what it could not write is still in the buffer
+    with suppress(OSError):  # text that could not be written is still in the buffer
         terminal.close()
 
 
 def test_there_is_no_bar_in_a_pipe(slow: dict[str, Any], sync: Sync) -> None:
-    """A log file holds lines, nothing else."""
+    """A log file has only lines."""
     done = sync(**slow).raise_for_exit_code()
     assert not re.search(r"[\x1b\r]", done.log)
