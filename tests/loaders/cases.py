@@ -1,4 +1,4 @@
-"""What is loaded by what: each loader with its settings, and those of the tap."""
+"""The cases: each loader with its settings, and with those of the tap."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ COLUMNS: Final[Settings] = {
         }
     }
 }
-"""A stream map that names each column, so that a field that the schema does not name has none."""
+"""A stream map that names each column; a field that is not in the schema gets none."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,13 @@ class Case:
     Attributes:
         name: how the documents name it.
         loader: the loader.
-        tap: the settings of the tap, besides those that say where the service is.
+        tap: the settings of the tap, besides those of the service.
         settings: the settings of the loader, besides those that say where to store.
         needs: what must be installed or set, for the documents.
-        is_mapped: whether meltano-map-transform stands between.
+        is_mapped: whether meltano-map-transform runs between the tap and the loader.
         batches: whether the tap sends Singer BATCH messages.
         repeats: whether the tests also make an incremental run and a run after a failed one.
-        is_timed: whether its rate is measured, which says nothing in front of a stand-in.
+        is_timed: whether its rate is measured, which would mean nothing with a stand-in.
     """
 
     name: str
@@ -73,14 +73,14 @@ class Case:
         return {**self.tap, **batch_config(root.as_uri())}
 
     def between(self, folder: Path) -> list[Command]:
-        """What stands between the tap and the loader."""
+        """The commands between the tap and the loader."""
         if not self.is_mapped:
             return []
         config = written(folder / "map.json", MAP)
         return [[environment_of(MAPPER) / MAPPER, "--config", config]]
 
     def versions(self) -> dict[str, str]:
-        """The versions of what runs."""
+        """The versions of the loader and of the mapper."""
         packages = [self.loader.package, *([MAPPER] if self.is_mapped else [])]
         return {package: version_of(package) for package in packages}
 
@@ -135,7 +135,7 @@ _BIGQUERY: Final = Case(
 
 
 def _variant(case: Case, name: str, *, is_brief: bool = False, **fields: Any) -> Case:
-    """The same loader in another way; a brief one is only asked what becomes of each field."""
+    """The same loader with other settings; a brief case only tests what happens to each field."""
     if is_brief:
         fields |= {"repeats": False, "is_timed": False}
     return replace(case, name=f"{case.name}, {name}", **fields)

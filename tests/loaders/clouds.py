@@ -1,4 +1,4 @@
-"""target-elasticsearch and z3-target-bigquery, in front of stand-ins for their services."""
+"""target-elasticsearch and z3-target-bigquery, which write to stand-ins for their services."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,7 +62,7 @@ class TargetBigquery(Loader):
         return {"project": "p", "dataset": self._dataset}
 
     def environment(self) -> Mapping[str, str]:
-        """Credentials that need not be refreshed; what is meant for another host ends here."""
+        """Credentials that need not be refreshed, and a closed port for requests to other hosts."""
         credentials = written(self.folder / "credentials.json", CREDENTIALS)
         return {
             "GOOGLE_APPLICATION_CREDENTIALS": credentials,

@@ -33,7 +33,7 @@ def exact(text: str | bytes) -> Any:
 
 
 def changes(delivered: Mapping[str, Any], stored: Mapping[str, Any]) -> Changes:
-    """What is different in the stored event."""
+    """The differences between an event and its stored form."""
     return dict(_differences("", delivered, stored))
 
 

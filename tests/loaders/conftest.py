@@ -1,4 +1,4 @@
-"""The servers that loaders write to, one of each for a test process."""
+"""The servers that loaders write to: one of each for a test process."""
 
 import tempfile
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.loaders.stand_ins import BigQueryHandler, ElasticsearchHandler, stand
 def servers() -> Iterator[None]:
     """PostgreSQL, and stand-ins for Elasticsearch and BigQuery."""
     with (
-        # Not below pytest's own folder, which only this user may enter.
+        # Not below pytest's own folder, which other users may not enter.
         tempfile.TemporaryDirectory() as folder,
         postgres_server(Path(folder)) as PostgresLoader.server,
         stand_in(ElasticsearchHandler) as TargetElasticsearch.server,

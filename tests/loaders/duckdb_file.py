@@ -1,4 +1,4 @@
-"""target-duckdb."""
+"""The loader target-duckdb."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,7 +42,7 @@ class TargetDuckdb(Loader):
             return connection.execute(sql).fetchall()
 
     def event(self, row: dict[str, Any]) -> Event:
-        """Times have no zone; they are in UTC."""
+        """Times have no zone, and are in UTC."""
         types = self.columns()
         event = {
             name: exact(value) if types[name] == "JSON" and value is not None else value

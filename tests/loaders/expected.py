@@ -1,4 +1,4 @@
-"""What each loader does to the hostile events: found out once, written down by hand.
+"""What each loader does to the hostile events, as observed once and written down by hand.
 
 An event or a field that is not listed is kept. For events other than the plain one, what happens to
 the same field of the plain event is not listed again.

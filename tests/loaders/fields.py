@@ -1,4 +1,4 @@
-"""Every field of an event: its type, an example, and where it lands in each loader."""
+"""Every field of an event: its type, an example, and where each loader stores it."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
@@ -108,4 +108,4 @@ LOCATIONS: Final[dict[str, Locate]] = {
     "target-duckdb": in_duckdb,
     "meltanolabs-target-csv, flattening": in_csv,
 }
-"""Where a field lands, by the name of a case."""
+"""Where a field is stored, by the name of a case."""

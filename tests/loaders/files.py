@@ -62,7 +62,7 @@ class TargetCsv(Loader):
         return {name: "text" for row in self.rows()[:1] for name in row}
 
     def event(self, row: dict[str, Any]) -> Event:
-        """An empty cell stands for nothing."""
+        """An empty cell is a missing value."""
         event: Event = {}
         for name, value in row.items():
             outer, _, inner = name.partition(SEPARATOR)

@@ -1,4 +1,4 @@
-"""What the tests have found of the loaders, and the report that gathers it."""
+"""The findings of the tests about the loaders, and the report that gathers them."""
 
 import os
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ FOLDER_VARIABLE: Final = "LOADER_FINDINGS"
 
 
 class CaseReport(msgspec.Struct, frozen=True):
-    """What was found of one case.
+    """The findings of one case.
 
     Attributes:
-        versions: of the loader, and of what stands between.
-        changes: what became of the hostile events.
+        versions: of the loader and of the mapper.
+        changes: what happened to the hostile events.
         columns: the type of each column.
         second_run: what a second run added; empty if there was none.
         after_failure: what a run after a failed one added; empty if there was none.
@@ -36,7 +36,7 @@ class CaseReport(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Everything that was found; the content of `report.json`."""
+    """All findings: the contents of `report.json`."""
 
     date: str
     machine: dict[str, str]
@@ -44,7 +44,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def note(kind: str, case: str, found: Mapping[str, Any]) -> None:
-    """Leave what a test found, if somebody wants it."""
+    """Write the findings of a test to a file, if the variable names a folder for them."""
     if FOLDER_VARIABLE in os.environ:
         folder = Path(os.environ[FOLDER_VARIABLE])
         folder.mkdir(parents=True, exist_ok=True)

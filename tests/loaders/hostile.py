@@ -1,4 +1,4 @@
-"""Events that the interface allows and that loaders find hard; each shows one thing."""
+"""Events that the interface allows and that are difficult for loaders; each shows one thing."""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ NAMES: Final = tuple(_SHOWS)
 
 
 def shows(name: str) -> str:
-    """What is special about an event."""
+    """The special contents of an event."""
     return _SHOWS[name]
 
 

@@ -1,4 +1,4 @@
-"""What the tests need to know about a loader: its configuration, its command, what it stored."""
+"""What the tests need to know about a loader: its configuration, its command and its rows."""
 
 import abc
 import subprocess
@@ -14,13 +14,13 @@ Event = dict[str, Any]
 
 
 class Loader(abc.ABC):
-    """A loader with a configuration of its own, which stores into a place of its own.
+    """A loader with a configuration of its own, and with a place of its own to store events.
 
     Attributes:
         package: its name in the package index, and that of its environment.
         executable: the command that it installs.
         documented_place: the settings that say where to store, as the documents show them.
-        has_key: whether it stores an event once that it is given twice.
+        has_key: whether it stores an event once if it receives it twice.
         settings: further settings.
     """
 
@@ -34,12 +34,12 @@ class Loader(abc.ABC):
         self.settings = dict(settings)
 
     def command(self) -> Command:
-        """The command that runs it."""
+        """The command that runs the loader."""
         config = written(self.folder / "loader.json", {**self.settings, **self.place()})
         return [environment_of(self.package) / self.executable, "--config", config]
 
     def environment(self) -> Mapping[str, str]:
-        """Variables that it needs."""
+        """The variables that the loader needs."""
         return {}
 
     @abc.abstractmethod
@@ -48,11 +48,11 @@ class Loader(abc.ABC):
 
     @abc.abstractmethod
     def rows(self) -> list[dict[str, Any]]:
-        """Everything that it has stored, by column, without its own columns."""
+        """Everything that the loader has stored, by column, without the columns that it adds."""
 
     @abc.abstractmethod
     def columns(self) -> dict[str, str]:
-        """The type of each column, without its own columns."""
+        """The type of each column, without those that the loader adds."""
 
     def event(self, row: dict[str, Any]) -> Event:
         """A row in the form of an event, with the names of the interface."""
@@ -64,7 +64,7 @@ class Loader(abc.ABC):
 
 
 def environment_of(package: str) -> Path:
-    """Where the commands of a package are installed; fails if it is not."""
+    """The folder with the commands of a package, which must be installed."""
     folder = PROJECT / ".tools" / f"loader-{package}"
     assert (folder / ".installed").exists(), f"{package} is not installed: use `make test-loaders`"
     return folder / "bin"

@@ -1,4 +1,4 @@
-"""Runs the tap and a loader as a user does: as processes that are joined by pipes."""
+"""Runs the tap and a loader as a user does: as processes that are connected by pipes."""
 
 import array
 import fcntl
@@ -25,7 +25,7 @@ class Loaded:
     """How a load ended.
 
     Attributes:
-        exit_codes: those of the tap, of what stands between, and of the loader.
+        exit_codes: those of the tap, of the mapper if there is one, and of the loader.
         state: the last state that the loader printed; None if it printed none.
         log: what all of them wrote to stderr.
     """
@@ -43,7 +43,7 @@ class Loaded:
         return self.exit_codes[-1]
 
     def check(self) -> "Loaded":
-        """Check that everything ended with 0."""
+        """Check that each process ended with 0."""
         assert set(self.exit_codes) == {0}, (self.exit_codes, self.log[-3000:])
         return self
 
@@ -57,7 +57,7 @@ def tap_command(folder: Path, settings: Mapping[str, Any], state: Any = None) ->
 
 
 def written(path: Path, document: Any) -> str:
-    """Write a JSON document, and return where."""
+    """Write a JSON document, and return its path."""
     path.write_text(json.dumps(document))
     return str(path)
 
@@ -68,7 +68,7 @@ def load(
     environment: Mapping[str, str] | None = None,
     stdin: Path = Path(os.devnull),
 ) -> Loaded:
-    """Run commands that are joined by pipes, and wait for all of them.
+    """Run commands that are connected by pipes, and wait for all of them.
 
     Args:
         commands: the first one reads `stdin`, the last one prints states.
@@ -89,7 +89,7 @@ def load(
                 command, cwd=folder, env=variables, stdin=before, stdout=stdout, stderr=stderr
             )
             stack.callback(process.kill)
-            # Only the next process may hold the pipe: else nobody notices that it has ended.
+            # Only the next process may hold the pipe: otherwise, its end would not be noticed.
             before.close()
             before = process.stdout
             processes.append(process)
@@ -101,7 +101,7 @@ def load(
 def load_and_kill(
     command: Command, folder: Path, environment: Mapping[str, str], messages: bytes
 ) -> Any:
-    """Kill a loader when it has read messages, and return the last state that it printed."""
+    """Kill a loader once it has read the messages, and return the last state that it printed."""
     states = folder / "states-of-the-killed.txt"
     with states.open("wb") as stdout, (folder / "log-of-the-killed.txt").open("wb") as stderr:
         variables = {**_inherited(), **environment}
@@ -137,7 +137,7 @@ def _wait_until_read(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _inherited() -> dict[str, str]:
-    """The environment without settings of taps and loaders; the tap of this folder is used."""
+    """The environment without settings of taps and loaders, with the tap of this repository."""
     kept = {
         name: value
         for name, value in os.environ.items()

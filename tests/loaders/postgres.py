@@ -63,7 +63,7 @@ class MeltanolabsPostgres(PostgresLoader):
         return self._address() | {"database": self.database}
 
     def event(self, row: dict[str, Any]) -> Event:
-        """Times have no zone; they are in UTC."""
+        """Times have no zone, and are in UTC."""
         return row | {"occurredAt": f"{row['occurredAt']}Z"}
 
 
@@ -78,6 +78,6 @@ class PipelinewisePostgres(PostgresLoader):
         return self._address() | {"dbname": self.database}
 
     def event(self, row: dict[str, Any]) -> Event:
-        """Column names are in lower case. Times have no zone; they are in UTC."""
+        """Column names are in lower case; times have no zone, and are in UTC."""
         event = dict(row)
         return event | {"occurredAt": f"{event.pop('occurredat')}Z"}

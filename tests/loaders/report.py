@@ -1,4 +1,4 @@
-"""Gathers what the tests have found, and updates the documents that show it.
+"""Gathers the findings of the tests, and updates the documents that show them.
 
 Usage: ``python -m tests.loaders.report FOLDER``
 """
@@ -20,7 +20,7 @@ from tests.loaders.tables import PARTS
 
 
 def gather(folder: Path) -> Report:
-    """The report of what tests have left in a folder."""
+    """The report of the findings that tests have written to a folder."""
     found: dict[str, dict[str, Any]] = {}
     for file in folder.glob("*.json"):
         for case, parts in msgspec.json.decode(file.read_bytes()).items():
@@ -33,7 +33,7 @@ def gather(folder: Path) -> Report:
 
 
 def pages(report: Report) -> dict[Path, str]:
-    """Each page with its generated parts replaced."""
+    """The text of each page, with its generated parts replaced."""
     updated = {}
     for name, parts in PARTS.items():
         path = PROJECT / "docs" / name

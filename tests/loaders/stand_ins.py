@@ -1,7 +1,7 @@
-"""HTTP servers on loopback that take what loaders send to Elasticsearch and BigQuery, and keep it.
+"""HTTP servers on loopback that store what loaders send to Elasticsearch and BigQuery.
 
-They accept everything. What the real services refuse, such as a mapping that does not fit, they do
-not show.
+They accept everything. They do not show what the real services would refuse, such as a mapping that
+does not fit.
 """
 
 import gzip
@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 
 class StandIn(ThreadingHTTPServer):
-    """A server and what it has received."""
+    """A server with what it has received."""
 
     daemon_threads = True
 
@@ -64,7 +64,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class ElasticsearchHandler(_Handler):
-    """Keeps documents by their id; without one each is new."""
+    """Stores documents by their id; a document without an id is always new."""
 
     headers_of_all: ClassVar[dict[str, str]] = {"X-Elastic-Product": "Elasticsearch"}
     content_type = "application/vnd.elasticsearch+json;compatible-with=8"
@@ -89,7 +89,7 @@ class ElasticsearchHandler(_Handler):
 
 
 class BigQueryHandler(_Handler):
-    """Keeps datasets and tables, and the rows of load jobs, which are uploaded with gzip."""
+    """Stores datasets and tables, and the rows of load jobs, which are uploaded with gzip."""
 
     def respond(self, path: str, body: bytes) -> tuple[int, Document, dict[str, str]]:
         if path.startswith("/upload/"):

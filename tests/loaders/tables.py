@@ -27,7 +27,7 @@ def machine(report: Report) -> str:
 
 
 def summary(report: Report) -> str:
-    """A row for each case: what is changed, lost and refused, and how fast it is."""
+    """A row for each case: what it changes, loses and refuses, and how fast it is."""
     rows = [_summary_row(case, report.cases[case.name]) for case in CASES]
     head = "loader|needs|changes|loses|ends with an error for|two runs|after a failed run"
     return _table(f"{head}|after a killed loader|events/s", rows)
@@ -42,7 +42,7 @@ def _summary_row(case: Case, found: CaseReport) -> list[str]:
 
 
 def _rounded(rate: float) -> int:
-    """Two digits say enough."""
+    """The rate with two digits, which are precise enough."""
     return int(float(f"{rate:.2g}"))
 
 
@@ -65,7 +65,7 @@ def _event_label(name: str) -> str:
 
 
 def events(_: Report) -> str:
-    """What the hostile events are."""
+    """The table of the hostile events, with the contents of each."""
     return _table("event|contains", [[name, hostile.shows(name)] for name in hostile.NAMES])
 
 

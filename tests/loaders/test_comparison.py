@@ -1,4 +1,4 @@
-"""The comparison tells what a loader changed."""
+"""The comparison of a stored event with the delivered one finds what a loader changed."""
 
 from decimal import Decimal
 from typing import Any
@@ -25,7 +25,7 @@ NINE_DIGITS = "2026-01-05T07:32:00.123456789Z"
 
 
 def test_equal_events_have_no_changes() -> None:
-    """Also if a time has another form, and a number another type."""
+    """A time in another form and a number of another type are equal, too."""
     delivered = {"occurredAt": "2026-01-05T07:32:00.500Z", "a": {"n": 1, "list": [None, True]}}
     stored = {
         "occurredAt": "2026-01-05T08:32:00.5+01:00",
@@ -60,7 +60,9 @@ def test_a_time_is_compared_as_an_instant(stored: str, verdict: str) -> None:
         ("text", None, LOST),
     ],
 )
-def test_a_value_is_named_by_what_happened_to_it(delivered: Any, stored: Any, verdict: str) -> None:
+def test_a_changed_value_has_the_name_of_its_change(
+    delivered: Any, stored: Any, verdict: str
+) -> None:
     assert changes({"outer": {"x": delivered}}, {"outer": {"x": stored}}) == {"outer.x": verdict}
 
 
@@ -78,5 +80,5 @@ def test_a_missing_value_is_a_loss_of_its_kind(delivered: Any, verdict: str) -> 
     assert changes({"x": delivered}, {}) == {"x": verdict}
 
 
-def test_what_was_not_delivered_is_named_too() -> None:
+def test_a_value_that_was_not_delivered_is_a_change() -> None:
     assert changes({}, {"x": None, "y": 1}) == {"x": NULL_ADDED, "y": ADDED}

@@ -1,4 +1,4 @@
-"""Real loaders store what the tap delivers; what they change is written in `expected.py`."""
+"""Real loaders store what the tap delivers; their changes are listed in `expected.py`."""
 
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -25,8 +25,8 @@ def by_name(case: Case) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=by_name)
-def test_what_becomes_of_each_field(case: Case, tmp_path: Path) -> None:
-    """A loader that keeps more or less than it did turns this red."""
+def test_each_field_is_kept_or_changed_as_expected(case: Case, tmp_path: Path) -> None:
+    """The test fails once a loader keeps more or less than before."""
     expected = EXPECTED[case.name]
     refused = [name for name, changes in expected.items() if REFUSED in changes.values()]
 
@@ -37,8 +37,8 @@ def test_what_becomes_of_each_field(case: Case, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("case", REPEATED, ids=by_name)
-def test_a_second_run_adds_what_is_new(case: Case, tmp_path: Path) -> None:
-    """By the state that the loader printed, and nothing twice."""
+def test_a_second_run_adds_only_new_events(case: Case, tmp_path: Path) -> None:
+    """The second run begins with the state that the loader printed."""
     old, new = (
         generate(30, days=2, seed=seed, until=NOON.replace(day=10 + seed)) for seed in (1, 5)
     )
@@ -55,7 +55,7 @@ def test_a_second_run_adds_what_is_new(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", REPEATED, ids=by_name)
 def test_a_run_after_a_failed_one_adds_the_rest(case: Case, tmp_path: Path) -> None:
-    """The service failed in the middle, so the tap did; the loader has printed how far it got."""
+    """The service and the tap fail in the middle; the next run begins with the loader's state."""
     events = generate(60, days=2, seed=3, until=NOON)
     with ExitStack() as stack:
         trial = Trial.start(case, tmp_path / "trial", stack)
@@ -72,7 +72,7 @@ def test_a_run_after_a_failed_one_adds_the_rest(case: Case, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("case", [case for case in REPEATED if not case.is_mapped], ids=by_name)
 def test_a_run_after_a_killed_loader_misses_nothing(case: Case, tmp_path: Path) -> None:
-    """The next run begins with the last state that the loader printed, or with none."""
+    """The next run begins with the last state that the loader printed, or without one."""
     events = generate(60, days=2, seed=3, until=NOON)
     with ExitStack() as stack:
         trial = Trial.start(case, tmp_path / "trial", stack)

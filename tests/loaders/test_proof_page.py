@@ -1,4 +1,4 @@
-"""`docs/proof.md`: its SQL and its Python run on tables that real loaders wrote."""
+"""The SQL and the Python of `docs/proof.md` run on tables that real loaders wrote."""
 
 import json
 import re
@@ -32,7 +32,7 @@ Rows = list[tuple[str, ...]]
 
 @pytest.fixture(params=["meltanolabs-target-postgres, raw_event", "target-duckdb, raw_event"])
 def trial(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Trial]:
-    """A loader with three days of events, read in three runs of a day each."""
+    """A loader, and a service with ten events on each of three days."""
     (case,) = (case for case in CASES if case.name == request.param)
     with ExitStack() as stack:
         trial = Trial.start(case, tmp_path / "trial", stack)
@@ -43,7 +43,7 @@ def trial(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Trial]:
 
 
 def load_until(trial: Trial, end: str, state: Any = None) -> Any:
-    """Load both streams up to a time; the state."""
+    """Load both streams up to a time, and return the state."""
     settings = settings_for(
         trial.service, trial.base_url, raw_event=True, start_date="2026-01-01T00:00:00Z",
         end_date=end,
@@ -72,7 +72,7 @@ def documented(trial: Trial, name: str) -> Rows:
 
 
 def query(trial: Trial, sql: str) -> Rows:
-    """The rows as text; a null is empty."""
+    """The rows of a query as text, in which a null is empty."""
     if isinstance(trial.loader, PostgresLoader):
         return [tuple(line.split("\t")) for line in trial.loader.query(sql)]
     assert isinstance(trial.loader, TargetDuckdb)
@@ -89,8 +89,8 @@ def change(trial: Trial, sql: str) -> None:
             connection.execute(sql)
 
 
-def test_gaps_lateness_and_the_chain(trial: Trial) -> None:
-    """A whole chain; then one record is deleted."""
+def test_the_documented_queries_find_gaps_lateness_and_broken_chains(trial: Trial) -> None:
+    """The chain is complete until one record is deleted."""
     load_three_days(trial)
     organization = trial.service.organization_id
     rest = (organization, "2026-01-04 00:00:00", "2027-01-01 00:00:00")
@@ -117,7 +117,7 @@ def test_gaps_lateness_and_the_chain(trial: Trial) -> None:
 
 
 def place(trial: Trial) -> str:
-    """The database, as the command names it."""
+    """The database, as a URL or a path."""
     loader = trial.loader
     if isinstance(loader, PostgresLoader):
         server = loader.server
@@ -127,7 +127,7 @@ def place(trial: Trial) -> str:
 
 
 def test_the_calendar_counts_events_and_gaps(trial: Trial) -> None:
-    """From the tables of either database: 2026 is not over, or not covered after three days."""
+    """The time after the three days, to the end of the year or until now, is one gap."""
     load_three_days(trial)
     arguments = ("report", "--from", place(trial), "--year", "2026", "--to", "calendar.html")
 
@@ -141,8 +141,8 @@ def test_the_calendar_counts_events_and_gaps(trial: Trial) -> None:
     assert "30 events in 2026, 2 gaps\n" in done.log
 
 
-def test_forks_and_new_chains(trial: Trial) -> None:
-    """A loader that died before its STATE was kept; a state that was removed."""
+def test_the_documented_query_finds_forks_and_new_chains(trial: Trial) -> None:
+    """A loader died before its STATE was stored, and later a state was removed."""
     _, first, *_ = load_three_days(trial)
     load_until(trial, "2026-01-02T12:00:00Z", first)
     load_until(trial, "2026-01-05T00:00:00Z")
@@ -151,8 +151,8 @@ def test_forks_and_new_chains(trial: Trial) -> None:
     assert problems == ["fork", "fork", "fork", "new chain"]
 
 
-def test_the_digests_are_those_of_the_table(trial: Trial) -> None:
-    """Until one letter of an event is changed."""
+def test_the_documented_program_checks_the_digests(trial: Trial) -> None:
+    """The digests are equal until one letter of an event is changed."""
     if not isinstance(trial.loader, PostgresLoader):
         pytest.skip("the page shows it for PostgreSQL")
     load_three_days(trial)

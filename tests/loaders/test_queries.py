@@ -1,4 +1,4 @@
-"""The SQL of `docs/fields.md` runs on the real engines, and finds what the events say."""
+"""The SQL of `docs/fields.md` runs on the real engines, and its results fit the events."""
 
 import json
 import re
@@ -45,7 +45,7 @@ def loaded(
 
 
 def test_each_field_is_where_the_page_says(loaded: Trial) -> None:
-    """In every loader whose columns the page names."""
+    """This holds for each loader whose columns are on the page."""
     for field in fields():
         found = _value(loaded, LOCATIONS[loaded.case.name](field))
         if field.is_object:
@@ -59,7 +59,7 @@ def test_each_field_is_where_the_page_says(loaded: Trial) -> None:
 
 
 def _value(trial: Trial, expression: str) -> str:
-    """What an expression, or a column, says of the example."""
+    """The value of an expression, or of a column, for the example."""
     if isinstance(trial.loader, TargetCsv):
         (row,) = (row for row in trial.loader.rows() if row["id"] == EXAMPLE["id"])
         return str(row[expression])
@@ -94,13 +94,13 @@ def _time(event: dict[str, Any]) -> datetime:
     return datetime.fromisoformat(event["occurredAt"])
 
 
-def test_events_a_day(loaded: Trial) -> None:
+def test_the_documented_query_counts_events_a_day(loaded: Trial) -> None:
     days = Counter(event["occurredAt"][:10] for event in EVENTS)
 
     assert _documented(loaded, "events a day") == [(day, str(days[day])) for day in sorted(days)]
 
 
-def test_who_did_what(loaded: Trial) -> None:
+def test_the_documented_query_counts_actions_by_actor(loaded: Trial) -> None:
     found = _documented(loaded, "who did what")
     counts = Counter(
         (event["actor"]["type"], event["actor"]["id"], event["action"]["type"]) for event in EVENTS
@@ -112,7 +112,7 @@ def test_who_did_what(loaded: Trial) -> None:
     assert [int(row[4]) for row in found] == sorted(counts.values(), reverse=True)
 
 
-def test_last_sign_in(loaded: Trial) -> None:
+def test_the_documented_query_finds_the_last_sign_in_of_each_user(loaded: Trial) -> None:
     found = _documented(loaded, "last sign-in")
     last: dict[str, datetime] = {}
     for event in EVENTS:
@@ -124,7 +124,7 @@ def test_last_sign_in(loaded: Trial) -> None:
     assert {person: _without_zone(found_last) for person, _, found_last in found} == last
 
 
-def test_everything_one_request_did(loaded: Trial) -> None:
+def test_the_documented_query_finds_the_events_of_a_request(loaded: Trial) -> None:
     found = _documented(loaded, "one request")
     expected = sorted([*OF_REQUEST, EXAMPLE], key=lambda event: (_time(event), event["id"]))
 

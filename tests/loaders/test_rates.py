@@ -1,4 +1,4 @@
-"""How fast each loader is; no test depends on it. `make test-loaders UPDATE=1` runs these alone."""
+"""The rate of each loader, which no test checks. `make test-loaders UPDATE=1` runs only these."""
 
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -18,8 +18,8 @@ TIMED = [case for case in CASES if case.is_timed]
 @pytest.mark.loaders
 @pytest.mark.usefixtures("servers")
 @pytest.mark.parametrize("case", TIMED, ids=[case.name for case in TIMED])
-def test_many_events_arrive_once(case: Case, tmp_path: Path) -> None:
-    """From a file; the time is taken without the loader's start-up."""
+def test_many_events_are_loaded_once(case: Case, tmp_path: Path) -> None:
+    """The messages are read from a file, and the time of the loader's start is not counted."""
     events = generate(EVENTS, days=30, seed=1, until=datetime(2026, 1, 15, 12, tzinfo=UTC))
     with ExitStack() as stack:
         trial = Trial.start(case, tmp_path / "trial", stack)

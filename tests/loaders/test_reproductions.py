@@ -1,4 +1,4 @@
-"""The commands of `docs/loaders.md` that show what is wrong with a loader do what the page says."""
+"""Commands of `docs/loaders.md` reproduce the defects of loaders, with the output on the page."""
 
 import os
 import re
@@ -16,7 +16,7 @@ BLOCKS = re.findall(r"<!-- run: (\S+) -->\n *```console\n(.*?)\n *```", PAGE, re
 
 
 def commands(block: str) -> list[tuple[str, list[str]]]:
-    """Each command of a console, with the lines that it prints."""
+    """Each command in a block of a console, with the lines that it prints."""
     found: list[tuple[str, list[str]]] = []
     for line in textwrap.dedent(block).splitlines():
         if line.startswith("$ "):
@@ -28,8 +28,8 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
 
 @pytest.mark.loaders
 @pytest.mark.parametrize(("package", "block"), BLOCKS)
-def test_the_page_shows_what_happens(package: str, block: str, tmp_path: Path) -> None:
-    """A loader that is repaired turns this red."""
+def test_the_commands_print_what_the_page_shows(package: str, block: str, tmp_path: Path) -> None:
+    """The test fails once a loader is fixed."""
     path = f"{environment_of(package)}:{os.environ['PATH']}"
     for command, printed in commands(block):
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""`audit-events verify` against what real loaders have stored."""
+"""`audit-events verify` compares the service with the rows of real loaders."""
 
 import json
 from collections.abc import Iterator
@@ -39,14 +39,14 @@ DAYS = ("--start", "2026-01-01T00:00:00Z", "--end", "2026-01-03T23:59:59.9999999
 
 @pytest.fixture(params=LOADERS)
 def trial(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Trial]:
-    """A loader, and a service."""
+    """A loader, and a service without events."""
     (case,) = (case for case in CASES if case.name == request.param)
     with ExitStack() as stack:
         yield Trial.start(case, tmp_path / "trial", stack)
 
 
 def place_of(trial: Trial) -> tuple[str, str]:
-    """What `--against` names, and the password."""
+    """The value of `--against`, and the password in it."""
     loader = trial.loader
     if isinstance(loader, PostgresLoader):
         server = loader.server
@@ -66,7 +66,7 @@ def verify(trial: Trial, *arguments: str, days: tuple[str, ...] = DAYS) -> Done:
 
 
 def delete(trial: Trial, event_id: str) -> None:
-    """Delete an event from what was loaded."""
+    """Delete an event from the rows of the loader."""
     sql = f"DELETE FROM audit_events WHERE id = '{event_id}'"  # noqa: S608 - our own id
     if isinstance(trial.loader, PostgresLoader):
         trial.loader.query(sql)
@@ -86,7 +86,7 @@ def load_repair(trial: Trial, file: Path) -> None:
 
 
 def load_others(trial: Trial, events: list[Event]) -> None:
-    """Load events that the service does not show, as if it had forgotten them."""
+    """Load events that the service does not have, as if it had lost them."""
     with ExitStack() as stack:
         other = Trial.start(trial.case, trial.folder / "other", stack)
         other.service.add(events)
@@ -95,7 +95,7 @@ def load_others(trial: Trial, events: list[Event]) -> None:
 
 
 def test_each_difference_is_found_and_missing_events_are_repaired(trial: Trial) -> None:
-    """An event deleted, one added, and one that became visible long after the lookback."""
+    """One event was deleted, one was added, and one became visible long after the lookback."""
     trial.service.add(EVENTS)
     state = trial.load(raw_event=False).check().state
     assert verify(trial).raise_for_exit_code().lines[-1].split() == [
@@ -121,7 +121,7 @@ def test_each_difference_is_found_and_missing_events_are_repaired(trial: Trial) 
     assert set(trial.loader.ids()) == {each["id"] for each in EVENTS} | {"late", "next"}
 
 
-def test_a_wrong_password_is_one_line_without_it(trial: Trial) -> None:
+def test_a_wrong_password_is_reported_in_one_line_without_it(trial: Trial) -> None:
     if not isinstance(trial.loader, PostgresLoader):
         pytest.skip("it has no password")
     settings = settings_for(trial.service, trial.base_url)
@@ -138,7 +138,7 @@ def test_a_wrong_password_is_one_line_without_it(trial: Trial) -> None:
 
 @pytest.mark.parametrize("table", ["audit_events", "50%s % of.them"])
 def test_the_options_of_a_url_are_kept(table: str, trial: Trial) -> None:
-    """Such as the search path; a table may have any name."""
+    """The search path is such an option. A table may have any name."""
     if not isinstance(trial.loader, PostgresLoader):
         pytest.skip("it has no URL")
     schema, _, name = table.rpartition(".")
@@ -172,7 +172,7 @@ def test_the_options_of_a_url_are_kept(table: str, trial: Trial) -> None:
     ],
 )
 def test_no_part_of_a_url_shows_the_password(against: str, says: str, tmp_path: Path) -> None:
-    """Nor what libpq says about one that it cannot use; the scheme may have capital letters."""
+    """Neither do libpq's messages about a wrong URL. The scheme may have capital letters."""
     settings = {"organization_id": ORGANIZATION_ID, "base_url": "http://127.0.0.1:1"}
 
     done = audit_events(
@@ -194,8 +194,10 @@ MAX_BYTES = 300 << 20
 @pytest.mark.long
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("trial", ["target-duckdb", "pipelinewise-target-postgres"], indirect=True)
-def test_a_day_of_a_million_events(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its memory is bounded."""
+def test_a_day_of_a_million_events_is_verified_and_repaired(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory of the command is bounded."""
     monkeypatch.setattr("tests.loaders.pipeline.TIMEOUT_SECONDS", 1000)
     trial.service.add_generated(MILLION, 1, 1, NOON)
     trial.load().check()

@@ -1,4 +1,4 @@
-"""Loads events by a case, and says what became of them."""
+"""Loads events in a case, and finds out what happened to them."""
 
 import time
 from collections import Counter
@@ -55,7 +55,7 @@ class Trial:
         return load_and_kill(self.loader.command(), self.folder, self.loader.environment(), half)
 
     def events_per_second(self) -> float:
-        """Load the service's events from a file; what the loader needs without events is left out.
+        """Load the service's events from a file, without the time that the loader needs to start.
 
         Raises:
             AssertionError: a run failed.
@@ -69,7 +69,7 @@ class Trial:
         return self.service.event_count / (whole - start_up)
 
     def _seconds(self, messages: Path) -> float:
-        """How long the loader takes for messages in a file."""
+        """The time that the loader needs for the messages in a file."""
         commands = [*self.case.between(self.folder), self.loader.command()]
         started = time.perf_counter()
         load(commands, self.folder, self.loader.environment(), stdin=messages).check()
@@ -82,7 +82,7 @@ class Trial:
         return {event["id"]: event for event in (exact(line)["record"] for line in lines)}
 
     def stored(self) -> dict[str, Event]:
-        """The events by their id; JSON text is read, and if there is a raw event, it counts."""
+        """The stored events by their id: the raw event if there is one, with JSON text decoded."""
         rows = self.loader.rows()
         events = [_unwrapped(self.loader.event(row), self.case) for row in rows]
         return {event["id"]: event for event in events}
@@ -101,13 +101,13 @@ def _unwrapped(event: Event, case: Case) -> Event:
 def hostile_changes(
     case: Case, folder: Path, refused: Iterable[str]
 ) -> tuple[dict[str, Changes], dict[str, str]]:
-    """What becomes of each hostile event, without what becomes of the plain one too; the columns.
+    """The changes of each hostile event, without those of the plain one; and the columns.
 
     Args:
         case: the case.
         folder: a folder for it.
         refused: the events that are expected to end the loader with an error. They are loaded
-            apart.
+            separately.
     """
     refused = set(refused)
     together = [name for name in hostile.NAMES if name not in refused]
@@ -156,11 +156,11 @@ def _as_delivered(case: Case, event: Event) -> Event:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the rows of several runs are worth.
+    """How many events are missing or repeated after several runs.
 
     Attributes:
-        missing: how many events are not there.
-        repeated: how many rows are there a second time.
+        missing: the number of events without a row.
+        repeated: the number of rows beyond the first of an event.
     """
 
     missing: int
