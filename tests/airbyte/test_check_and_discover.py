@@ -31,7 +31,7 @@ def test_a_check_with_working_settings_succeeds(service: Service, source: Source
         (500, "0", "AE-500: The service failed"),
     ],
 )
-def test_a_check_that_fails_has_a_sentence(
+def test_a_failed_check_says_why_in_a_sentence(
     code: int, retry_after: str | None, begins: str, service: Service, source: Source
 ) -> None:
     """The exit code is 0 even if the service fails, as the check itself has worked."""

@@ -1,4 +1,4 @@
-"""`docs/airbyte.md` is right: its commands run, and its snippet and table of errors are true."""
+"""`docs/airbyte.md` is right: its commands run, and its snippet and its table fit the code."""
 
 import json
 import os

@@ -39,7 +39,7 @@ def stored(state: dict[str, Any] | None) -> dict[str, Any] | None:
 def first_pages(
     log: AuditEvents, count: int, state: dict[str, Any] | None
 ) -> tuple[list[str], dict[str, Any] | None]:
-    """The ids of the first pages and the last state, of a caller that crashes after them."""
+    """Read some pages as a caller that then crashes, and return their ids and the last state."""
     found: list[str] = []
     with closing(log.pages(state=state)) as pages:
         for _, page in zip(range(count), pages, strict=False):

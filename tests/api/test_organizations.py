@@ -17,7 +17,7 @@ from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
 
 def test_an_error_of_one_of_several_organizations_is_raised_at_the_end() -> None:
-    """The others are read before it, and it has the error of each one that failed, by its id."""
+    """The others are read before. The exception has the error of each organization that failed."""
     services = [a_service(number, 20) for number in range(3)]
     services[1].add_faults([Fault(kind="status", when="1-", code=403)])
     pages: list[EventPage] = []

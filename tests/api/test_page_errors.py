@@ -1,4 +1,4 @@
-"""Errors while `AuditEvents.pages` is read are raised after the pages before them, and again."""
+"""Errors of `AuditEvents.pages` are raised after the pages before them, and at each further use."""
 
 from typing import Any
 

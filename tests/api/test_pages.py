@@ -223,7 +223,7 @@ def test_a_state_that_does_not_fit_is_refused_by_the_call(
     assert service.requests == []
 
 
-def test_a_singer_state_is_refused_by_name(log: AuditEvents) -> None:
+def test_a_singer_state_is_recognized_and_refused(log: AuditEvents) -> None:
     """The tap writes such states; `pages` needs an `EventPage.state`."""
     state: dict[str, Any] = {"bookmarks": {"audit_events": {}}}
     with pytest.raises(SettingsError, match=r"it is a Singer state: .*page\.state"):

@@ -57,7 +57,7 @@ def test_a_state_of_one_organization_is_continued() -> None:
 
 
 def test_an_organization_without_events_can_be_read_alone() -> None:
-    """The state of the earlier run for several organizations contains only another one."""
+    """The earlier run for several organizations left only the state of another one."""
     several = RunStates({}, as_list=True).with_changed({IDS[0]: a_state(IDS[0], 1), IDS[1]: {}})
     alone = RunStates(several, as_list=False)
     assert alone.of(IDS[1]) == {}

@@ -45,7 +45,7 @@ def test_many_events_fit_into_300_mebibytes(to: str, service: Service, command: 
 @pytest.mark.long
 @pytest.mark.parametrize("to", ["a.parquet", "a.duckdb", "a/", "a.jsonl.gz"])
 def test_large_events_are_exported(to: str, service: Service, command: Command) -> None:
-    """The events are larger than DuckDB's memory limit for an export."""
+    """DuckDB would need more memory for these events than its usual limit allows."""
     choose = random.Random(1)
     events = [
         each | {"action": {"type": "large", "details": {"x": choose.randbytes(30_000).hex()}}}

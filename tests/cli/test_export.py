@@ -120,7 +120,7 @@ def test_a_first_export_with_state_and_without_events_creates_nothing(
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
-def test_a_last_page_without_events_goes_into_the_state(
+def test_a_last_page_without_events_updates_the_state(
     to: str, service: Service, command: Command
 ) -> None:
     """It completes a window with events out of order; the next export requests only later ones."""
@@ -249,7 +249,7 @@ def test_a_row_group_of_large_events_is_written_early(
 def test_a_table_with_a_large_index_can_grow(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """DuckDB needs the whole index in memory, whose limit is raised for it."""
+    """DuckDB needs the whole index in memory, so a higher memory limit is set."""
     monkeypatch.setattr(duckdb_table, "MEMORY_LIMIT", "6MB")
     path = tmp_path / "a.duckdb"
 

@@ -53,7 +53,7 @@ def test_a_full_disk_leaves_the_output_as_it_was(
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
 @pytest.mark.parametrize("has_state", [True, False])
-def test_the_error_of_a_disk_without_any_room_has_the_path_and_leaves_no_file(
+def test_an_export_to_a_full_disk_fails_with_the_path_and_leaves_no_file(
     has_state: bool, to: str, tmp_path: Path
 ) -> None:
     """The disk also refuses the bytes that are still in a buffer when the export gives up."""
@@ -118,7 +118,7 @@ def test_a_disk_without_room_for_the_state_leaves_no_new_file(to: str, tmp_path:
 def test_an_output_that_cannot_take_its_place_is_completed_by_the_next_export(
     to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The state file names the place of the new files, so they are kept. DuckDB's is rewritten."""
+    """The state file names the new files, so they are kept; a DuckDB file is written again."""
     replace = os.replace
 
     def refuse(source: Path, final: Path) -> None:
@@ -159,7 +159,7 @@ def varied(count: int) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
 @pytest.mark.parametrize("folder", ["missing", "/proc"])
-def test_a_folder_that_cannot_be_written_to_is_named(
+def test_an_error_names_a_folder_that_cannot_be_written_to(
     folder: str, to: str, command: Command
 ) -> None:
     done = command("export", "--to", f"{folder}/{to}")

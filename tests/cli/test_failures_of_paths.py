@@ -60,7 +60,7 @@ def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
 def test_a_path_that_cannot_be_resolved_is_reported_in_one_line(
     arguments: tuple[str, ...], code: str, command: Command
 ) -> None:
-    """The working directory is gone, or the path is a link to itself, which some Pythons refuse."""
+    """The working directory is gone, or the path links to itself (refused before Python 3.13)."""
     refused(command.under(GONE, *arguments), code)
     (command.folder / arguments[-1]).symlink_to(arguments[-1])
     if sys.version_info < (3, 13):
@@ -154,7 +154,7 @@ def test_a_folder_with_something_in_it_is_not_replaced(service: Service, command
 def test_a_folder_that_has_only_hidden_files_is_refused_before_anything_is_read(
     service: Service, command: Command
 ) -> None:
-    """A first export with --state may leave them if it is killed, and the folder looks empty."""
+    """A first export with --state that is killed leaves such files, and the folder looks empty."""
     service.add(EVENTS)
     (command.folder / "days" / ".new-1a2b").mkdir(parents=True)
 

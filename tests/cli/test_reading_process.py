@@ -62,7 +62,7 @@ def wait_until_pending(process_id: int, number: signal.Signals) -> None:
 
 
 def wait_until_stopped(process_id: int) -> None:
-    """Wait until a process is stopped; before, signals of a lower number may be delivered first."""
+    """Wait until a process is stopped; before that, signals of a lower number may arrive first."""
     wait_until(lambda: _status(process_id, "State") == "T", "it is not stopped")
 
 

@@ -33,7 +33,7 @@ def test_ten_events_are_the_default_and_a_large_number_prints_all(
     assert len(command("tail", "-n", "100000").lines) == 100
 
 
-def test_the_last_events_of_an_instant_are_printed_if_it_has_too_many(
+def test_the_last_events_of_an_instant_are_printed_if_it_has_more_than_requested(
     service: Service, command: Command
 ) -> None:
     """Events of the same instant are in the service's order."""

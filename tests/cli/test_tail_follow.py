@@ -111,7 +111,7 @@ def test_follow_waits_while_the_service_fails(
 
 
 def test_follow_continues_after_refused_cursors(service: Service, command: Command) -> None:
-    """An instant with more events than a page needs a cursor. No event is lost or printed twice."""
+    """If an instant has more events than a page, a cursor is needed. Each event is printed once."""
     refuses = threading.Event()
     refused = Fault(
         kind="status", code=400, only=lambda each: refuses.is_set() and "cursor" in each.params
@@ -143,7 +143,7 @@ def test_follow_waits_as_long_as_the_service_says(
 
 
 def test_a_wait_is_not_cut_short_by_an_old_wakeup(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread of the run before may have left a wakeup in the queue."""
+    """A thread of the previous run may have left a wakeup in the queue."""
     times = iter([0.0, 0.0, 59.99, 60.0])
     clock = SimpleNamespace(monotonic=lambda: next(times))
     monkeypatch.setattr("tap_audit_events.cli.tail.time", clock)

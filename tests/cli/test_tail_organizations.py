@@ -34,7 +34,7 @@ def test_the_events_of_several_organizations_are_in_the_order_of_time(tmp_path: 
 
 @pytest.mark.parametrize("fault", ["status:code=500", "status:code=429,retry-after=0"])
 def test_follow_waits_while_one_of_several_organizations_fails(fault: str, tmp_path: Path) -> None:
-    """One organization fails, at first and later; each event is printed once."""
+    """One organization fails at first, and again later; each event is printed once."""
     first, second = services = [a_service(number, 0) for number in range(2)]
     first.add([now(100, "a")])
     second.add([now(90, "b")])
@@ -149,7 +149,7 @@ def test_events_are_printed_although_another_organization_fails_from_the_start(
 
 
 def test_tail_ends_after_ten_organizations_that_fail(tmp_path: Path) -> None:
-    """The others would probably fail as well, so no run starts them."""
+    """The others would probably fail as well, so they are not started."""
     services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
     for service in services:
         service.add_faults([Fault.parse("status:code=500@*")])
@@ -162,7 +162,7 @@ def test_tail_ends_after_ten_organizations_that_fail(tmp_path: Path) -> None:
 
 
 def test_a_rate_limited_token_does_not_end_organizations_with_another_token(tmp_path: Path) -> None:
-    """The organizations of the limited token are first in the settings; another one fails once."""
+    """Its organizations are first in the settings; an organization of another token fails once."""
     services = [a_service(n, 0, access_token="acme_pat_limited") for n in range(MAX_FAILURES + 2)]
     for service in services:
         service.add_faults([Fault.parse("status:code=429,retry-after=86400@*")])
@@ -195,7 +195,7 @@ def test_ten_organizations_that_are_refused_do_not_end_tail(tmp_path: Path) -> N
 def test_tail_fails_if_events_older_than_the_printed_ones_may_be_among_the_newest(
     n: str, exit_code: int, tmp_path: Path
 ) -> None:
-    """The search for the newest events fails for one of two organizations, which is read later."""
+    """One of two organizations fails during the search for the newest events, and is read later."""
     first, second = services = [a_service(0, 0), a_service(1, 20)]
     first.add([now(100, "newest")])
     second.add_faults([Fault.parse("status:code=500@1")])

@@ -1,4 +1,4 @@
-"""The reader of what `audit-events tail` prints may close its pipe, be slow, or never block."""
+"""The stdout of `audit-events tail` may be closed, a socket, or a pipe that does not block."""
 
 import os
 import socket
@@ -80,7 +80,7 @@ def test_follow_ends_when_nobody_reads_its_socket(service: Service, command: Com
 
 
 def test_a_non_blocking_pipe_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that does several things at a time may use one; it holds less than this output."""
+    """An asynchronous program may use such a pipe, which holds less than this output."""
     data = bytes(5_000_000)
     reading, writing = os.pipe()
     os.set_blocking(writing, False)

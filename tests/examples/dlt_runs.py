@@ -1,4 +1,4 @@
-"""Runs `examples/dlt_pipeline.py`, and has the databases into which it loads."""
+"""Runs of `examples/dlt_pipeline.py`, and the databases into which it loads."""
 
 import abc
 import gzip
@@ -42,7 +42,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @dataclass(frozen=True)
 class Kill:
-    """The call of a method of dlt, counted from 1, at which the process is killed, or after it."""
+    """When a process is killed: at a call of a method of dlt, counted from 1, or after it."""
 
     module: str
     method: str

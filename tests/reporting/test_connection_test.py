@@ -113,7 +113,7 @@ def test_a_check_of_a_range_in_the_future_is_a_warning(sync: Sync) -> None:
 def test_a_check_that_fails_logs_what_works_before_the_error(
     fault: Fault, held: int, service: Service, sync: Sync
 ) -> None:
-    """The response shows what works. The error has a code, and the exit code is 1."""
+    """The lines depend on the response. The error has a code, and the exit code is 1."""
     service.add_faults([fault])
     done = sync("--test", max_retries=0)
     assert done.exit_code == 1

@@ -220,7 +220,7 @@ def test_action_types_that_were_not_requested_are_a_warning(service: Service, sy
     assert warning.endswith("they are delivered too: 'brand_new'")
 
 
-def test_many_new_names_are_one_line(service: Service, sync: Sync) -> None:
+def test_many_new_names_are_logged_in_one_line(service: Service, sync: Sync) -> None:
     """A first run does not flood the log, and no name can forge a log line."""
     names = [f"new\nERROR | {n:03}{'x' * 500}" for n in range(MAX_NAMES + 5)]
     service.add(

@@ -68,7 +68,7 @@ def test_unknown_values_are_left_out() -> None:
 
 
 def test_a_range_of_less_than_a_microsecond_has_no_share() -> None:
-    """Its length in seconds, to the microsecond, is zero, by which nothing can be divided."""
+    """Its length in seconds, to the microsecond, is zero."""
     start, end = Instant(f"{START}.0000001"), Instant(f"{START}.0000002")
     assert Progress(Window(start, end), Clock()).share(end) is None
 

@@ -79,7 +79,7 @@ def test_byte_order_marks_are_not_part_of_an_event(service: Service, command: Co
 
 
 def test_a_row_without_a_time_is_found(service: Service, command: Command) -> None:
-    """It counts as "other time" as well, so that a repair must not load its event again."""
+    """It has "other time" and is not missing, so that a repair does not load its event again."""
     service.add(AT_BOUNDS)
     with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
         connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMP)")
@@ -90,7 +90,7 @@ def test_a_row_without_a_time_is_found(service: Service, command: Command) -> No
 
 
 def test_the_time_zone_of_the_machine_does_not_matter(service: Service, command: Command) -> None:
-    """DuckDB uses it unless another one is set."""
+    """DuckDB would use it for its times."""
     service.add(AT_BOUNDS)
     with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
         connection.execute("CREATE TABLE audit_events (id VARCHAR, occurred_at TIMESTAMPTZ)")

@@ -19,7 +19,7 @@ def ids(events: list[Event]) -> list[str]:
 
 
 def found(command: Command, to: str) -> list[str]:
-    """The ids that a reader would find, who does not see incomplete files."""
+    """The ids that a reader would find; readers do not see incomplete files."""
     return ids(exported(command.folder / to))
 
 

@@ -1,4 +1,4 @@
-"""An export that is killed anywhere leaves the old output whole, or the new one."""
+"""An export that is killed at any point leaves the complete old output, or the complete new one."""
 
 import os
 import random
@@ -117,7 +117,7 @@ def test_nobody_else_may_read_a_file_while_it_is_extended(
 def test_a_file_is_replaced_and_never_changed_in_place(
     to: str, state: list[str], service: Service, command: Command
 ) -> None:
-    """If a library is killed or the disk is full while it writes, the old file is not damaged."""
+    """If a library's write is interrupted by a kill or a full disk, the old file is intact."""
     arguments = ("export", "--to", to, *state)
     service.add(OLD)
     command(*arguments).raise_for_exit_code()
@@ -169,7 +169,7 @@ def test_runs_that_are_killed_at_any_time_lose_and_repeat_nothing(
 
 
 def test_nobody_reads_an_incomplete_file(service: Service, command: Command) -> None:
-    """A file has the name that readers look for only when it is complete."""
+    """A file gets the name that readers look for only once it is complete."""
     service.add(OLD)
     command("export", "--to", "a.jsonl", module=DYING, DIE_AT="2")
 

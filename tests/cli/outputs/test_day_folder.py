@@ -99,7 +99,7 @@ def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) 
 
 
 def test_a_day_that_continues_gets_one_file(tmp_path: Path) -> None:
-    """Between its events are late events of more days than may be open at a time."""
+    """Between the events of this day are late events, of more days than may be open at a time."""
     files = DayFiles(tmp_path)
     days = [9, 1, 2, 3, 9, 4, 9, 5, 9]
     files.write(page_of([an_event(id=f"{n}", at=f"2024-05-{n:02}T00:00:00Z") for n in days]))

@@ -199,7 +199,7 @@ def test_renaming_a_missing_file_is_an_error(tmp_path: Path) -> None:
 def test_an_export_after_one_that_a_failing_disk_ended_loses_and_repeats_nothing(
     function: str, to: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever flush or rename fails, the journal still fits the files that it names."""
+    """Whichever flush or rename fails, the journal still matches the files that it names."""
     change = getattr(os, function)
     for failing in count():
         numbers = count()

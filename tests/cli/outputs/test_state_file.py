@@ -61,7 +61,7 @@ def test_an_error_names_the_state_file_if_it_cannot_be_written(tmp_path: Path) -
 def test_an_error_names_the_state_file_if_it_cannot_be_replaced(
     write: Callable[[StateFile], None], tmp_path: Path
 ) -> None:
-    """A file that is mounted into a container cannot be replaced; here it is a folder."""
+    """A file that is mounted into a container cannot be replaced; a folder acts as one here."""
     (tmp_path / "s.json").mkdir()
     state_file = StateFile(tmp_path / "s.json", tmp_path / "a.jsonl")
     with pytest.raises(OutputError, match=r"s\.json'"), output_errors(tmp_path / "a.jsonl"):
@@ -286,7 +286,7 @@ def test_a_state_of_another_organization_is_refused(to: str, begun: Command) -> 
 def test_a_warning_of_a_gap_says_how_an_export_gets_the_events(
     first: list[str], then: list[str], service: Service, command: Command
 ) -> None:
-    """A run without state would replace the output, which the next one with it would refuse."""
+    """A run without state would replace the output, and the next run with state would refuse it."""
     service.add(EVENTS)
     types = json.dumps({"action_types": [EVENTS[-1]["action"]["type"]]})
     (command.folder / "types.json").write_text(types)

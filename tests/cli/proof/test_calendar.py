@@ -31,7 +31,7 @@ YEAR = at(1, 1), at(3, 1)
         ),
     ],
 )
-def test_a_time_is_covered_only_if_it_is_for_each_organization(
+def test_a_time_is_covered_only_if_all_organizations_cover_it(
     covered: dict[str, list[Span]], gaps: list[Span]
 ) -> None:
     """The records may overlap, as after a fork, and may be in any order."""

@@ -52,7 +52,7 @@ def test_the_repair_has_the_missing_events(
     verify(command, "a.jsonl")
 
 
-def test_the_documented_repair_of_a_file_of_an_export_with_state_works(
+def test_a_file_of_an_export_with_state_can_be_repaired_as_documented(
     service: Service, command: Command
 ) -> None:
     """The file is renamed first, so that the next export does not find it changed."""
@@ -94,7 +94,7 @@ def test_a_pipe_or_a_device_is_not_replaced(
 def test_a_second_run_with_the_same_file_at_the_same_time_is_refused(
     option: str, service: Service, command: Command
 ) -> None:
-    """The first run waits for its second page. Together, the runs would write a file of both."""
+    """The first run waits for its second page. Otherwise, the file would have lines of both."""
     service.add(EVENTS)
     service.add_faults([Fault.parse("status:code=429,retry-after=60@2")])
     (command.folder / "a.jsonl").write_bytes(lines(EVENTS[:50]))
