@@ -111,7 +111,7 @@ def test_a_terminal_shows_a_bar_with_rate_position_and_remaining_time(
 def test_there_is_no_bar_if_nobody_would_see_it(
     where: dict[str, Any], slow: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The terminal shows messages too or cannot draw, or Meltano or the log level excludes a bar."""
+    """The terminal cannot draw, also shows messages, or Meltano or the log level excludes a bar."""
     written = watch(slow, tmp_path, **where)
     assert "\x1b" not in written
     assert "Retry 1 of 8 in " in written
