@@ -98,6 +98,14 @@ def test_a_snapshot_does_not_change() -> None:
     assert to_json(snapshot) == expected != to_json(watermark)
 
 
+@pytest.mark.parametrize("others", [299, 300])
+def test_the_ids_of_the_bookmark_are_a_group_of_their_own(others: int) -> None:
+    """They are always kept, and others would be kept with them."""
+    watermark = delivered_at({600 + number: 1 for number in range(others)})
+    assert len(watermark.groups[0].split()) == 2
+    assert watermark.groups[-1].split() == [digest_of("newest")]
+
+
 @pytest.mark.parametrize(("ties", "newest"), [(6001, 1), (1, 6001), (6001, 6001)])
 def test_the_newest_events_of_a_window_out_of_order_are_remembered(ties: int, newest: int) -> None:
     """All ids of the newest instant are held, as the bookmark moves there when the window ends."""

@@ -154,7 +154,9 @@ def test_the_first_window_continues_if_no_room_is_left() -> None:
     assert following.reader is requests[0].reader
 
 
-@pytest.mark.parametrize(("page_bytes", "most"), [(1, 8), (BYTES_HELD // 4, 2)])
+@pytest.mark.parametrize(
+    ("page_bytes", "most"), [(1, 8), (BYTES_HELD // 4, 2), (BYTES_HELD // 10 * 9, 1)]
+)
 def test_what_is_in_flight_needs_room_too(page_bytes: int, most: int) -> None:
     """Even if each page is taken at once. Half of the room is kept for pages before them."""
     play = Play(evenly(5000), concurrency=8, page_bytes=page_bytes)
