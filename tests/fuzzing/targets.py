@@ -1,6 +1,7 @@
 """For each reader of outside text, a small function that checks its promises for any bytes.
 
-Each function accepts only the errors that the reader documents, and checks the result.
+Each function accepts only the errors that the reader documents, and checks the result. Those for
+JSON return whether the reader accepted the input.
 """
 
 import ipaddress
@@ -70,18 +71,19 @@ MAX_LINE_LENGTH: Final = 20_000
 _TOKEN_FORM = re.compile(r"[A-Za-z0-9._~+/-]{16,}")
 
 
-def settings(data: bytes) -> None:
+def settings(data: bytes) -> bool:
     """A configuration: given settings replace good ones; `cursor` is a cursor of the service."""
     register_secret(TOKEN)
     given = _object(data)
     if given is None:
-        return
+        return False
     cursor = given.pop("cursor", None)
     for line in settings_warnings(given, SETTINGS_SCHEMA["properties"]):
         _check_line(line)
     read = _settings(GOOD | given)
     if read:
         _check_request(read, cursor if _is_text(cursor) else None)
+    return read is not None
 
 
 def environment(data: bytes) -> None:
@@ -105,12 +107,12 @@ def documents(data: bytes) -> None:
             _check_error(error)
 
 
-def state(data: bytes) -> None:
+def state(data: bytes) -> bool:
     """A state and its bookmark: the watermark read from it is the same after it was written."""
     register_secret(TOKEN)
     document = _object(data)
     if document is None:
-        return
+        return False
     lines: list[str] = []
     try:
         check_state(document)
@@ -121,27 +123,29 @@ def state(data: bytes) -> None:
         )
     except SettingsError as error:
         _check_error(error)
-        return
+        return False
     for line in lines:
         _check_line(line)
     written = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
     json.dumps(written, ensure_ascii=False).encode()
     again = from_bookmark(written, organization_id=ORGANIZATION_ID, lookback_seconds=60)
     assert (again.bookmark, again.groups) == (watermark.bookmark, watermark.groups)
+    return True
 
 
-def catalog(data: bytes) -> None:
+def catalog(data: bytes) -> bool:
     """A catalog: an accepted one has the stream, and the SDK can read it."""
     document = _object(data)
     if document is None:
-        return
+        return False
     try:
         taken = check_catalog(document)
     except SettingsError as error:
         _check_error(error)
-        return
+        return False
     assert STREAM in Catalog.from_dict(taken)
     json.dumps(taken, ensure_ascii=False).encode()
+    return True
 
 
 def timestamps(data: bytes) -> None:
@@ -173,14 +177,14 @@ def error_bodies(data: bytes) -> None:
     _check_response(b"HTTP/1.1 400 Bad Request\r\n\r\n" + data)
 
 
-def pages(data: bytes) -> None:
+def pages(data: bytes) -> bool:
     """The body of a response with status 200."""
     register_secret(TOKEN)
     try:
         page = parse_page(data)
     except (RetryableError, ContractError) as error:
         _check_error(error)
-        return
+        return False
     assert page.next_cursor == (_exact(data).get("nextCursor") or None)
     envelope = msgspec.json.decode(storable(data), type=dict[str, msgspec.Raw])
     events = msgspec.json.decode(envelope["auditEvents"], type=list[msgspec.Raw])
@@ -191,6 +195,7 @@ def pages(data: bytes) -> None:
     columns = zip(page.ids, page.instants, page.texts, strict=True)
     for came, (event_id, instant, text) in zip(events, columns, strict=False):
         _check_event(bytes(came), event_id, instant, bytes(text))
+    return page.malformed is None
 
 
 def shown_texts(data: bytes) -> None:
@@ -207,7 +212,7 @@ def shown_texts(data: bytes) -> None:
     assert len(sanitize(text, 7)) <= 10 * 7 + 3
 
 
-TARGETS: Final[dict[str, Callable[[bytes], None]]] = {
+TARGETS: Final[dict[str, Callable[[bytes], bool | None]]] = {
     target.__name__: target
     for target in (
         settings,

@@ -143,7 +143,7 @@ def test_every_target_has_inputs_of_its_own() -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_any_input_is_read_or_refused(name: str) -> None:
     """The inputs are the same in each run, so that a failure can be reproduced."""
-    read: Callable[[bytes], None] = TARGETS[name]
+    read: Callable[[bytes], bool | None] = TARGETS[name]
 
     @settings(derandomize=True, database=None)
     @given(inputs(name))
@@ -153,7 +153,7 @@ def test_any_input_is_read_or_refused(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", sorted(WHOLE))
-def test_a_target_holds_for_a_well_formed_input(name: str) -> None:
-    """The drawn inputs are changes of this one."""
-    TARGETS[name](json.dumps(WHOLE[name]).encode())
+@pytest.mark.parametrize("name", ["settings", "state", "catalog", "pages"])
+def test_a_target_accepts_a_well_formed_input(name: str) -> None:
+    """The drawn inputs are changes of this one, so some of them get past the first checks."""
+    assert TARGETS[name](json.dumps(WHOLE[name]).encode())

@@ -30,7 +30,7 @@ class Proxy:
     """The requests to a proxy, and every byte that clients sent through it."""
 
     port: int = 0
-    asked: list[str] = field(default_factory=list)
+    tunnels: list[str] = field(default_factory=list)
     seen: bytes = b""
 
 
@@ -41,7 +41,7 @@ def connect_proxy(certificate: ssl.SSLContext | None = None) -> Iterator[Proxy]:
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_CONNECT(self) -> None:
-            noted.asked.append(f"{self.requestline}\n{self.headers}")
+            noted.tunnels.append(f"{self.requestline}\n{self.headers}")
             host, _, port = self.path.partition(":")
             with socket.create_connection((host, int(port))) as service:
                 self.send_response(200)

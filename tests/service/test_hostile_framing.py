@@ -22,8 +22,6 @@ from tests.service.test_body import FRAMINGS, MEGABYTE, sends
 from tests.service.test_connection import ENDLESS, dripping
 
 PAGE = an_envelope(encoded(an_event(id="a")))
-MAX_KILOBYTES = 800_000
-"""Address space of a run that reads a page of some megabytes."""
 
 
 def run_against(service: Scripted, **more: object) -> Run:

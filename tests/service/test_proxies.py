@@ -127,10 +127,10 @@ def test_a_proxy_forwards_bytes_that_it_cannot_read(
     bundle = {"REQUESTS_CA_BUNDLE": str(service.bundle)}
     run_with(service, **bundle, **{name: f"http://127.0.0.1:{proxy.port}"}).raise_for_exit_code()
     assert service.tokens == [f"Bearer {TOKEN}"]
-    (asked,) = proxy.asked
-    assert asked.startswith(f"CONNECT localhost:{service.port} ")
+    (tunnel,) = proxy.tunnels
+    assert tunnel.startswith(f"CONNECT localhost:{service.port} ")
     assert proxy.seen
-    assert TOKEN.encode() not in asked.encode() + proxy.seen
+    assert TOKEN.encode() not in tunnel.encode() + proxy.seen
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -145,7 +145,7 @@ def test_every_page_goes_through_the_same_tunnel(scheme: str, service: Service) 
         done = run_with(service, **bundle, HTTPS_PROXY=f"{scheme}://localhost:{proxy.port}")
     assert done.raise_for_exit_code().ids == ids
     assert service.tokens == [f"Bearer {TOKEN}"] * 6
-    assert len(proxy.asked) == 1
+    assert len(proxy.tunnels) == 1
     assert TOKEN.encode() not in proxy.seen
     assert b"cursor-" not in proxy.seen
 
@@ -164,7 +164,7 @@ def test_no_proxy_names_hosts_that_are_requested_directly(
     )
     done.raise_for_exit_code()
     assert service.tokens == [f"Bearer {TOKEN}"]
-    assert proxy.asked == []
+    assert proxy.tunnels == []
 
 
 PASSWORD = "pw5"
@@ -250,4 +250,4 @@ def test_no_proxy_may_have_any_value(hosts: str, service: Service, proxy: Proxy)
         LOGLEVEL="DEBUG",
     )
     assert PASSWORD not in done.raise_for_exit_code().log
-    assert len(proxy.asked) == 1
+    assert len(proxy.tunnels) == 1

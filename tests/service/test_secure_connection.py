@@ -61,7 +61,7 @@ def test_a_connection_serves_many_pages(
             assert client.fetch() == []
         assert len(service.heard) == 5
         assert service.connections == 1
-    assert len(proxy.asked) == through_proxy
+    assert len(proxy.tunnels) == through_proxy
 
 
 @THROUGH_PROXY
@@ -75,7 +75,7 @@ def test_a_connection_that_was_closed_while_idle_is_replaced(
         for _ in range(3):
             client.fetch()
         assert service.connections == 3
-    assert len(proxy.asked) == 3 * through_proxy
+    assert len(proxy.tunnels) == 3 * through_proxy
     assert client.limiter.run.retries == 0
 
 
@@ -118,7 +118,7 @@ def test_a_response_without_end_is_a_timeout(
     ):
         client_of(service, request_timeout_seconds=0.6).fetch()
     assert raised.value.code == "AE-TIMEOUT"
-    assert len(proxy.asked) == through_proxy
+    assert len(proxy.tunnels) == through_proxy
 
 
 def test_a_socks_proxy_keeps_the_connections_of_its_own_kind(

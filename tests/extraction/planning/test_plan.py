@@ -42,8 +42,6 @@ from tests.extraction.planning.shapes import (
     old_tail,
 )
 
-ONE_PAGE_BYTES = 20 * 1024 * 1024
-
 
 def most_requests(count: int, page_size: int) -> float:
     return pages_needed(count, page_size) * 1.25 + 3
