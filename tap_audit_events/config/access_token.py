@@ -14,10 +14,10 @@ from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.errors.redaction import register_possible_secret
 
 PAT_MARK: Final = "pat_"
-"""A personal access token contains it, after a prefix (interface.md 5, rule 2)."""
+"""Every personal access token contains this text, after a prefix (interface.md 5, rule 2)."""
 
 MAX_TOKEN_BYTES: Final = 8192
-"""Far more than any token has: no server accepts so long a header."""
+"""Far more than any token has: usual servers accept no header of this length."""
 
 _TOO_LARGE: Final = f"is larger than any token: at most {MAX_TOKEN_BYTES:,} bytes"
 
@@ -29,7 +29,7 @@ _PIECES: Final = (
     re.compile(rf"[^{_END_OF_NAME}]+"),
     re.compile(r"[\w-]+"),
 )
-"""From the coarsest to the finest: a token may be part of a URL, an option, a list, a sentence."""
+"""From the coarsest to the finest: a URL, an option, a list or a sentence may contain a token."""
 
 
 def check_token(text: str) -> None:
@@ -51,8 +51,8 @@ def read_token_file(path: str) -> str:
     """The token in a file, without a byte order mark and line breaks at its end.
 
     Raises:
-        ValueError: what is wrong with it, to follow the setting's name. The message does not
-            contain the text of the file.
+        ValueError: the token cannot be used. The message is meant to follow the setting's name,
+            and does not contain the text of the file.
     """
     try:
         text = _read_bytes(Path(path)).decode("utf-8-sig").rstrip("\r\n")
@@ -103,7 +103,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def mask_possible_tokens(value: Any) -> None:
-    """Mask from now on each text in a value, including its lists and names, that may be a token."""
+    """From now on, mask each possible token in a value, including those in its lists and names."""
     register_possible_secret(*_possible_tokens(value))
 
 
@@ -115,7 +115,7 @@ def _possible_tokens(value: Any) -> Iterator[str]:
             waiting += [*item.keys(), *item.values()]
         elif isinstance(item, list | tuple):
             waiting += item
-        elif not isinstance(item, int):  # a long one cannot be text
+        elif not isinstance(item, int):  # str() refuses very long integers
             yield from _marked_pieces(str(item))
 
 

@@ -16,7 +16,7 @@ DEFAULT_EVENTS: Final = 10_000
 """Events in a batch file, as the SDK's default. A target may hold a file in memory as a whole."""
 
 LOCAL: Final = "file://"
-"""How the URL of a local folder begins."""
+"""The beginning of the URL of a local folder."""
 
 _MAX_EVENTS: Final = 1_000_000
 
@@ -41,7 +41,7 @@ class BatchConfig:
 
 
 def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig | None:
-    """Check ``batch_config``; None if it is unset or null. Its names must not contain a token.
+    """Check ``batch_config``; None if it is unset or null. The files' URLs must not contain tokens.
 
     `SettingsError` has one line for each thing to fix.
     """
@@ -65,7 +65,7 @@ def read_batch_config(value: Any, *, tokens: Iterable[str] = ()) -> BatchConfig 
         problems.append("batch_config.storage contains the access token: remove it from there")
     if problems:
         raise SettingsError(problems)
-    del values["format"]  # there is only one
+    del values["format"]  # there is only one format
     return BatchConfig(**values)
 
 

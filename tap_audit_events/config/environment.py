@@ -12,17 +12,17 @@ from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 def read_environment(
     environment: Mapping[str, str], properties: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The settings in environment variables: the prefix and the setting's name.
+    """The settings in environment variables, each named by the prefix and the setting's name.
 
     The name may be in lower case; if a setting is given in both cases, upper case counts.
 
-    A variable with the prefix that is not a setting is in the result without a value, so that a
+    A variable with the prefix that does not name a setting is in the result as None, so that a
     warning names it like any other unknown setting. The variable of the log level is left out, and
     so are those that Meltano sets, with one more underscore after the prefix. No ``.env`` file is
     read.
 
-    The texts are converted to the types of the settings' schemas. One that does not fit its type
-    stays a string, so that its validator refuses it. A list is JSON, or strings separated by
+    The texts are converted to the types of the settings' schemas. A text that does not fit its
+    type stays a string, so that its validator refuses it. A list is JSON, or strings separated by
     commas.
     """
     settings: dict[str, Any] = {}
@@ -46,7 +46,7 @@ def _parse(text: str, kind: str) -> Any:
 
 def _parse_list(text: str) -> Any:
     if text.lstrip().startswith(("[", '"', "'")) or text.strip() == "null":
-        return json.loads(text)  # in quotes it is not a list, and is refused
+        return json.loads(text)  # text in quotes is not a list: its validator refuses it
     return [item.strip() for item in text.split(",")] if text.strip() else []
 
 

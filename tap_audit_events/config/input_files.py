@@ -15,8 +15,8 @@ from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 MAX_FILE_BYTES: Final = 256_000_000
-"""The states of more than 200 organizations, each with as many ids as it may have; a device such as
-/dev/zero has no end."""
+"""Enough for the states of more than 200 organizations, each with the maximum number of ids. A
+limit is needed because a device such as /dev/zero has no end."""
 
 _PIECE_BYTES: Final = 1_000_000
 
@@ -25,7 +25,7 @@ _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
 
 
 def read_json_file(kind: str, path: str) -> dict[str, Any]:
-    """As `read_any_json_file`; `SettingsError` too if it is not a JSON object."""
+    """Read a JSON object as `read_any_json_file` does; `SettingsError` if it is another value."""
     document = read_any_json_file(kind, path)
     if not isinstance(document, dict):
         raise _unusable(kind, path, "must contain a JSON object, that is { … }")
@@ -68,7 +68,7 @@ def read_any_json_file(kind: str, path: str) -> Any:
 
 
 def check_serializable(kind: str, document: Any) -> None:
-    """Raise `SettingsError` if a document cannot be written again: lone surrogate, deep nesting."""
+    """Raise `SettingsError` if a document is nested too deeply or contains a lone surrogate."""
     try:
         deepcopy(document)
         json.dumps(document, ensure_ascii=False).encode()
@@ -84,7 +84,7 @@ def malformed(kind: str, problem: str) -> SettingsError:
 
 
 def _read_bytes(path: str) -> bytes:
-    if not path:  # which would be the working directory
+    if not path:  # Path would make it the working directory
         raise OSError(errno.ENOENT, "the path is empty")
     if path != "-":
         with Path(path).open("rb") as file:
@@ -95,7 +95,7 @@ def _read_bytes(path: str) -> bytes:
 
 
 def _read_start(file: BinaryIO) -> bytes:
-    """Read in pieces, at most a little more than `MAX_FILE_BYTES`: one `read` would reserve all."""
+    """Read at most a piece more than the limit; one `read` would reserve memory for all of it."""
     pieces = iter(partial(file.read, _PIECE_BYTES), b"")
     return b"".join(islice(pieces, MAX_FILE_BYTES // _PIECE_BYTES + 1))
 

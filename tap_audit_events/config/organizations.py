@@ -1,4 +1,4 @@
-"""The setting ``organizations``: which organizations a run reads, and with which token each."""
+"""The setting ``organizations``: the organizations that a run reads, and the token for each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VALIDATORS: Final[dict[str, Callable[[Any], str]]] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Organization:
-    """One organization of a run; the file is None if its token came from a setting."""
+    """One organization of a run; the file is None if a setting contains the token."""
 
     organization_id: str
     access_token: str
@@ -30,16 +30,16 @@ class Organization:
 def read_organizations(
     value: Any, *, token: str | None, token_file: str | None
 ) -> tuple[Organization, ...]:
-    """Check the setting. A token file that several organizations name is read once, if it can be.
+    """Check the setting. A token file that several organizations name is read once, if readable.
 
     Args:
-        value: as it was configured.
+        value: the configured value.
         token: the token of organizations that have none of their own, None if there is none.
-        token_file: the file that it came from.
+        token_file: the file that contains this token, None if a setting contains it.
 
     Raises:
-        ValueError: its arguments are the things to fix, each to follow the setting's name. None
-            contains a token.
+        ValueError: each argument names one thing to fix, and is meant to follow the setting's
+            name. No argument contains a token.
     """
     if not isinstance(value, list) or not value:
         raise ValueError(' must be a list of objects, for example [{"organization_id": "…"}]')
@@ -95,7 +95,7 @@ def _token(
     shared: tuple[str, str | None] | None,
     read_file: Callable[[str], str],
 ) -> tuple[str, str | None]:
-    """The token of an organization, and the file that it came from."""
+    """The token of an organization, and the file that contains it, None if a setting does."""
     if "access_token" in values:
         return values["access_token"], None
     if path := values.get("access_token_file"):

@@ -1,4 +1,4 @@
-"""What each command of the package does first, before it loads anything else."""
+"""The first steps of each command of the package, before other modules are imported."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ LEVELS: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
 def guard_output(arguments: Sequence[str]) -> None:
     """Mask secrets on stderr and in logs from now on, including any in the arguments.
 
-    A closed stderr becomes the null device. At exit, a stderr that cannot be written to does no
-    harm.
+    A stderr that cannot be written to, now or at exit, is replaced by the null device.
     """
     if sys.stderr is None:
         _open_null_stderr()
@@ -36,7 +35,7 @@ def guard_output(arguments: Sequence[str]) -> None:
 
 
 def check_log_levels(environment: MutableMapping[str, str]) -> None:
-    """Raise `SettingsError` if a variable that names a log level names none.
+    """Raise `SettingsError` if the value of a variable in `LEVELS` is not a log level.
 
     An empty variable is removed: the SDK would refuse it.
     """
@@ -54,7 +53,7 @@ def collect_garbage_rarely() -> None:
     """Let the garbage collector search rarely, and only what is created from now on.
 
     A page creates thousands of objects, but reference counting frees all of them: the collector
-    would find none.
+    would find nothing to free.
     """
     gc.freeze()
     gc.set_threshold(100_000)
@@ -68,7 +67,7 @@ def _open_null_stderr() -> None:
     """
     null = Path(os.devnull)
     sys.stderr = null.open("w", encoding="utf-8", errors="backslashreplace")
-    os.dup2(sys.stderr.fileno(), 2)  # it has got another one if stdin is closed too
+    os.dup2(sys.stderr.fileno(), 2)  # it has another number if stdin is closed too
 
 
 def _replace_closed_stderr() -> None:

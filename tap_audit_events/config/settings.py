@@ -97,7 +97,7 @@ _REPLACED_BY: Final = {
     "organization_id": ("organizations",),
     "access_token": ("organizations", "access_token_file"),
 }
-"""Settings that may take the place of a required one."""
+"""The settings that may be set instead of a required one."""
 
 _PAIRS: Final = (
     {"organization_id", "organizations"},
@@ -119,7 +119,7 @@ def register_secrets(config: Mapping[str, Any]) -> None:
 def override(config: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a configuration, overridden by those of a later source.
 
-    One of two settings that exclude each other replaces the other one.
+    Of two settings that exclude each other, the one of the later source counts.
     """
     given = {name for name, value in later.items() if value is not None}
     replaced = {name for pair in _PAIRS if pair & given for name in pair}
@@ -133,7 +133,7 @@ def checked_settings(
     environment: str = "",
     allows_token_file: bool = True,
 ) -> Settings:
-    """As `read_settings`; also mask secrets from now on, and log warnings about the token."""
+    """Read settings as `read_settings` does; mask secrets from now on; log warnings on tokens."""
     register_secrets(config)
     settings = read_settings(config, environment=environment, allows_token_file=allows_token_file)
     for warning in token_warnings(settings):
@@ -148,8 +148,8 @@ def read_settings(
 
     Args:
         config: the settings by name.
-        environment: how errors name the environment, if settings may come from it too.
-        allows_token_file: whether errors may propose a file with the token.
+        environment: text that names the environment in errors; empty if it is not a source.
+        allows_token_file: whether errors may propose the setting ``access_token_file``.
 
     Raises:
         SettingsError: one line for each setting to fix. No line contains the token.
@@ -209,7 +209,7 @@ def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[s
 
 
 def token_warnings(settings: Settings) -> list[str]:
-    """Warnings about a token of another kind, and about a token file that others may read."""
+    """Warnings about tokens of another kind, and about token files that other users may read."""
     tokens = {(each.access_token, each.access_token_file): None for each in settings.each()}
     warnings = (warning for token, path in tokens for warning in _warnings_of(token, path))
     return list(dict.fromkeys(warnings))
@@ -238,7 +238,7 @@ def _tokens(config: Mapping[str, Any]) -> Iterator[Any]:
 
 
 def _read_organizations(given: Mapping[str, Any], values: dict[str, Any]) -> list[str]:
-    """Put the organizations into the values; return what is wrong with them."""
+    """Put the organizations into `values`; return one text for each thing to fix."""
     if "organization_id" in given:
         return ["organization_id and organizations are both set: set only one of them"]
     has_token = not given.keys().isdisjoint(("access_token", "access_token_file"))
@@ -271,7 +271,7 @@ def _default(
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:
-    """What is wrong with a combination of settings, each of which is valid by itself."""
+    """Problems with combinations of settings, each of which is valid by itself."""
     start, end = settings.start_date, settings.end_date
     if start is not None and end is not None and end < start:
         yield "end_date is before start_date: it must be the same or later"

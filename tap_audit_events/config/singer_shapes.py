@@ -79,7 +79,7 @@ def check_catalog(catalog: Mapping[str, Any]) -> dict[str, Any]:
     the stream's entry. A stream without metadata of its own is selected.
 
     Raises:
-        SettingsError: it has another shape, or lacks the stream.
+        SettingsError: the catalog has the wrong shape, or lacks the stream of events.
     """
     check_serializable("catalog", catalog)  # first: the next check fails on lone surrogates
     try:
@@ -100,7 +100,7 @@ def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
     roots = [each["metadata"] for each in metadata if not each["breadcrumb"]]
     root: dict[str, Any] = roots[0] if roots else {}
     if metadata and not roots:
-        # Without it, the SDK selects the stream, and leaves out each field that has metadata.
+        # Without this entry, the SDK selects the stream, but no field that has metadata.
         metadata = [*metadata, {"breadcrumb": [], "metadata": {"selected": True}}]
     # --discover writes no replication-method: if there is one, somebody has chosen it.
     copied = {
@@ -112,7 +112,7 @@ def _normalized(stream: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_state(state: Mapping[str, Any]) -> None:
-    """Raise `SettingsError` if a state has another shape, down to the bookmark of each stream."""
+    """Raise `SettingsError` if a state has the wrong shape, down to the bookmark of each stream."""
     check_serializable("state", state)  # first: the next check fails on lone surrogates
     for wrapper in ("singer_state", "completed", "value"):
         if wrapper in state and "bookmarks" not in state:
@@ -120,7 +120,7 @@ def check_state(state: Mapping[str, Any]) -> None:
                 "state", f"has the bookmarks inside {wrapper!r}: give only the value of {wrapper!r}"
             )
     try:
-        if state:  # that of a first run is empty
+        if state:  # the state of a first run is empty
             msgspec.convert(state, _State)
     except msgspec.ValidationError as error:
         raise malformed(

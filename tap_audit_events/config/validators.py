@@ -1,7 +1,7 @@
 """Validators: each returns the value of one setting, or raises ValueError.
 
-The error says what is wrong and what is expected, to follow the setting's name. It never contains
-the access token, nor a URL, which may contain a password.
+The error's message says what is wrong and what is expected, and is meant to follow the setting's
+name. It never contains the access token, or a URL, which may contain a password.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _instant_of_datetime(value: date) -> Instant:
 
 
 def _may_be_converted(text: str) -> bool:
-    """Whether it may be a time that a YAML parser has read and written in another form."""
+    """Whether a text may be a time that a YAML parser has read and written in another form."""
     try:
         datetime.fromisoformat(text)
     except ValueError:
@@ -164,7 +164,7 @@ def seconds(maximum: int) -> Callable[[Any], float]:
 
 
 def one_of(*allowed: str) -> Callable[[Any], str]:
-    """A validator of a choice."""
+    """A validator that accepts only these texts."""
 
     def validate(value: Any) -> str:
         if value not in allowed:
