@@ -31,7 +31,7 @@ class ErrorEntry:
     Attributes:
         category: what to do about it.
         summary: what happened, without a full stop.
-        cause: how it comes about; only `docs/errors.md` shows it.
+        cause: why the error occurs; only `docs/errors.md` shows it.
         next_step: what the user can do.
     """
 
@@ -67,7 +67,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-403": ErrorEntry(
         Category.REFUSED,
         "The access token may not read the audit events of this organization",
-        "The service knows the token, but its owner is not an administrator of this organization,"
+        "The token is valid, but its owner is not an administrator of this organization,"
         " or the token lacks the scope.",
         "The token's owner must be an administrator of the organization in organization_id,"
         " and the token needs the scope organization:audit_events_read.",
@@ -75,8 +75,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-404": ErrorEntry(
         Category.REFUSED,
         "The service does not know this URL",
-        "base_url points to another service or has a wrong path, or the service does not know the"
-        " organization.",
+        "base_url points to another service or has a wrong path, or the service has no organization"
+        " with this id.",
         f"{_CHECK_URL} Check organization_id too.",
     ),
     "AE-429": ErrorEntry(
@@ -96,9 +96,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-CURSOR-REFUSED": ErrorEntry(
         Category.CURSOR,
         "The service refuses its own cursor, and the window cannot be continued without it",
-        "Cursors expire, a service forgets them, or a gateway finds them too long. The tap then"
-        " requests the rest of the window without a cursor. This error follows if that brings"
-        " nothing new or other events than before, or if the window's events came out of order.",
+        "The cursor has expired, or a gateway refuses it as too long. The tap then requests the"
+        " rest of the window without a cursor. This error follows if the responses contain nothing"
+        " new, or lack events that were there before, or if the window's events are out of order.",
         f"Run it again. {_RESUMES_WITH_STATE} If the error returns, try another page_size.",
     ),
     "AE-REDIRECT": ErrorEntry(
@@ -178,8 +178,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-EVENT": ErrorEntry(
         Category.CONTRACT,
         "An event cannot be used: it needs a string id and an RFC 3339 time in occurredAt",
-        "Without them, the tap cannot order the event, or recognize it when it comes again. An id"
-        " has 1 to 1,000 characters, occurredAt at most 100. The line says what is wrong, and"
+        "Without them, the tap cannot order the event, or recognize it when it is sent again. An"
+        " id has 1 to 1,000 characters, occurredAt at most 100. The line says what is wrong, and"
         " shows the event.",
         f"Report it to the service's support, or {_EXCLUDE_IT}.",
     ),
@@ -312,9 +312,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.REFUSED,
         "Some organizations could not be read to their end",
         "An error ends only the organization in which it happens. The others are read to their end,"
-        " and STATE covers what was delivered of each. If ten in a row have used up their retries,"
-        " or have been told to wait too long, no other is started. If these ten have fewer than ten"
-        " different tokens, only the other organizations with these tokens are not started.",
+        " and STATE covers what was delivered of each. If the service fails for ten in a row, or"
+        " requests too long a wait for them, no other is started. If these ten have fewer than ten"
+        " different tokens, organizations with other tokens are still started.",
         f"The lines that follow give the error of each. {_RESUMES_WITH_STATE}",
     ),
     "AE-EXPORT": ErrorEntry(

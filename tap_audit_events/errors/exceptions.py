@@ -35,7 +35,7 @@ class AuditEventsError(Exception):
 
     Args:
         code: key of `CATALOGUE`.
-        context: what is known beyond the catalogue; it follows the summary.
+        context: details of this case, which follow the summary of the catalogue.
 
     Attributes:
         code: as in the catalogue, for example ``AE-429``.
@@ -54,7 +54,7 @@ class AuditEventsError(Exception):
         return Exception.__new__, (type(self), self.code), self.__dict__
 
     def without_frames(self) -> Self:
-        """The error, to be kept for long: its traceback would keep the response in memory."""
+        """The error without its traceback and context, which would keep the response in memory."""
         self.__context__ = None
         return self.with_traceback(None)
 
@@ -97,7 +97,7 @@ class OutputError(AuditEventsError):
 
     Args:
         reason: what is wrong, None if the target has closed the pipe.
-        code: key of `CATALOGUE`, if there is a reason.
+        code: key of `CATALOGUE`; ignored without a reason.
     """
 
     def __init__(self, reason: str | None = None, code: str = "AE-OUTPUT") -> None:
@@ -140,7 +140,7 @@ class OrganizationsError(AuditEventsError):
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """One log line for all, then those of each organization."""
+        """One log line for the whole run, then the log lines of each organization's error."""
         each = (
             f"{error.code}: {organization_id}: {line.removeprefix(f'{error.code}: ')}"
             for organization_id, error in self.errors.items()
@@ -161,7 +161,7 @@ class ServiceError(AuditEventsError):
 
     Args:
         code: key of `CATALOGUE`.
-        details: what the service said; text from outside has passed `sanitize`.
+        details: the cause, or the service's message; text from outside has passed `sanitize`.
 
     Attributes:
         window: the window of the request, as text; empty until it is known.
@@ -174,7 +174,7 @@ class ServiceError(AuditEventsError):
 
     @property
     def summary(self) -> str:
-        """The code, what happened, what the service said, and the window."""
+        """The code, what happened, the details, and the window."""
         details = f" ({self.details})" if self.details else ""
         window = f", in the window {self.window}" if self.window else ""
         return f"{super().summary}{details}{window}"
@@ -184,7 +184,7 @@ class RetryableError(ServiceError):
     """The same request may succeed later.
 
     Attributes:
-        retry_after_seconds: the least wait that the service requests, None if it names none.
+        retry_after_seconds: the minimum wait that the service requests, None if it requests none.
     """
 
     retry_after_seconds: float | None = None
@@ -216,7 +216,7 @@ def service_error(code: str, *, details: str = "") -> ServiceError:
 
 
 def is_temporary(error: AuditEventsError) -> bool:
-    """Whether a later run may succeed with the same settings, without a change of anything."""
+    """Whether a later run may succeed without any change."""
     if isinstance(error, OrganizationsError):
         return all(map(is_temporary, error.errors.values()))
     return isinstance(error, RetryableError) or error.code == "AE-RETRY-AFTER"
@@ -247,12 +247,12 @@ def sanitize(value: object, max_length: int = MAX_TEXT_LENGTH) -> str:
 def sanitize_start(
     text: bytes | memoryview, max_length: int = MAX_TEXT_LENGTH, *, is_cut: bool = False
 ) -> str:
-    """The start of a long text from outside, as `sanitize`.
+    """The start of a long text from outside, made safe as by `sanitize`.
 
-    A secret that is cut cannot be recognized, so what may be one at the end is left out.
+    A cut secret cannot be recognized, so the last characters, possibly part of one, are left out.
 
     Args:
-        text: in UTF-8, or not.
+        text: UTF-8; other bytes are shown as escapes.
         max_length: maximum number of characters that are shown, before they are escaped.
         is_cut: whether the text itself is only a start.
     """

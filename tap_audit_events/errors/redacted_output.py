@@ -1,4 +1,4 @@
-"""Masks secrets in every log record, which it also shortens, and in everything on stderr.
+"""Masks secrets in log records and on stderr, and shortens long log records.
 
 Events are data: what they contain is written to stdout unchanged.
 """
@@ -18,9 +18,9 @@ MAX_RECORD_LENGTH: Final = 20_000
 
 
 def redact_logs() -> None:
-    """Mask the secrets in each log record, and shorten it, before any handler gets it.
+    """Mask the secrets in each log record, and shorten the record, before a handler gets it.
 
-    urllib3 no longer logs a traceback for each response with a malformed header line.
+    Also keep urllib3 from logging a traceback for each response with a malformed header line.
     """
     logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
     logging.Handler.handle = _handle_redacted  # type: ignore[method-assign]

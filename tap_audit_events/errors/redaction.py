@@ -14,10 +14,10 @@ MASK: Final = "<access_token>"
 MIN_SECRET_LENGTH: Final = 4
 """In characters. A shorter secret would match inside ordinary words."""
 _LENGTH_OF_START: Final = 8
-"""In parts: long enough to be rare in other texts, and compiled ten times as fast as a whole."""
+"""In parts: rare in other texts, and compiled ten times as fast as a whole secret."""
 
 _LONGEST_FORM: Final = 40
-"""Characters that one character of a secret takes at most: its code in JSON, and three codes of
+"""Maximum length of the form of one character of a secret: its code in JSON, and three codes of
 NUL."""
 
 
@@ -30,7 +30,7 @@ class _Secret(NamedTuple):
 
 
 class _Secrets:
-    """The secrets so far; one may be added while another thread searches or adds."""
+    """The registered secrets; a thread may add some while other threads search or add."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -42,11 +42,11 @@ class _Secrets:
 
     @property
     def longest(self) -> int:
-        """Characters of the longest."""
+        """The length of the longest secret, in characters."""
         return max((len(each.text) for each in self._by_parts.values()), default=0)
 
     def add(self, added: Iterable[_Secret]) -> None:
-        """Add secrets; one that is known may become certain."""
+        """Add secrets; a possible secret that is added as certain becomes certain."""
         with self._lock:
             by_parts = dict(self._by_parts)
             for each in added:
@@ -74,7 +74,7 @@ def register_secret(*texts: str) -> None:
 def register_possible_secret(*texts: str) -> None:
     """Mask texts that may be secrets from now on, in logs and on stderr.
 
-    STATE and SCHEMA keep them: there they may be names of action types or fields.
+    STATE and SCHEMA show them, because they may be names of action types or fields.
     """
     _register(texts, is_certain=False)
 
@@ -118,7 +118,7 @@ def _masked(text: str, secrets: Iterable[_Secret]) -> str:
 
 
 def _by_start(secrets: Iterable[_Secret], length: int) -> dict[tuple[str, ...], list[_Secret]]:
-    """Secrets by their first parts, `length` of them; more if no other secret begins alike."""
+    """Secrets by their first `length` parts; by more parts if only one secret begins with them."""
     groups: dict[tuple[str, ...], list[_Secret]] = {}
     for each in secrets:
         groups.setdefault(each.parts[:length], []).append(each)
@@ -129,9 +129,9 @@ def _by_start(secrets: Iterable[_Secret], length: int) -> dict[tuple[str, ...], 
 
 
 def _found(text: str, by_start: Mapping[tuple[str, ...], Sequence[_Secret]]) -> Iterator[_Secret]:
-    """The secrets that are in a text; none is in a text that lacks the parts it begins with.
+    """The secrets that are in a text; first, the text is searched for their first parts.
 
-    Tokens of a service have a prefix in common. So most texts are searched once, however many
+    The tokens of a service have the same prefix. So most texts are searched once, however many
     tokens there are, and a whole pattern, which takes much longer to compile than to search, is
     rarely needed.
     """
@@ -145,7 +145,7 @@ def _found(text: str, by_start: Mapping[tuple[str, ...], Sequence[_Secret]]) -> 
 
 
 _NUL: Final = r"(?:\x00|\\\\?(?:x00|u0000|0)|%(?:25)?00|&#[xX]?0+;|\ufffd)"
-"""What UTF-16 and UTF-32 leave between two letters if they are read as UTF-8."""
+"""The forms of NUL, which is between two letters of UTF-16 or UTF-32 that is read as UTF-8."""
 
 
 def _parts(secret: str) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def _compiled(parts: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _backslashes(count: int) -> list[str]:
-    """The forms of a run of backslashes: as a whole, because each may be half of an escape."""
+    """The forms of a whole run of backslashes, because each backslash may be half of an escape."""
     escaped = [rf"\\{{{times * count}}}" for times in (4, 2, 1)]
     with_nul = rf"(?:\\{{1,4}}?{_NUL}{{1,3}}){{{count - 1}}}\\{{1,4}}"
     codes = (rf"(?:{form}{_NUL}{{0,3}}){{{count}}}" for form in _codes("\\"))
