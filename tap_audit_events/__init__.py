@@ -33,7 +33,7 @@ _MODULES: Final = {"AuditEvents": "api.audit_events", "EventPage": "api.event_pa
 """The modules of the public names; names without an entry are in ``errors.exceptions``."""
 
 
-if not TYPE_CHECKING:  # to a type checker, every other name would exist
+if not TYPE_CHECKING:  # else a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
         """Import a public name when it is first used: the tap needs none of them."""

@@ -25,13 +25,13 @@ def first_instants(
 ) -> tuple[list[Instant], str | None]:
     """The times of the first events of a range, and the Date header of the last response.
 
-    There are `count` of them or more, if the range has as many; `order` is ``asc`` or ``desc``.
+    At least `count` times, if the range has so many events; `order` is ``asc`` or ``desc``.
 
     Raises:
         ServiceError: the events cannot be read.
         StoppedError: a signal asked the run to stop.
     """
-    # If the bounds are rounded, the requests bring events outside of the range too.
+    # If the bounds are rounded, the pages also contain events outside of the range.
     page_size = min(count, MAX_EVENTS) if window.rounded == window else MAX_EVENTS
     requests = RunRequests(1)
     transport = Transport(settings.base_url, runtime.new_session)
@@ -45,7 +45,7 @@ def first_instants(
     found: list[Instant] = []
 
     def find(_: Request) -> Page:
-        """Find all of them in a worker's thread, because the wait for a worker ends at a signal."""
+        """Find the times in a worker's thread, because a signal ends the wait for a worker."""
         found.extend(_find(count, client, window, order))
         return Page()  # the only page of the plan: nothing else is requested
 
@@ -62,7 +62,7 @@ def first_instants(
 def _find(count: int, client: Client, window: Window, order: str) -> list[Instant]:
     """Request pages until enough instants are found.
 
-    After a refused cursor, ``desc`` continues from the oldest instant so far, if that is progress.
+    After a refused cursor, ``desc`` continues at the oldest instant found, if it is not the end.
     """
     found: list[Instant] = []
     paginator = Paginator()
@@ -71,10 +71,10 @@ def _find(count: int, client: Client, window: Window, order: str) -> list[Instan
             page = client.fetch(window, paginator.cursor)
         except CursorRefusedError:
             oldest = min(found, default=window.end)
-            if order == "asc" or oldest >= window.end:  # later: bounds are rounded to seconds
+            if order == "asc" or oldest >= window.end:  # later: no event is in the window
                 raise
             window, paginator = replace(window, end=oldest), Paginator()
-            found = [instant for instant in found if instant > oldest]  # the others come again
+            found = [instant for instant in found if instant > oldest]  # the others are sent again
             continue
         if page.malformed is not None:
             raise page.malformed

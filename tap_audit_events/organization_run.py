@@ -27,12 +27,12 @@ class OrganizationRun:
     Attributes:
         group: the organizations with the same token.
         logger: its lines name the organization if there are several.
-        opened_at: when it was opened, before its first request; the range ends then at the latest.
+        opened_at: the time before its first request; the range does not end later.
         window: the range, None if it is empty.
-        stage: what has just happened to it.
-        has_read: whether a page was read; otherwise the state stays as it was, with the settings
-            that it names.
-        error: why it could not be opened or read to its end.
+        stage: whether it was just opened, has a page to deliver, or has ended.
+        has_read: whether a page was read; if not, its state stays unchanged, including the action
+            types in it.
+        error: why it could not be opened or read to its end; None if nothing went wrong.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class OrganizationRun:
             self.delivery.commit()
 
     def fail(self, error: Exception) -> None:
-        """End the organization with an error; raise it if the setting `organizations` is unset."""
+        """Record the error that ends this run; raise it if the setting `organizations` is unset."""
         if not self.settings.is_one_of_several:
             raise error
         self.error = error
@@ -101,7 +101,7 @@ class OrganizationRun:
 class TokenGroup:
     """Organizations with the same token: the service limits their requests together.
 
-    `has_others` says whether there are other tokens, for which requests can be sent meanwhile.
+    `has_others` says whether requests with another token can be sent while these wait.
     """
 
     def __init__(
@@ -123,12 +123,12 @@ class TokenGroup:
         return self._has_others and self.limiter.is_held
 
     def open_next(self) -> OrganizationRun | None:
-        """Open the next organization; None if all are open. It may have an error already."""
+        """Open the next organization; None if all are open. The run may already have an error."""
         settings = next(self._each, None)
         return None if settings is None else self._open_run(settings, self)
 
     def authenticator(self, settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
-        """The authenticator that all organizations with the same source of their token share."""
+        """The authenticator for all organizations whose token has the same source."""
         path = settings.access_token_file
         if path not in self._authenticators:
             self._authenticators[path] = AccessTokenAuthenticator(settings, logger)

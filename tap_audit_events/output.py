@@ -1,4 +1,4 @@
-"""Lines on stdout, through a buffer of their own."""
+"""Writes lines to stdout through a buffer of its own."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any, BinaryIO, Final, TextIO
 from tap_audit_events.errors.exceptions import OutputError
 
 STDOUT_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
-"""What writing to stdout may raise that is not a defect; a closed pipe is `BrokenPipeError`."""
+"""Errors of a write to stdout that are not defects; a closed pipe raises `BrokenPipeError`."""
 
 _BUFFER_BYTES: Final = 1 << 16
-"""Smaller than most pages, which are then written without a copy into the buffer."""
+"""Smaller than most pages, so that these are written without a copy into the buffer."""
 
 SMALL_STATE_BYTES: Final = 4096
 STATE_INTERVAL_SECONDS: Final = 5.0
 STATE_SHARE: Final = 0.1
-"""A STATE is due if the last one was small, or at most this share of the output since then, or if
-this many seconds have passed."""
+"""A STATE is due if the last one has at most `SMALL_STATE_BYTES` or `STATE_SHARE` of the bytes
+written since then, or if `STATE_INTERVAL_SECONDS` have passed."""
 
 
 class LineWriter:
@@ -70,7 +70,7 @@ class LineWriter:
             raise OutputError(error.strerror or str(error)) from None
 
     def _output(self) -> BinaryIO:
-        """A file on stdout's descriptor; stdout's buffer if it has none, as in a test runner."""
+        """A file on stdout's descriptor; stdout's buffer if there is none, as in a test runner."""
         stdout = self._find_stdout()
         if self._file is None or self._stdout is not stdout:
             if stdout is None:
@@ -81,7 +81,7 @@ class LineWriter:
             except OSError:
                 self._file = stdout.buffer
             else:
-                os.set_blocking(descriptor, True)  # else a slow reader would be an error
+                os.set_blocking(descriptor, True)  # else a slow reader would cause an error
                 self._file = open(descriptor, "wb", buffering=_BUFFER_BYTES, closefd=False)  # noqa: SIM115 - open as long as the run
         return self._file
 

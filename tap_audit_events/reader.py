@@ -1,6 +1,6 @@
 """Reads the audit events of organizations: pages in order, each event once.
 
-Every face uses this module; it knows nothing of Singer.
+Singer, Airbyte, the command line and the Python API use this module, which imports none of them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from tap_audit_events.service.transport import Transport
 
 MAX_THREADS: Final = 64
 """Maximum number of threads of a run for several organizations: more than `concurrency`, because
-some of them wait."""
+some threads wait."""
 
 
 class Reader:
     """Reads the organizations of one run side by side.
 
-    `watermark_of` returns what earlier runs delivered of an organization, and warns by the logger;
-    it raises `AuditEventsError` if that cannot be known.
+    `watermark_of` returns the watermark that earlier runs left for an organization, and logs its
+    warnings; it raises `AuditEventsError` if the watermark cannot be used.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class Reader:
         """Yield each organization when it is opened, for each page to write, and when it has ended.
 
         `OrganizationRun.stage` says which it is. The caller writes the page, for example with
-        `OrganizationRun.write_page`. If there are several organizations, the error of one is its
-        `OrganizationRun.error`.
+        `OrganizationRun.write_page`. With several organizations, the error of one ends only that
+        one, and is its `OrganizationRun.error`.
 
         Args:
             idle: called as in `Workers.pages`, while the main thread waits for a page.
@@ -111,7 +111,7 @@ class Reader:
     def check_errors(self) -> None:
         """Raise `OrganizationsError` if some organizations were not read to their end.
 
-        An error without a code, which is a defect, is raised as it is.
+        An error without a code, which is a defect, is raised unchanged.
         """
         errors: dict[str, AuditEventsError] = {}
         for organization_id, error in self._errors.items():
@@ -143,7 +143,7 @@ class Reader:
         return run
 
     def _keep_error(self, run: OrganizationRun, error: Exception) -> None:
-        """Keep the error of an organization for the end, or raise it as `OrganizationRun.fail`."""
+        """Keep an organization's error for the end, or raise it, as `OrganizationRun.fail` does."""
         run.fail(error)
         if isinstance(error, AuditEventsError):
             error.without_frames()

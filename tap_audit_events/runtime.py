@@ -15,7 +15,7 @@ from tap_audit_events.service.transport import NewSession
 
 @dataclass(frozen=True)
 class Runtime:
-    """What a run needs from outside; tests and the simulation replace it.
+    """The clock, sessions, threads and signals of a run; tests and the simulation replace them.
 
     There is a session for each thread, and a rate limiter for each token.
     """
