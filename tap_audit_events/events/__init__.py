@@ -1,1 +1,1 @@
-"""A page's bytes become events."""
+"""Turns the bytes of a page into events."""

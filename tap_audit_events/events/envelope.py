@@ -45,7 +45,7 @@ def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
 
 
 def check_keys_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:
-    """Raise `ContractError` if a key comes twice, which would hide events or further pages."""
+    """Raise `ContractError` if a key occurs twice, which would hide events or further pages."""
     explained = sum(map(len, events)) + len(events) + len(cursor or "") + _ENVELOPE_BYTES
     if len(text) <= explained:
         return  # there is no room for another key that would hide something
@@ -56,7 +56,7 @@ def check_keys_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | N
 
 
 def _count_keys(text: bytes) -> Counter[str]:
-    """How often each key comes in the envelope itself; keys inside of events do not count."""
+    """How often each key occurs in the envelope itself; keys inside of events do not count."""
     counts: Counter[str] = Counter()
 
     def note(_: type, name: str) -> _Name:
@@ -69,7 +69,7 @@ def _count_keys(text: bytes) -> Counter[str]:
 
 
 class _Name:
-    """A name in an object. All are equal, so that a dictionary keeps one value and no other."""
+    """A name in an object. All names are equal, so that a dictionary keeps only one value."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Name)

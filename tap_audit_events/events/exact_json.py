@@ -1,4 +1,4 @@
-"""JSON to Python and back with every digit of every number kept."""
+"""Converts JSON to Python and back, and keeps every digit of every number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MAX_INTEGER_DIGITS: Final = 4000
 class HugeNumber(str):
     """The text of a number whose exponent is beyond what `Decimal` can hold.
 
-    `encode` writes it as the number it is.
+    `encode` writes it as a number.
     """
 
     __slots__ = ()
@@ -35,11 +35,11 @@ def read_record(text: JsonText) -> dict[str, Any]:
 
 
 def decode_with(decode: Callable[[JsonText], _Decoded], text: JsonText) -> _Decoded:
-    """What `decode`, such as a decoder of msgspec, reads from an event's JSON text.
+    """Decode an event's JSON text with a function such as a decoder of msgspec.
 
     Raises:
-        ContractError: it is nested too deeply to be read. How deep that is depends on the caller.
-        msgspec.ValidationError: it does not fit the decoder.
+        ContractError: the text is nested too deeply; the limit depends on the depth of the stack.
+        msgspec.ValidationError: the text does not fit the decoder.
     """
     try:
         return decode(text)
@@ -81,4 +81,4 @@ decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 _decode = msgspec.json.Decoder(dict[str, Any], float_hook=_exact_decimal).decode
 encode = msgspec.json.Encoder(decimal_format="number", enc_hook=_encode_huge_number).encode
-"""Encodes what `read_record` returned."""
+"""Encodes a record that `read_record` returned."""
