@@ -10,14 +10,14 @@ from typing import NewType, cast
 Instant = NewType("Instant", str)
 """The exact moment of an RFC 3339 text: ``YYYY-MM-DDTHH:MM:SS[.fraction]`` in UTC.
 
-It has no offset, no trailing zeros in its fraction and a year of four digits. So instants sort like
-their texts, and equal moments are equal texts.
+It has no offset, no trailing zeros in its fraction and a year of four digits. So these texts sort
+by time, and equal moments are equal texts.
 """
 
 EARLIEST = Instant("0001-01-01T00:00:00")
 LATEST = Instant("9999-12-31T23:59:59")
 NEVER = Instant("")
-"""Stands for an instant that has not come yet. It sorts before every instant."""
+"""Stands for no instant. It sorts before every instant."""
 
 _DATE_TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]((?:[01][0-9]|2[0-3]):[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
@@ -36,7 +36,7 @@ def parse_instant(text: str) -> Instant:
 
     Raises:
         ValueError: ``text`` is not an RFC 3339 date-time, has no offset, or is outside the years
-            1 to 9999 in UTC. The message says which, and what the text should look like.
+            1 to 9999 in UTC. The message says which.
     """
     whole, fraction = _split(text)
     digits = fraction.rstrip("0")
@@ -46,7 +46,7 @@ def parse_instant(text: str) -> Instant:
 def utc_text(text: str) -> str:
     """The same instant in UTC form (``…T…Z``, no leap second), with all digits of its fraction.
 
-    A text already in that form is returned as it is.
+    A text that has this form is returned unchanged.
 
     Raises:
         ValueError: as `parse_instant`.
@@ -58,7 +58,7 @@ def utc_text(text: str) -> str:
 def utc_instants(texts: Sequence[str]) -> list[Instant] | None:
     """The instants of many texts at once, if each is in UTC form.
 
-    None if one of them is in another form or invalid: then parse each by itself.
+    None if one of them is in another form or invalid: the caller then parses each by itself.
     """
     lines = "\n".join([*texts, ""])
     if not _UTC_LINES.fullmatch(lines) or not _all_exist(texts):
@@ -107,7 +107,7 @@ def later(instant: Instant, *, seconds: int) -> Instant:
 
 
 def microseconds(instant: Instant) -> int:
-    """The whole microseconds since the year 1 began, on a Monday."""
+    """The whole microseconds since the start of the year 1, which was a Monday."""
     return (datetime.fromisoformat(instant) - _FIRST) // _MICROSECOND
 
 

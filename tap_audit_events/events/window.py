@@ -24,7 +24,7 @@ class Window:
     """A time range that is requested with the same filters on each of its pages.
 
     Attributes:
-        start: first instant that belongs to it, None for the oldest event there is.
+        start: first instant that belongs to it, None if there is no lower bound.
         end: last instant that belongs to it.
         until: first instant that belongs to the next window, not after `end`; None in the last
             window of a run. Nothing from `until` on belongs to this window.
@@ -55,7 +55,7 @@ class Window:
         return bool(self.held([instant]))
 
     def held(self, ascending: Sequence[Instant]) -> Sequence[Instant]:
-        """Those of ascending instants that belong to the window."""
+        """Of instants in ascending order, those that belong to the window."""
         first = bisect_left(ascending, self.start or NEVER)
         if self.until is not None:
             return ascending[first : bisect_left(ascending, self.until)]
@@ -85,7 +85,7 @@ def run_window(
 ) -> Window | None:
     """The range of a run: from max(start_date, bookmark - lookback) to min(end_date, now).
 
-    It does not start before `ids_from`: the ids of older events that were delivered are not known.
+    It does not start before `ids_from`: the ids of older delivered events are not known.
     The lookback's start is rounded down to a whole second, and so is ``now``: later events are left
     for the next run, as that second has not ended yet. None if the range is empty.
     """
