@@ -1,4 +1,4 @@
-"""The body of a response becomes a page: ids, instants, and each event's own bytes."""
+"""Turns the body of a response into a page: ids, instants, and each event's own bytes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tap_audit_events.events.instants import Instant, utc_instants, utc_text
 from tap_audit_events.events.text_repair import storable, with_marks
 
 MAX_ID_LENGTH: Final = 1000
-"""In characters. A run holds up to 100,000 ids, to recognize events that come again."""
+"""In characters. A run holds up to 100,000 ids, to recognize repeated events."""
 
 MAX_TIME_LENGTH: Final = 100
-"""In characters: a fraction may have some 80 digits."""
+"""In characters: a fraction may have about 80 digits."""
 
 MAX_EVENT_BYTES: Final = 8_000_000
-"""As Python objects, which stream maps need, an event may take thirty times as much."""
+"""As Python objects, which stream maps need, an event may take thirty times as much memory."""
 
 _LINE_BREAKS_TO_SPACES: Final = bytes.maketrans(b"\n\r", b"  ")
 
@@ -43,7 +43,7 @@ class Page:
         ids: the events' ids, in the service's order.
         instants: the events' times.
         texts: each event's JSON text as it is written: on one line, storable, its time in UTC
-            form, every other value in the bytes that came.
+            form, every other value in the service's own bytes.
         next_cursor: position of the next page, None if no more events remain.
         malformed: the error of the first event that cannot be used; the columns end before it.
         size: bytes of the response's body.
@@ -82,8 +82,8 @@ def parse_page(body: bytes) -> Page:
 
     Raises:
         RetryableError: the body is not JSON or not UTF-8, for example because it was cut.
-        ContractError: it is JSON, but not an envelope, has too many events, or is nested too deeply
-            to be read.
+        ContractError: the JSON is not an envelope, has too many events, or is nested too deeply to
+            be read.
     """
     try:
         text = storable(body)
@@ -102,7 +102,7 @@ def parse_page(body: bytes) -> Page:
 
 
 def _with_original_keys(page: Page, body: bytes) -> Page:
-    """The page of a repaired body, with the cursor as it came; it ends before a repaired id.
+    """The page of a repaired body, with the original cursor; the page ends before a repaired id.
 
     A cursor is opaque, and a repaired id might equal another event's.
     """

@@ -45,7 +45,7 @@ def storable(body: bytes) -> bytes:
 def with_marks(body: bytes) -> bytes:
     """As `storable`, but NUL stays, and U+FFFE replaces lone surrogates.
 
-    A string that was repaired differs between the two.
+    The two functions return different texts for a string that needs repair.
     """
     return _repaired(body.removeprefix(_BYTE_ORDER_MARK), _MARK, kept=_NUL)
 
@@ -63,7 +63,7 @@ def _repaired(text: bytes, replacement: str, kept: bytes = b"") -> bytes:
 
 def _is_utf8(text: bytes) -> bool:
     try:
-        # A loop would hold two chunks at a time: the memory of each would be requested anew.
+        # A loop would hold two chunks at a time, so that each would need newly allocated memory.
         deque(_decoded(text, "strict"), maxlen=0)
     except UnicodeDecodeError:
         return False
