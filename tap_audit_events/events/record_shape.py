@@ -1,4 +1,4 @@
-"""The shape of a record: the event as it is, or with JSON text that some loaders need."""
+"""The shape of a record: the unchanged event, or one with properties that some loaders need."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _NULL: Final = "null"
 
 @dataclass(frozen=True, slots=True)
 class RecordShape:
-    """What is changed in an event before it becomes a record. By default, nothing.
+    """The changes that turn an event into a record; by default none.
 
-    Every other value keeps the bytes in which the service sent it.
+    Every other value keeps the bytes that the service sent.
 
     Attributes:
         details_as_text: ``action.details`` becomes a string that contains its JSON text. A missing
@@ -56,7 +56,7 @@ class RecordShape:
 
 
 def _with_details_as_text(action: JsonText) -> object:
-    """The action with its details as text; the same if it has none, or is not an object."""
+    """The action with its details as text; unchanged if it has none, or is not an object."""
     try:
         fields = decode_fields(action)
     except msgspec.ValidationError:

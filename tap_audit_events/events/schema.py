@@ -23,7 +23,7 @@ def _time(description: str) -> _Schema:
 
 
 def _group(description: str, **properties: str | _Schema) -> _Schema:
-    """An object; a property that is only a description is a text."""
+    """The schema of an object; a property given only by its description is a string."""
     each = {
         name: _text(given) if isinstance(given, str) else given
         for name, given in properties.items()
@@ -130,8 +130,8 @@ _ADDED: Final = frozenset({RAW_EVENT, ORGANIZATION_KEY})
 def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, Any]:
     """The schema of records of a shape.
 
-    What the shape does not determine is kept from `base`, a schema of the stream, perhaps from a
-    catalog that was written for another shape.
+    Everything that the shape does not determine is taken from `base`, a schema of the stream, which
+    may be from a catalog for another shape.
     """
     properties = {name: each for name, each in base["properties"].items() if name not in _ADDED}
     action = properties.get("action", {})
@@ -150,9 +150,9 @@ def schema_of(shape: RecordShape, base: dict[str, Any] = SCHEMA) -> dict[str, An
 
 
 KEYS_OF_SHAPES: Final = ((PRIMARY_KEY,), (ORGANIZATION_KEY, PRIMARY_KEY))
-"""The keys of records of one organization, and of several."""
+"""The primary keys of records of one organization, and of several."""
 
 
 def keys_of(shape: RecordShape) -> tuple[str, ...]:
-    """The fields that tell records of a shape apart."""
+    """The primary key of records of a shape."""
     return KEYS_OF_SHAPES[shape.organization_id is not None]
