@@ -15,23 +15,23 @@ MAX_SPACING_SECONDS: Final = 5.0
 """A service that allows even fewer requests slows the run by its own ``Retry-After``."""
 
 MAX_FIRST_SPACING_SECONDS: Final = 0.2
-"""The widest spacing that the first refusal can lead to. A wider one would come from few successes
-and a long wait: other clients may have used up the quota, so the rate remains unknown."""
+"""The widest spacing that the first refusal can lead to. A wider one would result from few
+successes and a long wait: other clients may have used up the quota, so the rate remains unknown."""
 
 STEADY_REQUESTS: Final = 60
 STEADY_SECONDS: Final = 20.0
-"""The spacing is kept for this many requests, but not for more seconds than this."""
+"""After a refusal, the spacing is kept for this many requests, but at most this many seconds."""
 
 HALVING_SECONDS: Final = 4.0
 """Afterwards it is halved each time that this many seconds pass without a refusal."""
 
 
 class AdaptiveRate:
-    """Limits how many requests are in flight and spaces them, as the service's refusals demand.
+    """Limits how many requests are in flight, and spaces them, according to the refusals.
 
     The ADR "One rate limiter for each token" has the rules. A period lasts from the end of one wait
-    that the service requested to the end of the next: the requests that succeed in it are what the
-    service allows in that time.
+    that the service requested to the end of the next one. The number of requests that succeed in
+    a period is what the service allows in that time.
 
     Attributes:
         in_flight: requests that have started and not ended.
@@ -72,7 +72,7 @@ class AdaptiveRate:
             self._succeeded += started_at >= self.held_until
 
     def rate_limited(self, now: float, *, started_at: float, seconds: float) -> None:
-        """A request was refused for its rate: nothing starts for that many seconds.
+        """Record status 429 of a request: no request starts for that many seconds.
 
         Requests that were in flight together and are refused together slow the rate only once.
         """
@@ -96,7 +96,7 @@ class AdaptiveRate:
         return min(wider, self._kept_spacing) if has_shrunk else wider
 
     def _measured(self, period_end: float) -> float:
-        """The spacing at which this period's successes would just fill it; 0 if unknown."""
+        """The spacing at which the successes of this period just fill the period; 0 if unknown."""
         if not self._succeeded:
             return 0.0
         spacing = (period_end - self._period_start) / self._succeeded * MARGIN

@@ -25,11 +25,11 @@ class Permit:
 
 
 class RunRequests:
-    """The requests of a run, whichever limiter they go through: those in flight, and totals.
+    """Counts the requests of a run, across all its rate limiters: in flight, and in total.
 
     Attributes:
-        on_wait: is called when a request begins to wait, as others can be sent meanwhile.
-        changed: guards it and its limiters; notified when a request ends, and by `close`.
+        on_wait: called when a request begins to wait, as others can be sent meanwhile.
+        changed: lock of this object and its limiters; notified when a request ends, and by `close`.
         paused: requests that wait for their own retry.
         waiting: requests that wait because of the limits of their token.
         sent: requests sent so far, retries included.
@@ -54,7 +54,7 @@ class RunRequests:
 
 
 class RateLimiter:
-    """Limits how many requests are in flight, and sends none while the service wants none.
+    """Limits how many requests are in flight; none during a wait that the service requested.
 
     It shares `run` with the limiters of other tokens.
     """
@@ -68,7 +68,7 @@ class RateLimiter:
 
     @property
     def is_held(self) -> bool:
-        """Whether a request with this token waits, or the service wants none for now."""
+        """Whether a request with this token waits, or the service has requested a wait."""
         return self.waiting > 0 or self._rate.held_until > self._clock()
 
     @contextmanager
@@ -129,7 +129,7 @@ class RateLimiter:
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
 
     def _wait_for_permit(self, seconds: float) -> None:
-        """Wait. It counts as a wait, unless only the limit of the whole run is reached."""
+        """Wait; count this as waiting, unless only the limit of the whole run is reached."""
         counts = self._rate.seconds_to_wait(self._clock()) > 0
         self.waiting += counts
         self.run.waiting += counts
@@ -144,7 +144,7 @@ class RateLimiter:
             self.run.in_flight -= 1
             self.run.request_seconds += self._clock() - permit.started_at
             self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
-            self._changed.notify_all()  # not one: it might be a thread that waits for time
+            self._changed.notify_all()  # `notify` might wake a thread that waits for time
 
     def _wait(self, seconds: float) -> None:
         """Wait for a change, at most that many seconds."""

@@ -1,4 +1,4 @@
-"""Retries of one request: which errors, how often, and how long to wait before each."""
+"""Retries of one request: how many, and how long to wait before each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import RetryableError, service_error
 
 MAX_BACKOFF_SECONDS: Final = 60.0
 MAX_RETRY_AFTER_SECONDS: Final = 900.0
-"""If a service requests more, there is no retry; the next run resumes from its state."""
+"""If the service requests a longer wait, there is no retry; the next run resumes from its state."""
 
 _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
@@ -27,14 +27,14 @@ class Retries:
         self._logger = logger
         self._count = 0
         self._backoffs = backoff.expo(max_value=MAX_BACKOFF_SECONDS)
-        next(self._backoffs)  # backoff's generators yield nothing first
+        next(self._backoffs)  # the first value of backoff's generators is None
 
     def seconds_before_next(self, error: RetryableError) -> float | None:
         """Seconds to wait before the next retry, or None if no retry is left.
 
-        It is at least what ``Retry-After`` says; without it exponential, with full jitter. If no
-        retry is left, the number of retries is added to the error. `RefusedError` if the service
-        wants a wait of more than `MAX_RETRY_AFTER_SECONDS`.
+        The backoff is exponential, with full jitter, and at least ``Retry-After``. If no retry
+        is left, the number of retries is added to the error. `RefusedError` if the service requests
+        a wait of more than `MAX_RETRY_AFTER_SECONDS`.
         """
         requested = error.retry_after_seconds or 0.0
         if requested > MAX_RETRY_AFTER_SECONDS:
