@@ -1,1 +1,1 @@
-"""One page from the service."""
+"""Fetches one page from the service."""

@@ -28,7 +28,7 @@ class AccessTokenAuthenticator(AuthBase):
         token = settings.access_token
         self._token_file = settings.access_token_file
         if self._token_file is not None:
-            with suppress(ValueError):  # if the service refuses the older token, it is logged
+            with suppress(ValueError):  # logged if the service refuses the older token
                 token = read_token_file(self._token_file)
         register_secret(token)
         self._header = f"Bearer {token}"
@@ -46,7 +46,7 @@ class AccessTokenAuthenticator(AuthBase):
     def has_new_token(self, refused: Response) -> bool:
         """Whether a request that got status 401 can be sent again with another token.
 
-        The token file is read, unless another thread has just done so.
+        The token file is read, unless another thread has just read it.
         """
         if self._token_file is None:
             return False

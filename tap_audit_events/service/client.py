@@ -1,4 +1,4 @@
-"""One page from the service: the request, its retries, and what the response means."""
+"""Fetches one page from the service: the request, its retries, and its response."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Client:
         """One page of a window, retried up to `max_retries` times.
 
         Raises:
-            ServiceError: the last response's error, or why none arrived.
+            ServiceError: the error of the last response, or the reason why no response arrived.
             ClosedError: the run is over.
         """
         retries = Retries(self._settings.max_retries, self._logger)
@@ -106,7 +106,7 @@ class Client:
     def _exchange(self, window: Window, cursor: str | None) -> tuple[Response, bytes]:
         """Send one request and read its response, whatever the status.
 
-        `ServiceError` if it did not arrive, or if a page is incomplete or too large.
+        `ServiceError` if no response arrived, or if a page is incomplete or too large.
         """
         settings = self._settings
         try:

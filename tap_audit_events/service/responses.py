@@ -1,4 +1,4 @@
-"""Reads the body of a response, or turns a response, or its absence, into an error."""
+"""Reads the body of a response; turns an error response, or a failed request, into an error."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ MAX_ERROR_BYTES: Final = 64 * 1024
 """Maximum number of bytes that are read of an error response."""
 
 _CHUNK_BYTES: Final = 64 * 1024
-"""Read at a time. For each member of a gzip stream, urllib3 copies the rest of what it has read,
-and a body may consist of empty members."""
+"""Bytes to read at a time. For each member of a gzip stream, urllib3 copies the rest of these
+bytes, and a body may consist of empty members."""
 
 NETWORK_ERRORS: Final = (
     exceptions.RequestException,
@@ -44,7 +44,7 @@ NETWORK_ERRORS: Final = (
     UnicodeError,
     OSError,
 )
-"""What `requests` and the libraries below it raise if a response does not arrive completely."""
+"""Exceptions of `requests` and the libraries below it if a response does not arrive completely."""
 
 _PROXY_REFUSES: Final = "Tunnel connection failed: 407"
 _CURSOR_REFUSED: Final = (400, 414, 431)
@@ -107,7 +107,7 @@ def _code_of_status(status: int) -> str:
 
 
 def _message(body: bytes) -> str:
-    """The service's errCode, msg and vars, or the start of what came instead of them."""
+    """The service's errCode, msg and vars, or the start of a body that has another form."""
     try:
         error = json.loads(body)
         parts = [f"{key} {sanitize(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
@@ -117,7 +117,7 @@ def _message(body: bytes) -> str:
 
 
 def network_error(error: Exception) -> ServiceError:
-    """The error if a response did not arrive, or not completely."""
+    """The error for a response that did not arrive, or not completely."""
     cause = _innermost(error)
     message = str(cause).removeprefix("None: ")  # urllib3 begins with the pool, which may be None
     message = re.sub(r"\b_\w+\((host=[^()]*)\)", r"\1", message)  # or it names one of our classes
