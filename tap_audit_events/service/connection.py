@@ -1,4 +1,4 @@
-"""Connections whose responses have a deadline, and end if another thread ends the run."""
+"""Connections whose responses have a deadline and can be aborted by another thread."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class OpenSockets:
     """Sockets that are in use; safe to use from several threads.
 
     Attributes:
-        is_aborted: whether every wait for bytes has been ended.
+        is_aborted: whether `abort` was called.
     """
 
     def __init__(self) -> None:
@@ -50,9 +50,9 @@ class OpenSockets:
             self._sockets.add(sock)
 
     def abort(self) -> None:
-        """End every wait for bytes, with an error, and let no other begin.
+        """End every wait for bytes with an error, and prevent new waits.
 
-        A fork of the process leaves the connections open, as its parent still uses them.
+        In a forked process, the connections stay open, as the parent process still uses them.
         """
         with self._lock:
             self.is_aborted = True
@@ -67,8 +67,8 @@ class OpenSockets:
 class _DeadlineReader(io.RawIOBase):
     """Reads from a socket until a deadline; no read waits longer than the timeout of the socket.
 
-    Whatever a service sends slowly (status lines, headers, chunk sizes, a body, trailers) is read
-    through it.
+    All parts of a response (status lines, headers, chunk sizes, body, trailers) are read through
+    it: a service may send each of them slowly.
     """
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket) -> None:
@@ -81,7 +81,7 @@ class _DeadlineReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read what is there; `TimeoutError` after the deadline, or if no byte came in time."""
+        """Read available bytes; `TimeoutError` after the deadline, or if none arrive in time."""
         seconds_left = self._deadline - time.monotonic()
         if seconds_left <= 0:
             raise TimeoutError(
@@ -103,15 +103,15 @@ class _Response(HTTPResponse):
 
     Interim responses such as ``103 Early Hints`` are skipped; Python's own class skips only
     ``100 Continue``. A negative chunk size is an error; Python's own class would read without end.
-    So are headers that it cannot read; it would read the body up to the end of the connection,
-    which may stay open. Cookies are left out: they are never sent back, and `requests` would parse
-    each of them, which can take far longer than reading them.
+    Headers that hide the end of the body are an error; Python's own class would read until the
+    connection closes, which may never happen. Cookies are left out: they are never sent back, and
+    `requests` would parse each of them, which can take far longer than reading them.
     """
 
     def __init__(
         self, sock: socket.socket, *args: Any, open_sockets: OpenSockets, **options: Any
     ) -> None:
-        self.fp = None  # type: ignore[assignment]  # Python closes it also if the next line raises
+        self.fp = None  # type: ignore[assignment]  # `close` needs it, even if the next line raises
         open_sockets.add(sock)
         super().__init__(sock, *args, **options)
         reader = _DeadlineReader(self.fp.detach(), sock)
@@ -129,7 +129,7 @@ class _Response(HTTPResponse):
             )
 
     def _has_unread_framing(self) -> bool:
-        """Whether a header names the body's end and cannot be read, or headers were ignored.
+        """Whether a header for the body's end cannot be parsed, or headers were ignored.
 
         Python ignores the headers after a line that is not a header.
         """
@@ -139,7 +139,7 @@ class _Response(HTTPResponse):
     def _read_next_chunk_size(self) -> int:
         size: int = super()._read_next_chunk_size()  # type: ignore[misc]
         if size < 0:
-            raise ValueError  # the caller turns it into an incomplete response
+            raise ValueError  # the caller raises `IncompleteRead` instead
         return size
 
 
@@ -169,7 +169,7 @@ class _Adapter(HTTPAdapter):
 
 
 def _with_deadline(pool: Any, open_sockets: OpenSockets) -> Any:
-    """A kind of pool whose connections read each response as a `_Response`."""
+    """A subclass of a pool class; its connections read each response as a `_Response`."""
 
     class _Connection(pool.ConnectionCls):  # type: ignore[misc]
         @staticmethod
@@ -180,7 +180,7 @@ def _with_deadline(pool: Any, open_sockets: OpenSockets) -> Any:
 
 
 def new_session(open_sockets: OpenSockets) -> Session:
-    """A session of `requests` for one thread; its sockets are added before they are read."""
+    """A session of `requests` for one thread; it adds each socket before reading from it."""
     session = Session()
     for scheme in ("https://", "http://"):
         session.mount(scheme, _Adapter(open_sockets))

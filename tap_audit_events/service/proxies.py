@@ -1,4 +1,4 @@
-"""The proxy that the environment names for a URL; it is checked before it is used."""
+"""Checks the proxy that the environment names for a URL, before the first request."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _is_usable(proxy: str) -> bool:
 
 
 def _register_password(proxy: str) -> None:
-    """Mask the password in logs: a proxy may send it back, as it is or encoded as in the header.
+    """Mask the password in logs: a proxy may send it back, in plain or encoded as in the header.
 
     Without a password, the name of the user is masked: some services expect a key there.
     """

@@ -18,7 +18,7 @@ NewSession: TypeAlias = Callable[[OpenSockets], Session]
 
 
 class _Connection(threading.local):
-    """What each thread has for itself: a session, and whether it has carried a request."""
+    """What each thread has for itself: a session, and whether its last request got a response."""
 
     session: Session | None = None
     is_used = False
@@ -56,11 +56,11 @@ class Transport:
         return connection.session
 
     def send(self, request: PreparedRequest, *, timeout_seconds: float) -> Response:
-        """Send a request to the service; the body of its response is still to be read.
+        """Send a request to the service; the body of the response is not read yet.
 
         A connection that the service closed while it was idle is replaced once, at once: that is
-        not a failure and does not count as a retry. The timeout is the wait for a connection, and
-        for each further part of the response.
+        not a failure and does not count as a retry. The timeout limits the wait for a connection,
+        and for each further part of the response.
         """
         connection = self._connection
         was_used, connection.is_used = connection.is_used, False
@@ -74,7 +74,7 @@ class Transport:
         return response
 
     def _send_once(self, request: PreparedRequest, timeout_seconds: float) -> Response:
-        """Send it past `Session.send`, which follows redirects, keeps cookies and costs time."""
+        """Send without `Session.send`, which follows redirects, keeps cookies and costs time."""
         if self._open_sockets.is_aborted:
             raise exceptions.ConnectionError("the run is over")
         adapter = self.session.get_adapter(self._url)
@@ -82,7 +82,7 @@ class Transport:
 
 
 def _was_closed(error: exceptions.ConnectionError) -> bool:
-    """Whether an open connection broke, as opposed to none being made."""
+    """Whether an open connection broke; False if no connection was made."""
     causes = map(_unwrapped, error.args)
     broken = ProtocolError | ConnectionError | SSLEOFError
     return any(isinstance(cause, broken) for cause in causes)
