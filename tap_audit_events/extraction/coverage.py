@@ -1,4 +1,4 @@
-"""Evidence of what was read: a chain of records, each of which begins where the last one ends."""
+"""Evidence of the ranges that were read: a chain of records, each beginning where the last ends."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Coverage(msgspec.Struct):
     """Counts what one organization's runs have delivered since the last record of the chain.
 
     Attributes:
-        covered_from: where the next record begins: everything before it is covered by the record
-            before, or was never requested. This and the other times are texts in UTC form.
+        covered_from: start of the next record. Earlier records cover everything before it that was
+            requested. All times are texts in UTC form.
         action_types: which events are requested, empty for all.
-        previous_digest: the digest of the record before, None for the first one.
-        digest: that of the events counted so far: see `digest_number`.
+        previous_digest: the digest of the previous record, None for the first one.
+        digest: the digest of the events counted so far: see `digest_number`.
     """
 
     covered_from: str
@@ -60,7 +60,7 @@ class Coverage(msgspec.Struct):
     ) -> dict[str, Any]:
         """The record of a range that was read to its end and is not empty.
 
-        `read_at` is when the run began to read, before its first request.
+        `read_at` is the time at which the run began to read, before its first request.
         """
         return {
             "organization_id": organization_id,
@@ -106,6 +106,6 @@ def digest_number(event_id: str, text: JsonText) -> int:
 def start_of_chain(
     bookmark: Instant | None, range_start: Instant | None, action_types: list[str]
 ) -> Coverage:
-    """A chain without a record yet: it starts at the bookmark or the range's start, if later."""
+    """A new chain, which starts at the bookmark or the start of the range, whichever is later."""
     start = max(bookmark or EARLIEST, range_start or EARLIEST)
     return Coverage(text_of(start), action_types)

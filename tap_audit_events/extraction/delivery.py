@@ -1,4 +1,4 @@
-"""What a run delivers: which events of each page, and which of them have been written."""
+"""Chooses the events of each page to deliver, and tracks which of them have been written."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tap_audit_events.extraction.planning.window_reader import ReadPage
 from tap_audit_events.extraction.watermark import Watermark
 
 MAX_EXPECTED: Final = 10_000
-"""Maximum number of events that are noted until their own window shows them; usually only a few
-are."""
+"""Maximum number of events that are noted until their own window shows them; usually there are only
+a few."""
 
 _Item = TypeVar("_Item")
 _NO_PAGE = ReadPage(Window(None, LATEST), Page(), in_order=True, completes_window=False)
@@ -28,18 +28,18 @@ class Delivery:
     """Drops the events of each page that were delivered before, and tracks what was written.
 
     A page is started, its events are written, and `commit` counts what was written as delivered.
-    So the watermark never knows more than what was written.
+    So the watermark never contains an event that was not written.
 
     Attributes:
-        watermark: what this run and earlier ones delivered.
-        coverage: counts what is delivered, None if it is not counted.
-        was_in_order: whether all pages came in ascending order so far.
+        watermark: what this run and earlier runs delivered.
+        coverage: counts the delivered events, None if they are not counted.
+        was_in_order: whether the events of all pages so far were in ascending order.
         had_empty_cursor: whether a page had an empty ``nextCursor``.
         delivered: events delivered by this run.
         repeats: events dropped because they were delivered before.
-        outside: events dropped because they lie outside of what was requested.
+        outside: events dropped because they lie outside of the requested range.
         late: events delivered that lie before the bookmark at the start of the run.
-        latest_seconds: how far the earliest of them lies before this bookmark.
+        latest_seconds: how far the earliest late event lies before this bookmark.
     """
 
     def __init__(self, watermark: Watermark, shape: RecordShape = _AS_SENT) -> None:
@@ -60,7 +60,7 @@ class Delivery:
     def start(self, read: ReadPage) -> None:
         """Start a page: choose the events of its window that were not delivered before.
 
-        `ContractError` if an earlier window showed an event of this one, which does not show it.
+        `ContractError` if the window lacks one of its events that an earlier window showed.
         """
         self.was_in_order = self.was_in_order and read.in_order
         self.had_empty_cursor = self.had_empty_cursor or read.page.has_empty_cursor
@@ -98,10 +98,10 @@ class Delivery:
         self._written = len(self._positions)
 
     def commit(self) -> None:
-        """Count as delivered what has been written since the last call.
+        """Count the events written since the last call as delivered.
 
-        While events of a window come out of order, older ones may follow: the bookmark stays where
-        it is until the window is complete, that is, until all of its last page has been written.
+        If events of a window are out of order, older ones may follow: the bookmark does not move
+        until the window is complete, that is, until all of its last page has been written.
         """
         read, page = self._read, self._read.page
         positions = self._positions[self._committed : self._written]
@@ -116,7 +116,7 @@ class Delivery:
             self.watermark.settle(read.window.limit)
 
     def let_go(self) -> None:
-        """Let the page go: it is large, and may wait long until the next one comes."""
+        """Release the page: it is large, and the next page may follow much later."""
         self._read, self._positions = _NO_PAGE, ()
 
     def _to_deliver(self, read: ReadPage) -> Sequence[int]:
@@ -136,9 +136,9 @@ class Delivery:
     def _is_due(self, instant: Instant, window: Window) -> bool:
         """Whether an event that was not delivered is delivered with a window.
 
-        At the instant where two windows meet, the first that shows an event delivers it: the next
-        one may have been read before it appeared. An event of an earlier window is delivered too,
-        as that window did not show it. But it may be a repeat if ids up to its time were dropped.
+        An event at the instant at which two windows meet is delivered with the first that shows it:
+        the second may have been read before it appeared. An event of an earlier window, which did
+        not show it, is delivered too, unless its id may have been dropped: then it may be a repeat.
         """
         if instant >= (window.start or NEVER):
             return window.holds(instant) or instant == window.until
@@ -174,7 +174,7 @@ class Delivery:
     def _without_possible_repeats(
         self, positions: Sequence[int], page: Page, *, up_to: Instant
     ) -> Sequence[int]:
-        """Leave out events up to a restart that may be repeats, as their ids were dropped.
+        """Leave out events up to a restart whose ids may have been dropped: they may be repeats.
 
         The ids of the restart's own instant are dropped only if later events were delivered, so all
         events of that instant were delivered too.
@@ -192,7 +192,7 @@ class Delivery:
 
 
 def _pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:
-    """The items at ascending positions; those of a range in one step."""
+    """The items at ascending positions, in one step if the positions are a range."""
     if isinstance(positions, range):
         return column[positions.start : positions.stop]
     return [column[position] for position in positions]
