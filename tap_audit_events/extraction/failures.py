@@ -1,4 +1,4 @@
-"""Decides when a run for several organizations gives up those that it has not started."""
+"""Decides when a run for several organizations gives up those that are not started yet."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ class FailuresInARow(Generic[_Token]):
     def add(self, token: _Token, error: Exception) -> Collection[_Token]:
         """Count an organization's error; return the tokens whose other organizations are given up.
 
-        An error that does not pass by itself says nothing about other organizations, and ends the
-        row.
+        An error that is not temporary says nothing about other organizations, and ends the row.
         """
         if not (isinstance(error, ServiceError) and is_temporary(error)):
             self.end()
@@ -56,7 +55,7 @@ def one_by_one(
 ) -> OrganizationsError | None:
     """Call `action` with the settings of one organization after the other.
 
-    The result has the error of each organization for which it failed; None if it failed for none.
+    Return the errors of the organizations for which it failed; None if it failed for none.
     If there is only one organization, its `ServiceError` is raised.
     """
     failures = FailuresInARow({each.access_token for each in settings.each()})

@@ -41,8 +41,8 @@ class Stop:
     def handle(self, signal_number: int, frame: object) -> None:
         """Handle a signal: ask the run to stop; at a second signal end the process at once.
 
-        The exit code is then 128 + the number of the second signal. One that comes within
-        `ONE_REQUEST_SECONDS` is not a second one.
+        The exit code is then 128 + the number of the second signal. A signal within
+        `ONE_REQUEST_SECONDS` of the first is not a second one.
         """
         del frame
         if self.signal_number is None:

@@ -50,16 +50,16 @@ class Workers:
         self._count = count
         self._clock = clock
         self._estimator = ConcurrencyEstimator()
-        self._lock = threading.RLock()  # the garbage collector may end an abandoned run inside it
+        self._lock = threading.RLock()  # the garbage collector may end an abandoned run in it
         self._started = self._idle = 0
         self._requests: SimpleQueue[Any] = SimpleQueue()
         self._is_over = False
         self._defect: BaseException | None = None
 
     def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
-        """Each page in order, as soon as it has come.
+        """Yield each page in order, as soon as it has arrived.
 
-        After a signal nobody waits for the threads; they end when their connections are closed.
+        A run does not wait for its threads; after a signal, closing their connections ends them.
 
         Args:
             idle: called while the main thread waits for a page: see `IDLE_SECONDS`.
@@ -112,7 +112,7 @@ class Workers:
         try:
             while (request := self._requests.get()) is not None and not self._is_over:
                 self._perform(request)
-        except BaseException as defect:  # noqa: BLE001 - the main thread would wait for ever
+        except BaseException as defect:  # noqa: BLE001 - else the main thread would wait for ever
             self._defect = defect
             self._stop.wakeups.put(None)
 
@@ -121,7 +121,7 @@ class Workers:
         outcome: Page | Exception
         try:
             outcome = self._fetch(request)
-        except Exception as error:  # noqa: BLE001 - the plan raises it when it is its turn
+        except Exception as error:  # noqa: BLE001 - the plan raises it after earlier pages
             outcome = error
         seconds = self._clock() - started_at
         with self._lock:
@@ -132,7 +132,7 @@ class Workers:
                 self._plan.accept(request, outcome)
             self._idle += 1
             self._assign()
-        if self._stop.wakeups.empty():  # else the main thread is going to look anyway
+        if self._stop.wakeups.empty():  # else the main thread wakes up anyway
             self._stop.wakeups.put(None)
 
     def _end(self) -> None:
