@@ -1,4 +1,4 @@
-"""What a run passes on to the next, as a JSON object: the watermark, and what it belongs to."""
+"""The state of one organization as a JSON object: the watermark, and the settings it belongs to."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def from_run_state(
 ) -> Watermark:
     """The watermark of a state that `to_run_state` returned, in this version or an earlier one.
 
-    It is empty if the state is; any other state must pass `is_run_state`. The lookback is that of
-    this run.
+    An empty state gives an empty watermark; any other state must pass `is_run_state`. The lookback
+    is that of this run.
 
     Raises:
-        SettingsError: it belongs to another organization, or its watermark cannot be read.
+        SettingsError: the state belongs to another organization, or its watermark cannot be read.
     """
     theirs = state.get("organization_id", organization_id)
     if theirs.lower() != organization_id.lower():
@@ -56,8 +56,8 @@ def types_never_requested(
 ) -> list[str] | None:
     """The action types of this run that the runs before a state did not request.
 
-    None if they requested each of them. An empty ``action_types`` stands for all types; an empty
-    result stands for all types but those that the earlier runs requested.
+    None if they requested each of these types. An empty ``action_types`` stands for all types; an
+    empty result stands for all types but those that the earlier runs requested.
     """
     earlier = state.get("action_types") or None
     wanted = list(action_types)

@@ -1,4 +1,4 @@
-"""What was delivered, so that a run can start before its bookmark and repeat nothing.
+"""Remembers what was delivered, so that a run can start before its bookmark and repeat nothing.
 
 Three things always hold:
 
@@ -6,7 +6,7 @@ Three things always hold:
 - The id of every delivered event that is dated at or after `ids_from` is known.
 - `ids_from` is not after the bookmark. A run that starts there misses nothing and repeats nothing.
 
-"Before the bookmark" means: from `covered_from` on. What lies before that was never requested.
+"Before the bookmark" means: from `covered_from` on. Older events were never requested.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MIN_LOOKBACK_SECONDS: Final = 1
 """A run starts at a whole second, so the ids of one second are always held."""
 
 _GROUPS: Final = 256
-"""About this many groups go into STATE, at most twice as many."""
+"""STATE contains about this many groups, at most twice as many."""
 
 
 class Watermark:
@@ -50,14 +50,14 @@ class Watermark:
 
     Args:
         bookmark: the instant before which everything was delivered, None if nothing was delivered.
-        groups: ids that earlier runs delivered, as `groups` gave them: in ascending order.
+        groups: ids that earlier runs delivered, from `groups`, in ascending order of instants.
         ids_from: the instant from which on `groups` are complete.
         covered_from: the instant from which on everything up to the bookmark was read, None if that
             is not known.
         lookback_seconds: how far before the bookmark the next run starts.
 
     Attributes:
-        bookmark: the time of the newest event delivered; earlier while older ones may still come.
+        bookmark: the time of the newest event delivered; earlier if older events may still follow.
         dropped_until: the newest instant of which this run dropped ids, `NEVER` if it dropped none.
     """
 
@@ -87,7 +87,7 @@ class Watermark:
 
     @property
     def lookback_start(self) -> Instant:
-        """The start of the next run if all ids since then are held, and its lookback is the same.
+        """The start of the next run, if all ids from then on are held and its lookback is the same.
 
         With a lookback of 0 the next run starts up to a second later.
         """
@@ -101,7 +101,7 @@ class Watermark:
     def start_at(self, start_date: Instant | None) -> None:
         """Begin a run that reads nothing before `start_date`.
 
-        If that lies after the bookmark, the events between them are never read.
+        If `start_date` is after the bookmark, the events between the two are never read.
         """
         start = start_date or EARLIEST
         if self.bookmark in (None, EARLIEST) or start > self.bookmark:
@@ -132,7 +132,7 @@ class Watermark:
         return grouped(known, bookmark=self.bookmark or EARLIEST, size=size)
 
     def snapshot(self) -> Watermark:
-        """What is delivered now, to be written as JSON later; it cannot deliver anything itself."""
+        """A copy of this watermark to write as JSON later; do not call `deliver` on the copy."""
         now = copy(self)
         now._held = list(self._held)  # noqa: SLF001 - its own
         return now
@@ -164,8 +164,8 @@ class Watermark:
         """Remember events that have been written, all of them fresh.
 
         The bookmark moves to the newest of them, and never back. If `moves_bookmark` is False,
-        because older events may still come, it stays until `settle`; if there is none, it becomes
-        `EARLIEST`.
+        because older events may still follow, it stays until `settle`; if there is no bookmark yet,
+        it becomes `EARLIEST`.
         """
         if not ids:
             return
@@ -191,10 +191,10 @@ class Watermark:
             self.bookmark = max(self.bookmark or newest, newest)
 
     def _trim(self) -> None:
-        """Drop the oldest ids beyond what is held during a run, but none of the bookmark's.
+        """Drop the oldest ids if more are held than necessary, but no id of the bookmark's instant.
 
-        None of the newest instant either: `settle` may move the bookmark there. It stops before an
-        id of this run's own if too few of those would be left.
+        Ids of the newest instant are kept too: `settle` may move the bookmark there. Dropping stops
+        before an id of this run's own if too few of its own ids would be left.
         """
         in_lookback = len(self._held) - self._position(self.lookback_start)
         surplus = len(self._held) - max(
@@ -217,11 +217,11 @@ class Watermark:
         self.dropped_until = max(self.dropped_until, dropped[-1][0])
 
     def _complete_from(self) -> Instant:
-        """The instant from which on the next run will know all ids, perhaps after the bookmark."""
+        """The instant from which on the next run has all ids; it may be after the bookmark."""
         return max(self.lookback_start, self._ids_from, _just_after(self._lost_until()))
 
     def _lost_until(self) -> Instant:
-        """The newest instant of which ids were dropped, or will not fit into STATE."""
+        """The newest instant of which ids were dropped, or do not fit into STATE."""
         surplus = len(self._held) - self._max_remembered_ids
         newest = self._held[surplus - 1][0] if surplus > 0 else NEVER
         return max(self.dropped_until, newest)
@@ -233,7 +233,7 @@ class Watermark:
         return self._held[first : min(end, position)] + self._held[position:]
 
     def _bookmarks_own(self) -> tuple[int, int]:
-        """The position of the first id of the bookmark's instant, and that after the last."""
+        """The position of the first id of the bookmark's instant, and of the first later one."""
         bookmark = self.bookmark or EARLIEST
         return self._position(bookmark), bisect_right(self._held, bookmark, key=_instant_of)
 

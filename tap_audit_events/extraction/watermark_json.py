@@ -1,4 +1,4 @@
-"""The watermark as JSON, the form in which it lasts from one run to the next."""
+"""The watermark as JSON, the form in which a state contains it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def to_json(watermark: Watermark) -> dict[str, Any]:
 
 
 def from_json(value: Mapping[str, Any], *, lookback_seconds: int) -> Watermark:
-    """The watermark that `to_json` returned as an object, in this version or an earlier one.
+    """The watermark in an object that `to_json` returned, in this version or an earlier one.
 
     Unknown keys are ignored. The lookback is that of this run, which may differ from earlier runs.
 
     Raises:
-        ValueError: it is not a watermark of a known version. The message is the rest of a sentence
-            that begins "its watermark is not as this tap writes it: ".
+        ValueError: the object is not a watermark of a known version. The message is the rest of a
+            sentence that begins "its watermark is not as this tap writes it: ".
     """
     if not value:
         return Watermark(lookback_seconds=lookback_seconds)
