@@ -1,4 +1,4 @@
-"""Which window to request next, and which page comes next: no thread, no clock, no network."""
+"""Chooses the next window to request and the next page, without threads, clock or network."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ class Plan:
 
         Args:
             most_in_flight: how many requests in flight gain time; if only one, no window is cut.
-                The caller sends no more. If at most `concurrency`, pages come faster than they are
-                taken, so it counts pages that are ready as well, all but the one taken next.
+                The caller sends no more. If it is at most `concurrency`, pages arrive faster than
+                they are taken, so the caller counts ready pages too, except the one taken next.
         """
         most = 1 if self._is_sequential else self._concurrency
         if self.in_flight >= most:
@@ -132,7 +132,7 @@ class Plan:
             self.restarted.append(reader.window)
 
     def next_page(self) -> ReadPage | None:
-        """The next page in order, None if it has not come; raises the error of its request."""
+        """The next page in order, None if it is not there yet; raises the error of its request."""
         while self._readers:
             first = self._readers[0]
             if first.ready_pages:
@@ -147,7 +147,7 @@ class Plan:
     # Which window to request
 
     def _next_reader(self, *, is_parallel: bool) -> WindowReader | None:
-        """The first window that nobody requests and that may be requested now."""
+        """The first window that is not in flight and may be requested now."""
         pages_before = 0.0
         for reader in self._unread():
             if not reader.is_in_flight:
@@ -198,8 +198,8 @@ class Plan:
     def _cut(self, reader: WindowReader) -> None:
         """Shorten a window to a few pages; what is left of it can be cut again.
 
-        After empty windows it is cut to more: the range ends now, while its events may have ended
-        long ago.
+        After empty windows, a window is cut to more pages: the range ends now, but its last event
+        may be old.
         """
         unread = self._unread()
         expected = self._sizes.pages_left(reader)

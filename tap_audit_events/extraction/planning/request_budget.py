@@ -14,7 +14,7 @@ SPARE_REQUESTS: Final = 3
 """Requests beyond those of a sequential run: at most this share of them, and this many."""
 
 COST_OF_CUT: Final = 2
-"""Requests that the parts of a window may waste beyond those that it wastes itself."""
+"""Requests that the parts of a cut window may waste, beyond those that the whole one wastes."""
 
 _ROUNDING: Final = 1e-6  # the largest error of a sum of shares
 
@@ -55,5 +55,5 @@ class RequestBudget:
 
 
 def _sequential_pages(filled: float, has_more: bool) -> int:
-    """Pages that a sequential run needs for that many full ones, and one more if events follow."""
+    """Pages of a sequential run for the events of `filled` pages and, if `has_more`, one more."""
     return floor(filled + _ROUNDING) + 1 if has_more else ceil(filled - _ROUNDING)

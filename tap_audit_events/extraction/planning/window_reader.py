@@ -15,11 +15,11 @@ from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning.pagination import Paginator
 
 MAX_TAKEN_EVENTS: Final = 4000
-"""A window of which more events were taken is not given up: the watermark must recognize them."""
+"""A window with more taken events is not given up: the watermark must recognize all repeats."""
 
 
 class Request(NamedTuple):
-    """What a worker requests, for the reader of a window; there is no cursor for the first page."""
+    """A request that a window's reader needs; the cursor is None for the first page."""
 
     reader: WindowReader
     window: Window
@@ -31,10 +31,10 @@ class ReadPage(NamedTuple):
 
     Attributes:
         window: the window it belongs to; other events of the page belong to other windows.
-        in_order: whether the events of the window came in ascending order, up to this page.
+        in_order: whether the events of the window, up to this page, are in ascending order.
         completes_window: whether no more pages of the window follow.
-        restarted_at: where the window was restarted: older events came before, except for those out
-            of order. None if it was not restarted, or had shown none of its events.
+        restarted_at: the instant at which the window was restarted: older events were read before,
+            except for those out of order. None without a restart, or if no event was read before.
     """
 
     window: Window
@@ -48,7 +48,7 @@ class WindowReader:
     """Reads one window by cursor to its end; no thread, no clock, no network.
 
     Attributes:
-        planned_pages: how many pages it should have, 1 as long as nothing is known.
+        planned_pages: how many pages it should have, 1 if nothing is known.
         is_read: whether nothing is left to request.
         has_more: whether it is known that more of its events follow.
         is_alone: whether it was restarted, to be read without other windows in parallel.
@@ -80,7 +80,7 @@ class WindowReader:
 
     @property
     def ready_pages(self) -> int:
-        """Pages that have come and were not taken."""
+        """Pages that were read and not taken yet."""
         return len(self._ready)
 
     @property
@@ -89,7 +89,7 @@ class WindowReader:
 
     @property
     def position(self) -> Instant | None:
-        """How far it has come: the newest instant so far."""
+        """How far it was read: its newest instant so far, or its start."""
         return self._progress.newest or self.window.start
 
     @property
@@ -107,11 +107,11 @@ class WindowReader:
         return Request(self, self._requested_window, self._paginator.cursor)
 
     def accept(self, page: Page) -> None:
-        """Add a page, unless a restart left a gap: the bookmark would pass what is missing."""
+        """Add a page, unless a restart left a gap: the bookmark would pass the missing events."""
         self.is_in_flight = False
         self.pages_read += 1
         self.events_read += len(page.ids)
-        # Others may lie anywhere: the window must not be restarted at one of them.
+        # Other events may lie anywhere: the window must not be restarted at one of them.
         held = self.window.held(page.sorted_instants)
         self._progress.advance(held, is_ascending=page.is_ascending)
         if held:
@@ -137,8 +137,8 @@ class WindowReader:
         """Record the error of the request in flight.
 
         A refused cursor restarts the window at the start of its newest page, as an event out of
-        order may follow there. If that brings nothing new, or was the only page, it restarts at
-        its newest instant. If that brings nothing new either, the error is final.
+        order may follow there. If no new event follows, or that was the only page, it restarts at
+        its newest instant. If no new event follows there either, the error is final.
         """
         self.is_in_flight = False
         self._refusal = error
@@ -182,9 +182,9 @@ class WindowReader:
         self.is_read = True
 
     def _continues(self, held: Sequence[Instant]) -> bool:
-        """Whether the events after a restart begin at its instant: one of that time is known.
+        """Whether the events after a restart begin at its instant, which has a known event.
 
-        Otherwise the service's bounds are not inclusive, and others may be missing too.
+        Otherwise the service's bounds are not inclusive, and other events may be missing too.
         """
         return self._restarted_at is None or (bool(held) and held[0] <= self._restarted_at)
 
@@ -196,7 +196,7 @@ class WindowReader:
         self._progress = _Progress()
         self._requested_window = Window(start, self.window.end, self.window.until)
         self._restarted_at = start if known else None
-        # A new one: pages and cursors may come again.
+        # A new paginator, because pages and cursors may be repeated.
         self._paginator = Paginator()
 
 
@@ -206,7 +206,7 @@ class _Progress:
 
     Attributes:
         pages: pages with events of the window.
-        newest: the newest instant so far, `NEVER` if there was none.
+        newest: the newest instant so far, `NEVER` if there was no event.
         ties: events of that instant.
         in_order: whether all events came in ascending order.
     """

@@ -1,4 +1,4 @@
-"""How many pages a window should have, and where to cut it."""
+"""Estimates how many pages are left in a window, and at which instant to cut it."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class WindowSizes:
     def can_cut(self, reader: WindowReader) -> bool:
         """Whether enough time is left in a window; it cannot be cut within a second.
 
-        As long as it is not known when events begin, there is nowhere to cut it.
+        It cannot be cut either as long as the time of the oldest event is unknown.
         """
         start = whole_second(self._position(reader))
         return start > EARLIEST and later(start, seconds=_MIN_SECONDS) < reader.window.limit
 
     def cut(self, reader: WindowReader, pages: float) -> Instant | None:
-        """The whole second by which that many pages should have come; None if the window has fewer.
+        """The whole second by which so many pages of events are expected; None if there are fewer.
 
         It is a little early, so that an extra page is rarely needed, and earlier if it would
         otherwise include hours that were not seen yet and may hold far more.
