@@ -13,7 +13,7 @@ class ConcurrencyEstimator:
     """Estimates how many requests in flight gain time.
 
     While one page is read or delivered, others can wait for their response: as many as fit into
-    the time that a response takes. More requests than that only get in each other's way, as with a
+    the time that a response takes. More requests would only compete for the processor, as with a
     service that responds at once. The first request is sent alone.
     """
 
@@ -38,6 +38,6 @@ class ConcurrencyEstimator:
 
 
 def _typical(seconds: deque[float]) -> float:
-    """The lower quartile, as a retry, a busy processor or a target that commits takes longer."""
+    """The lower quartile: retries, a busy processor or a target's commits prolong some times."""
     ordered = sorted(seconds)  # others may be added meanwhile
     return ordered[len(ordered) // 4] if ordered else 0.0

@@ -19,12 +19,13 @@ _TRUSTED: Final = _HOUR // 4
 
 _BUSIEST: Final = 8
 """The busiest hour counts as at most this many times the average rate, so that a single burst does
-not make all that follows look like it."""
+not make all later hours seem as busy."""
 
 _NEWEST_RANGES: Final = 5
 
 _TO_HOUR: Final = len("2026-01-31T00")
-"""An hour's instants continue with a colon, so they sort before its text and a semicolon."""
+"""Length of an instant's text up to the hour. A colon follows it, so the instants of an hour sort
+before this text with a semicolon."""
 
 
 class _Seen(NamedTuple):
@@ -36,10 +37,10 @@ class _Seen(NamedTuple):
 
 
 class Forecast:
-    """Estimates events from all that was read.
+    """Estimates the number of events in a range from all ranges that were read.
 
-    An hour of the week of which little was read is assumed to be like the same hour of other days,
-    and if little of these was read too, like the average hour. If the newest ranges hold more
+    An hour of the week of which little was read is assumed to be like the same hour of other days;
+    if little of these was read too, like the average hour. If the newest ranges hold more
     events than usual, more are expected from then on, as most organizations grow.
 
     `seconds_until_if_busy` assumes that hours of which little was read are like the busiest one: a
@@ -81,7 +82,7 @@ class Forecast:
         return usual * self._level()
 
     def seconds_until(self, start: Instant, events: float) -> float:
-        """Seconds from an instant until that many events should have come; as `expected`."""
+        """Seconds from an instant until so many events are expected, as by `expected`."""
         usual = events / self._level()
         return self._typical().microseconds_until(microseconds(start), usual) / 1e6
 
@@ -93,7 +94,7 @@ class Forecast:
         return week.microseconds_until(microseconds(start), events) / 1e6
 
     def _level(self) -> float:
-        """How many times the usual events the newest ranges held, at least 1."""
+        """The events of the newest ranges, divided by those usual for them; at least 1."""
         came = sum(seen.events for seen in self._newest)
         usual = sum(self._typical().events_between(seen.start, seen.end) for seen in self._newest)
         return max(1.0, came / usual) if usual else 1.0

@@ -1,4 +1,4 @@
-"""What to request next, and which page comes next, for several organizations side by side."""
+"""Chooses the next request and the next page for several organizations side by side."""
 
 from __future__ import annotations
 
@@ -70,11 +70,11 @@ class News(NamedTuple):
 class OrganizationsPlan:
     """Reads several organizations, each by its own plan.
 
-    Organizations from which nothing was requested come first: most have one page, and are done with
-    it. The oldest of those that have more gets all the requests that are left, so that its plan can
-    read windows in parallel; the others get one each. So only the oldest holds more than a page,
-    besides organizations that were the oldest until their requests had to wait. Once the pages that
-    are held fill the room of two plans, every organization gets one request.
+    Organizations without a request yet are first: most have only one page. Of the others, the one
+    that was opened first gets all the requests that are left, so that its plan can read windows in
+    parallel; each of the rest gets one. So only the first holds more than one page, besides
+    organizations that were the first until their requests had to wait. Once the pages that are held
+    fill the room of two plans, every organization gets one request.
 
     At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
     limits of their token, do not count, so that others are sent meanwhile; if there are no others,
@@ -136,7 +136,7 @@ class OrganizationsPlan:
         request.member.plan.fail(request.request, error)
 
     def next_page(self) -> News | None:
-        """A page of any organization, or its opening or end; None if there is nothing new."""
+        """The next page, opening or end of any organization; None if there is none."""
         self._open_more()
         if self._news:
             return self._news.popleft()
@@ -177,7 +177,7 @@ class OrganizationsPlan:
 
 
 def _next_page(member: Member) -> ReadPage | None:
-    """The next page of an organization, None if none is ready. An error ends it, not the others."""
+    """The next page of an organization, None if none is ready. An error ends only this one."""
     if member.error is None:
         try:
             return member.plan.next_page()

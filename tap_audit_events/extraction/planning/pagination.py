@@ -1,4 +1,4 @@
-"""Follows the cursors of one window, and notices if they lead nowhere (interface.md 4.1)."""
+"""Follows the cursors of one window, and detects a lack of progress (interface.md 4.1)."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ MAX_RECENT_IDS: Final = 100_000
 """Maximum number of ids that are remembered to recognize such pages."""
 
 MAX_CYCLES: Final = 3
-"""Maximum number of times that a much earlier page may come again."""
+"""Maximum number of times that a much earlier page may be repeated."""
 
 
 class Paginator:
-    """Reads ``nextCursor`` from page after page until one has none.
+    """Reads ``nextCursor`` from page after page until a page has none.
 
     A page without events is a page like any other: only one without ``nextCursor`` is the last.
-    What is remembered is bounded: the newest cursors, the ids since the newest event came, and the
-    cursor and page at the last power of two, which find any longer cycle (Brent's algorithm).
+    What is remembered is bounded: the newest cursors, the ids since the newest event, and the
+    cursor and page at the last power of two, which reveal any longer cycle (Brent's algorithm).
 
     Attributes:
         cursor: position of the next page, None before the first page and after the last.
-        is_finished: whether the last page has come.
+        is_finished: whether the last page was read.
     """
 
     def __init__(self) -> None:
@@ -54,10 +54,10 @@ class Paginator:
         self._empty = self._repeated = self._cycles = 0
 
     def advance(self, page: Page, requested: Window) -> None:
-        """Take the cursor of the next page from the page that has just come.
+        """Take the cursor of the next page from the newest page.
 
-        Its events that were not requested are not progress. `ContractError` if the cursor is too
-        long, the window had it before, or its pages bring nothing new.
+        Events outside of `requested` are not progress. `ContractError` if the cursor is too long or
+        was sent before in this window, or if the pages contain nothing new.
         """
         self._pages += 1
         self.cursor = page.next_cursor
@@ -99,7 +99,7 @@ class Paginator:
             raise service_error("AE-NO-PROGRESS", details=f"after {self._pages} pages")
 
     def _remember(self, ids: AbstractSet[str], newest: Instant) -> None:
-        """Remember the ids since a page last had a newer event: pages that repeat have none."""
+        """Remember the ids since a page last had a newer event: repeated pages have none."""
         if newest > self._newest or len(self._recent_ids) > MAX_RECENT_IDS:
             self._recent_ids.clear()
         self._newest = max(self._newest, newest)
