@@ -69,7 +69,7 @@ def read_token_file(path: str) -> str:
 
 
 def _unreadable(path: str, reason: str | None) -> str:
-    """What is wrong with a path that cannot be read.
+    """The text of the error for a path that cannot be read.
 
     A path that is not absolute is not shown: it may be the token itself.
     """

@@ -94,7 +94,7 @@ def _root(value: Any) -> str:
 
 
 def _register_password(url: str) -> None:
-    """Mask the password in a URL; `ValueError` if it is not certain where the password ends."""
+    """Mask the password in a URL; `ValueError` if the end of the password is uncertain."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # ValueError if it is the start of a password that contains a slash

@@ -32,7 +32,7 @@ def log_config_errors(environment: MutableMapping[str, str]) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, with its cause: `dictConfig` says which handler, the cause says why."""
+    """The message of an error and its cause: `dictConfig` names the handler, the cause says why."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     if mark := getattr(error, "problem_mark", None):  # not the text, which may contain a token

@@ -34,7 +34,7 @@ def read_organizations(
 
     Args:
         value: the configured value.
-        token: the token of organizations that have none of their own, None if there is none.
+        token: the token for organizations without a token of their own, None if it is unset.
         token_file: the file that contains this token, None if a setting contains it.
 
     Raises:
@@ -68,7 +68,7 @@ def _organization(
     if not isinstance(item, Mapping):
         raise ValueError(' must be an object, for example {"organization_id": "…"}')
     given = {name: value for name, value in item.items() if value is not None}
-    problems = list(_wrong_names(given))
+    problems = list(_problems_of_names(given))
     values: dict[str, str] = {}
     for name, validate in _VALIDATORS.items():
         try:
@@ -81,7 +81,7 @@ def _organization(
     return Organization(values["organization_id"], *_token(values, shared, read_file))
 
 
-def _wrong_names(given: Mapping[str, Any]) -> Iterator[str]:
+def _problems_of_names(given: Mapping[str, Any]) -> Iterator[str]:
     if "organization_id" not in given:
         yield f".organization_id is missing: set it to {validators.EXPECTED['organization_id']}"
     for name in sorted(map(str, given.keys() - _VALIDATORS.keys())):

@@ -17,7 +17,7 @@ from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
 from tap_audit_events.output import abandon
 
-LEVELS: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
+LEVEL_VARIABLES: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
 """Variables that name a log level; the first that is set counts."""
 
 
@@ -35,11 +35,11 @@ def guard_output(arguments: Sequence[str]) -> None:
 
 
 def check_log_levels(environment: MutableMapping[str, str]) -> None:
-    """Raise `SettingsError` if the value of a variable in `LEVELS` is not a log level.
+    """Raise `SettingsError` if a variable in `LEVEL_VARIABLES` is not a log level.
 
     An empty variable is removed: the SDK would refuse it.
     """
-    for name in LEVELS:
+    for name in LEVEL_VARIABLES:
         level = environment.get(name)
         if not level:
             environment.pop(name, None)
@@ -50,7 +50,7 @@ def check_log_levels(environment: MutableMapping[str, str]) -> None:
 
 
 def collect_garbage_rarely() -> None:
-    """Let the garbage collector search rarely, and only what is created from now on.
+    """Let the garbage collector search rarely, and only objects created from now on.
 
     A page creates thousands of objects, but reference counting frees all of them: the collector
     would find nothing to free.

@@ -14,7 +14,7 @@ from typing import Final
 
 import click
 
-from tap_audit_events.config.process import LEVELS
+from tap_audit_events.config.process import LEVEL_VARIABLES
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OutputError,
@@ -30,7 +30,7 @@ def log_to_stderr(environment: Mapping[str, str]) -> None:
     """Write the log to stderr, a line for each record; warnings are marked."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_LineFormatter("%(message)s"))
-    level = next((environment[name] for name in LEVELS if environment.get(name)), "INFO")
+    level = next((environment[name] for name in LEVEL_VARIABLES if environment.get(name)), "INFO")
     logging.getLogger().addHandler(handler)
     logging.getLogger(LOGGER_NAME).setLevel(level.upper())
     logging.captureWarnings(capture=True)
