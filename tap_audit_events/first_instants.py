@@ -44,12 +44,12 @@ def first_instants(
     )
     found: list[Instant] = []
 
-    def find(_: Request) -> Page:
+    def fetch_all(_: Request) -> Page:
         """Find the times in a worker's thread, because a signal ends the wait for a worker."""
-        found.extend(_find(count, client, window, order))
+        found.extend(_find_instants(count, client, window, order))
         return Page()  # the only page of the plan: nothing else is requested
 
-    workers = runtime.new_workers(Plan(window, page_size=1), find, runtime.stop, 1)
+    workers = runtime.new_workers(Plan(window, page_size=1), fetch_all, runtime.stop, 1)
     try:
         for _ in workers.pages(lambda: None):
             pass
@@ -59,7 +59,7 @@ def first_instants(
     return found, client.date
 
 
-def _find(count: int, client: Client, window: Window, order: str) -> list[Instant]:
+def _find_instants(count: int, client: Client, window: Window, order: str) -> list[Instant]:
     """Request pages until enough instants are found.
 
     After a refused cursor, ``desc`` continues at the oldest instant found, if it is not the end.

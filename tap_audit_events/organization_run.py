@@ -79,7 +79,7 @@ class OrganizationRun:
         return self.error is None
 
     def write_page(self, write: Callable[[Delivery], None]) -> None:
-        """Write the page, and count what was written as delivered, even after an error."""
+        """Write the page, and count the written events as delivered, even after an error."""
         try:
             write(self.delivery)
         except ServiceError as error:

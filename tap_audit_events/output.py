@@ -91,5 +91,5 @@ class LineWriter:
 
 def abandon(descriptor: int) -> None:
     """Point stdout or stderr at the null device, so that closing it at exit cannot fail again."""
-    with Path(os.devnull).open("wb") as nothing:
-        os.dup2(nothing.fileno(), descriptor)
+    with Path(os.devnull).open("wb") as null:
+        os.dup2(null.fileno(), descriptor)

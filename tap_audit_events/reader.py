@@ -74,9 +74,9 @@ class Reader:
     ) -> Generator[OrganizationRun, None, None]:
         """Yield each organization when it is opened, for each page to write, and when it has ended.
 
-        `OrganizationRun.stage` says which it is. The caller writes the page, for example with
-        `OrganizationRun.write_page`. With several organizations, the error of one ends only that
-        one, and is its `OrganizationRun.error`.
+        `OrganizationRun.stage` says which of these applies. The caller writes the page, for example
+        with `OrganizationRun.write_page`. With several organizations, the error of one ends only
+        that one, and is its `OrganizationRun.error`.
 
         Args:
             idle: called as in `Workers.pages`, while the main thread waits for a page.

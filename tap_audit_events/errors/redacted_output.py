@@ -71,7 +71,7 @@ def _drop_hidden_contexts(error: BaseException | None) -> None:
 
 
 class _RedactedStream(io.TextIOBase):
-    """A text stream that masks the secrets in what is written to it."""
+    """A text stream that masks the secrets in each text written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
