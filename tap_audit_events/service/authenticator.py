@@ -1,4 +1,4 @@
-"""The bearer authenticator (interface.md, section 5): the token goes to the service only."""
+"""The bearer authenticator (interface.md, section 5): the token is sent only to the service."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from tap_audit_events.errors.redaction import register_secret
 class AccessTokenAuthenticator(AuthBase):
     """Adds the access token to requests for the configured service, and masks it from now on.
 
-    It is safe to use from several threads. The token file is read at once, as the settings may be
-    old or come from another process, and again if the service refuses the token. A change of the
-    token is logged.
+    It is safe to use from several threads. The token file is read in the constructor, as the
+    settings may be old or from another process, and again if the service refuses the token. A
+    change of the token is logged.
     """
 
     def __init__(self, settings: Settings, logger: Logger) -> None:

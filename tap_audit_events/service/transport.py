@@ -58,8 +58,8 @@ class Transport:
     def send(self, request: PreparedRequest, *, timeout_seconds: float) -> Response:
         """Send a request to the service; the body of the response is not read yet.
 
-        A connection that the service closed while it was idle is replaced once, at once: that is
-        not a failure and does not count as a retry. The timeout limits the wait for a connection,
+        A connection that the service closed while it was idle is replaced immediately, once: that
+        is not a failure and not counted as a retry. The timeout limits the wait for a connection,
         and for each further part of the response.
         """
         connection = self._connection
