@@ -24,7 +24,7 @@ class RecordShape:
 
     Attributes:
         details_as_text: ``action.details`` becomes a string that contains its JSON text. A missing
-            or null value stays as it is.
+            or null value stays unchanged.
         has_raw_event: a further property ``raw_event`` holds the whole event as JSON text.
         organization_id: value of a further property ``organization_id``, None if there is none. A
             field of the event that has the same name is then only in ``raw_event``.

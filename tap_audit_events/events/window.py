@@ -36,7 +36,7 @@ class Window:
 
     @property
     def limit(self) -> Instant:
-        """Where the window ends: at the start of the next window; in the last window, at `end`."""
+        """The end of the window: the start of the next window; for the last window, `end`."""
         return self.until or self.end
 
     @property
