@@ -1,1 +1,1 @@
-"""Which events to deliver, what is remembered of them, and the threads of a run."""
+"""Chooses the events to deliver, remembers the delivered ones, and runs the threads."""

@@ -25,9 +25,9 @@ _AS_SENT = RecordShape()
 
 
 class Delivery:
-    """Drops the events of each page that were delivered before, and tracks what was written.
+    """Drops the events of each page that were delivered before, and tracks those written.
 
-    A page is started, its events are written, and `commit` counts what was written as delivered.
+    A page is started, its events are written, and `commit` counts written events as delivered.
     So the watermark never contains an event that was not written.
 
     Attributes:

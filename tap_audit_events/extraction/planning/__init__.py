@@ -1,1 +1,1 @@
-"""What to request next, and which page comes next: windows, cursors, estimates, all of it pure."""
+"""Chooses the next request and the next page: windows, cursors and estimates, without I/O."""

@@ -33,7 +33,7 @@ class Paginator:
     """Reads ``nextCursor`` from page after page until a page has none.
 
     A page without events is a page like any other: only one without ``nextCursor`` is the last.
-    What is remembered is bounded: the newest cursors, the ids since the newest event, and the
+    It remembers a bounded amount: the newest cursors, the ids since the newest event, and the
     cursor and page at the last power of two, which reveal any longer cycle (Brent's algorithm).
 
     Attributes:

@@ -80,7 +80,7 @@ class Plan:
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of the pages in flight, as far as is known, and of those not taken yet."""
+        """Bytes of the pages that are not taken yet, and, as an estimate, of those in flight."""
         ready = sum(each.ready_bytes for each in self._readers)
         return max(1, self.in_flight * self._newest_bytes + ready)
 
@@ -196,7 +196,7 @@ class Plan:
         return reader
 
     def _cut(self, reader: WindowReader) -> None:
-        """Shorten a window to a few pages; what is left of it can be cut again.
+        """Shorten a window to a few pages; the rest can be cut again.
 
         After empty windows, a window is cut to more pages: the range ends now, but its last event
         may be old.

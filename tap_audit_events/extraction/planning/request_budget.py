@@ -46,8 +46,8 @@ class RequestBudget:
         """Whether that many more windows keep the run within its bound.
 
         `readers` are the windows that are not read to their end. However few events follow, each
-        needs at most one request beyond the pages that its events fill; one of them needs none if
-        it is known that more of its events follow.
+        needs at most one request beyond the pages that its events fill; one of them needs no such
+        request if more of its events are known to follow.
         """
         pages = _sequential_pages(self._useful, any(reader.has_more for reader in readers))
         beyond = self._requests - pages + len(readers) + more

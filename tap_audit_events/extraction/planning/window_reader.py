@@ -94,7 +94,7 @@ class WindowReader:
 
     @property
     def can_begin_again(self) -> bool:
-        """Whether the window can be given up: the watermark recognizes what was taken of it."""
+        """Whether the window can be given up: the watermark recognizes its taken events."""
         return self._events_taken <= MAX_TAKEN_EVENTS
 
     def take_page(self) -> ReadPage:
@@ -208,7 +208,7 @@ class _Progress:
         pages: pages with events of the window.
         newest: the newest instant so far, `NEVER` if there was no event.
         ties: events of that instant.
-        in_order: whether all events came in ascending order.
+        in_order: whether all events were in ascending order.
     """
 
     pages: int = 0
