@@ -211,7 +211,7 @@ class Watermark:
         dropped = dropped[: own[own_spare]] if len(own) > own_spare else dropped
         if not dropped:
             return
-        del self._held[end : end + len(dropped) - first]  # none if all of them are before
+        del self._held[end : end + len(dropped) - first]  # none if all are before the bookmark
         del self._held[: min(first, len(dropped))]
         self._ids.difference_update([event_id for _, event_id in dropped])
         self.dropped_until = max(self.dropped_until, dropped[-1][0])

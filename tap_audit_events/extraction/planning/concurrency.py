@@ -39,5 +39,5 @@ class ConcurrencyEstimator:
 
 def _typical(seconds: deque[float]) -> float:
     """The lower quartile: retries, a busy processor or a target's commits prolong some times."""
-    ordered = sorted(seconds)  # others may be added meanwhile
+    ordered = sorted(seconds)  # a copy, as another thread may add times
     return ordered[len(ordered) // 4] if ordered else 0.0

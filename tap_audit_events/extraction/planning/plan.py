@@ -213,7 +213,7 @@ class Plan:
         pages = min(WINDOW_PAGES, max(least, share)) * 2**self._empty_windows
         is_small = expected <= 1.5 * pages + 0.5  # little would be left
         at = None if is_small else self._sizes.cut(reader, pages)
-        if not self._empty_windows:  # else its size is a guess, and it may soon be given up
+        if not self._empty_windows:  # else a guess: the window may soon be given up
             reader.planned_pages = pages
         if at is not None:
             self._insert_after(reader, reader.cut(at))

@@ -61,7 +61,7 @@ class WindowSizes:
             self._forecast.seconds_until(start, events),
             self._forecast.seconds_until_if_busy(start, events * _MAX_TIMES),
         )
-        at = later(whole_second(start), seconds=2 + int(seconds))  # both were rounded down
+        at = later(whole_second(start), seconds=2 + int(seconds))  # start and seconds are rounded
         return at if start < at < reader.window.limit else None
 
     def _position(self, reader: WindowReader) -> Instant:
