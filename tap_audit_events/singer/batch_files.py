@@ -60,7 +60,7 @@ class BatchFiles:
 
     @property
     def state_is_due(self) -> bool:
-        """Whether a file may have no room for the next page; without a file, as in the writer."""
+        """Whether an open file may lack room for the next page; without one, the writer decides."""
         if not self._open:
             return self._writer.state_is_due
         return any(file.is_almost_full(self._page_size) for file in self._open.values())
@@ -89,7 +89,7 @@ class BatchFiles:
             self._complete(stream)
 
     def close(self) -> None:
-        """Remove files that an error left incomplete; say which files there are."""
+        """Remove files that an error left incomplete; log which files were written."""
         for file in self._open.values():
             outcome = "removed" if file.remove() else "left behind: remove it"
             self._logger.warning("The incomplete batch file %s is %s", sanitize(file.url), outcome)
@@ -181,7 +181,7 @@ class _BatchFile:
 
 @contextmanager
 def _storage_errors(url: str) -> Iterator[None]:
-    """Raise what a file system raises as an error with a code; each has exceptions of its own."""
+    """Turn each exception into an `OutputError`, as each file system has exceptions of its own."""
     try:
         yield
     except Exception as error:

@@ -19,8 +19,8 @@ class Bookmarks:
     """Finds and keeps the bookmarks of the organizations of a run.
 
     One organization has its bookmark at the top; several have it in Singer's ``partitions``. A
-    bookmark that was written the other way is found too, and what belongs to organizations that are
-    not read stays as it is. If an organization has a bookmark in both places, the partition counts:
+    bookmark in the other place is found too, and the bookmarks of organizations that are not read
+    stay as they are. If an organization has a bookmark in both places, the partition counts:
     a merge of states may keep an old bookmark at the top, after a run for several has moved it.
     `stream_state`, the stream's part of the state, is changed.
 
@@ -62,7 +62,7 @@ class Bookmarks:
         self.of(organization_id).update(bookmark)
 
     def _move_into_partition(self, organization_ids: Collection[str]) -> None:
-        """Take over the bookmark of runs that read one organization."""
+        """Move the bookmark of a run for one organization from the top into a partition."""
         bookmark = {name: each for name, each in self._state.items() if name in _BOOKMARK}
         owner = organization_of(bookmark)
         if owner is None:

@@ -38,8 +38,8 @@ def deselected(mask: Mapping[tuple[str, ...], bool]) -> list[Path]:
 def leave_out(record: dict[str, Any], paths: Iterable[Path]) -> None:
     """Remove fields from a record.
 
-    The SDK does the same by walking through each whole record, which takes longer than everything
-    else that is done with it.
+    The SDK's own function walks through the whole record, which takes longer than all the other
+    work on it.
     """
     for *parents, name in paths:
         inside: Any = record
@@ -54,10 +54,10 @@ def leave_out(record: dict[str, Any], paths: Iterable[Path]) -> None:
 def removal_warnings(
     schema: Mapping[str, Any], mask: Mapping[tuple[str, ...], bool], stream_maps: object
 ) -> Iterator[str]:
-    """A warning for fields that a catalog or stream maps leave out and the schema does not have.
+    """Warnings for fields that a catalog or stream maps leave out, but the schema does not have.
 
     A field whose name is mistyped would be written although somebody meant to leave it out. It is
-    no error, as events may have fields that the schema does not have.
+    not an error, as events may have fields that the schema does not have.
     """
     unknown = [
         json.dumps(breadcrumb)

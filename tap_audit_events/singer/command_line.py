@@ -34,11 +34,11 @@ _HELP = {
     "test": "Test the settings, the token and the connection, and log the results; writes no"
     " record. --test=schema writes the schema without a request.",
 }
-"""Help for options of which the SDK's help says less."""
+"""Help texts that say more than those of the SDK."""
 
 
 def with_one_line_errors(command: click.Command, logger: logging.Logger) -> click.Command:
-    """The SDK's command, whose files the tap reads itself and whose errors are lines."""
+    """The SDK's command; the tap reads the files itself, and logs each error as a line."""
     for parameter in command.params:
         if parameter.name in {"catalog", "state"}:
             parameter.type = click.STRING  # the tap reads the file, and says what is wrong with it
@@ -101,7 +101,7 @@ class OneLineErrors(SingerCommand):
 
 @contextmanager
 def _ending_with_a_code() -> Iterator[None]:
-    """Flush stdout, as an error at exit has no code; turn Ctrl-C into an error with a code."""
+    """Flush stdout, as a failure at exit would have no code; turn Ctrl-C into a `StoppedError`."""
     try:
         yield
     except KeyboardInterrupt:

@@ -59,7 +59,7 @@ class CoverageStream(ExactStream):
     def write(self, run: OrganizationRun, complete: Callable[[], None]) -> None:
         """Write the record of a run that was read to its end, if it covers anything new.
 
-        First, `complete` passes on to the target all events that were written.
+        Before that, `complete` passes all written events on to the target.
         """
         coverage, window = run.delivery.coverage, run.window
         if coverage is None or window is None or window.end <= coverage.start:
@@ -74,10 +74,10 @@ class CoverageStream(ExactStream):
 
 
 def coverage_entry(run: OrganizationRun) -> dict[str, Any]:
-    """What an organization's bookmark keeps of its chain.
+    """The entry for the chain in an organization's bookmark.
 
     It is a list, because tools that merge states replace a list as a whole. The list is empty if
-    events were delivered that nobody counted: the chain then starts again.
+    events were delivered without being counted: the chain then starts again.
     """
     coverage = run.delivery.coverage
     if coverage is None:
@@ -101,7 +101,7 @@ def _continues(
 
 
 def _read_until(bookmark: Mapping[str, Any]) -> Instant:
-    """The bookmark that the tap wrote: one that was changed by hand may lie after what was read."""
+    """The bookmark as the tap wrote it; a bookmark that was changed by hand may be later."""
     text = run_state_of(bookmark).get("bookmark")
     return EARLIEST if text is None else parse_instant(text)
 
@@ -109,9 +109,7 @@ def _read_until(bookmark: Mapping[str, Any]) -> Instant:
 def _chain_of(bookmark: Mapping[str, Any], organization_id: str) -> Coverage | None:
     """An organization's chain in a bookmark, if any; `SettingsError` if it cannot be read."""
     match bookmark.get(_COVERAGE):
-        case [{"organization_id": str(theirs)} as value] if (
-            theirs.lower() == organization_id.lower()
-        ):
+        case [{"organization_id": str(owner)} as value] if owner.lower() == organization_id.lower():
             try:
                 return Coverage.from_json(value)
             except ValueError as error:

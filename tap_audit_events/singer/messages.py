@@ -23,15 +23,15 @@ _ESCAPED: Final = re.compile(r"\\([\"\\])")
 class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
     """Writes one message per line, in UTF-8, through its own buffer.
 
-    Records wait in the buffer. Any other message is flushed with everything before it, so a STATE
-    that was written has reached the pipe, and so has every record before it.
+    Records are buffered. Every other message flushes the buffer: once a STATE is written, the STATE
+    and every record before it are in the pipe.
     """
 
     def serialize_message(self, message: Message) -> bytes:
         """A message as one line of JSON, with every digit of its numbers.
 
-        No message but a RECORD holds the access token. The ids in STATE are digests, which must
-        not be changed even if they look like a part of the token.
+        Secrets are masked in every message except RECORD. Digests in STATE are not masked, even if
+        they look like a part of the token.
         """
         if isinstance(message, StateMessage):
             state = {"type": message.type, "value": message.value}  # `to_dict` would copy it
@@ -63,10 +63,10 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
             self._write(begin, (end + begin).join(texts), end)
 
     def complete(self) -> None:
-        """Nothing: what is written next follows the records through the same buffer."""
+        """Do nothing: the next message follows the records through the same buffer."""
 
     def close(self) -> None:
-        """Nothing: stdout stays open."""
+        """Do nothing: stdout stays open."""
 
 
 def _contains_secret(line: bytes) -> bool:
@@ -78,9 +78,9 @@ def _contains_secret(line: bytes) -> bool:
 
 
 def redacted_state(value: Any, *, is_own: bool = False) -> Any:
-    """A state with a mask for each secret in it, but for the digests in the tap's own parts.
+    """A state with each secret masked, except the digests in the tap's own parts.
 
-    A digest may look like a secret, and must not be changed.
+    A digest may look like a secret, but must not be changed.
     """
     if isinstance(value, dict):
         return {

@@ -22,7 +22,7 @@ class RunMetric(StrEnum):
 
 
 def write_metrics(report: Report) -> None:
-    """Write what a run has measured by now, however it ended."""
+    """Write the metrics of a run, however it ended."""
     requests = report.reader.requests
     _write("counter", metrics.Metric.HTTP_REQUEST_COUNT, requests.sent)
     _write("counter", RunMetric.RETRY_COUNT, requests.retries)

@@ -79,13 +79,13 @@ class ExactStream(Stream):
         return deselected(self.mask)
 
     def get_replication_key_signpost(self, context: object = None) -> None:
-        """No signpost: it would go into STATE, and the bookmark is exact without it."""
+        """No signpost: it would be written into STATE, and the bookmark is exact without it."""
         del context
 
     def get_batch_config(self, config: object) -> None:
-        """No batches by the SDK: its STATE covers records whose files are not complete.
+        """No batches by the SDK, whose STATE covers records in files that are not complete.
 
-        `BatchFiles` writes them.
+        `BatchFiles` writes the batches.
         """
         del config
 
@@ -105,7 +105,7 @@ class ExactStream(Stream):
 
     @property
     def is_verbatim(self) -> bool:
-        """Whether the SDK would write each record just as it came."""
+        """Whether the SDK would write each record unchanged."""
         (stream_map, *more) = self.stream_maps
         return (
             type(stream_map) is SameRecordTransform
@@ -116,7 +116,7 @@ class ExactStream(Stream):
         )
 
     def get_records(self, context: object) -> Iterator[dict[str, Any]]:
-        """No records: none go through the SDK's loop."""
+        """No records: the SDK's loop writes none."""
         del context
         return iter(())
 
@@ -175,7 +175,7 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
     event_id = record.get("id")  # the expression may remove it; a coverage record has none
     try:
         mapped = stream_map.transform(record)
-        encode(mapped)  # a method, a complex number: what has no JSON form
+        encode(mapped)  # fails if it has no JSON form, like a method or a complex number
     except RecursionError:
         raise
     except Exception as error:
@@ -190,7 +190,7 @@ def _mapped(stream_map: StreamMap, record: dict[str, Any]) -> dict[str, Any] | N
 
 
 def _drop_alarm_for_expected_errors(record: logging.LogRecord) -> bool:
-    """Drop the SDK's "unhandled error" line for errors that are handled: they have their own."""
+    """Drop the SDK's "unhandled error" line for expected errors, which are logged separately."""
     expected = AuditEventsError | AbortedSyncFailedException | AbortedSyncPausedException
     is_alarm = str(record.msg).startswith("An unhandled error occurred")
     return not (is_alarm and isinstance(sys.exc_info()[1], expected))

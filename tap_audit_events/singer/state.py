@@ -23,8 +23,8 @@ def to_bookmark(
 ) -> dict[str, Any]:
     """The bookmark to write into STATE, empty if nothing was delivered yet.
 
-    What goes beyond a plain Singer bookmark is one list, because tools that merge states replace a
-    list as a whole, but merge objects key by key, which would mix old and new.
+    Everything that a plain Singer bookmark does not have is in one list: tools that merge states
+    replace a list as a whole, but merge objects key by key, which would mix old and new values.
     """
     if watermark.bookmark is None:
         return {}
@@ -87,9 +87,9 @@ def has_time(bookmark: Mapping[str, Any]) -> bool:
 
 
 def run_state_of(bookmark: Mapping[str, Any]) -> dict[str, Any]:
-    """What `to_run_state` returned for a bookmark, empty if this version cannot read it.
+    """The run state in a bookmark; empty if it has none, or a newer version wrote it.
 
-    `SettingsError` if it is something else.
+    `SettingsError` if it is malformed.
     """
     if "watermark" not in bookmark:
         return {}

@@ -66,13 +66,13 @@ class AuditEventsStream(ExactStream):
         self._report: Report | None = None
 
     def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
-        """Write the records; STATE covers those that were written even if that ends early.
+        """Write the records, then STATE that covers them, even if the run ends early.
 
         It replaces the SDK's loop, which keeps an inexact bookmark.
 
         Raises:
             ServiceError: the range could not be read to its end.
-            OrganizationsError: that of some organizations could not be.
+            OrganizationsError: the ranges of some organizations could not be read to their end.
             SettingsError: the bookmark does not fit this tap or this organization, or an expression
                 of stream_maps fails.
             OutputError: something cannot be written; no STATE follows.
@@ -126,12 +126,12 @@ class AuditEventsStream(ExactStream):
         )
         with closing(reader.pages(report.tick)) as runs:
             for run in runs:
-                self._take(run, report)
+                self._handle(run, report)
         report.done(records=self.records_written, left_out=self.events_left_out)
         reader.check_errors()
 
-    def _take(self, run: OrganizationRun, report: Report) -> None:
-        """Handle what has just happened to an organization: see `Stage`."""
+    def _handle(self, run: OrganizationRun, report: Report) -> None:
+        """Handle the stage that an organization has reached: see `Stage`."""
         if run.has_read:
             self._changed[run.settings.organization_id] = run
         if run.stage is Stage.OPENED:
@@ -145,12 +145,12 @@ class AuditEventsStream(ExactStream):
             report.ended(run)
             if not run.error:
                 self._coverage.write(run, self._output.complete)
-            self._keep_bookmarks()  # so that the run is not held until the next STATE
+            self._keep_bookmarks()  # so that the run need not stay in memory
         if self._is_worth_a_state(run) and self._output.state_is_due:
             self._write_checkpoint()
 
     def _warn_of_removals(self) -> None:
-        """Warn of what is written although somebody may have meant to leave it out."""
+        """Warn of fields that are written although somebody may have meant to leave them out."""
         hidden = [".".join(path) for path in self.left_out]
         maps = self.config.get("stream_maps")
         of_raw_event = raw_event_warnings(self._shape, hidden, has_maps=bool(maps))
@@ -161,16 +161,16 @@ class AuditEventsStream(ExactStream):
 
     @staticmethod
     def _is_worth_a_state(run: OrganizationRun) -> bool:
-        """Whether a STATE would be new; one follows the end of all organizations anyway."""
+        """Whether a STATE would cover anything new; in any case, the run ends with a STATE."""
         if not run.settings.is_one_of_several:
             return run.stage is Stage.PAGE
         has_record = run.stage is Stage.ENDED and run.delivery.coverage is not None
         return run.delivery.delivered > 0 or has_record
 
-    # What a run begins with
+    # The start of a run
 
     def _bookmark_of(self, settings: Settings) -> dict[str, Any]:
-        """What earlier runs left; nothing for the replication method FULL_TABLE."""
+        """The bookmark of earlier runs; empty for the replication method FULL_TABLE."""
         if self.replication_method == REPLICATION_FULL_TABLE:
             return {}
         return self._bookmarks.of(settings.organization_id)
@@ -196,7 +196,7 @@ class AuditEventsStream(ExactStream):
         self._write_state_message()
 
     def _keep_bookmarks(self) -> None:
-        """Put what changed into the STATE that is written next."""
+        """Put the changed bookmarks into the next STATE."""
         if self.replication_method == REPLICATION_INCREMENTAL:
             types = self._get_settings().action_types
             for organization_id, run in self._changed.items():
@@ -217,14 +217,14 @@ class AuditEventsStream(ExactStream):
         self._output.write_records(message.stream, [encode(message.record)], self._now())
 
     def _write_verbatim(self, delivery: Delivery) -> None:
-        """The verbatim lane: events leave as the bytes they came in, a page at a time."""
+        """The verbatim lane: write the events' own bytes, a page at a time."""
         texts = delivery.record_texts()
         self._output.write_records(self.name, texts, self._now())
         delivery.all_written()
         self.records_written += len(texts)
 
     def _write_by_sdk(self, delivery: Delivery) -> None:
-        """The SDK lane: events leave one by one, through stream maps and flattening."""
+        """The SDK lane: write events one by one, through stream maps and flattening."""
         for record in delivery.records():
             self._runtime.stop.check()
             self._check_max_record_limit(self.records_written + self.events_left_out)

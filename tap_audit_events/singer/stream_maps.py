@@ -1,4 +1,4 @@
-"""Finds what the SDK would accept in ``stream_maps`` although records would be lost or mixed."""
+"""Finds errors in ``stream_maps`` that the SDK accepts, although they lose or mix records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OPTIONS: Final = ("__source__", "__alias__", "__filter__", "__key_properties__"
 
 
 def stream_map_problems(stream_maps: object) -> list[str]:
-    """What in ``stream_maps`` would silently have no effect, or bring no record."""
+    """Problems of ``stream_maps``: entries that silently have no effect, or leave no record."""
     if not isinstance(stream_maps, dict):
         return []
     maps = {name: each for name, each in stream_maps.items() if isinstance(each, dict)}
@@ -49,7 +49,7 @@ def check_schemas(stream_maps: Iterable[StreamMap]) -> None:
     """Check that SCHEMA can be written, with a name of the stream that is text.
 
     Raises:
-        SettingsError: a name is something else.
+        SettingsError: a name is not text.
         Exception: the schema has no JSON form, for example because of a lone surrogate.
     """
     for each in stream_maps:
@@ -63,7 +63,7 @@ def check_names(stream_maps: Iterable[StreamMap]) -> None:
     """Check that no stream gets each record twice, or the records of two streams.
 
     Raises:
-        SettingsError: one does.
+        SettingsError: a stream does.
     """
     kept = [each for each in stream_maps if not isinstance(each, RemoveRecordTransform)]
     for name, count in Counter(each.stream_alias for each in kept).items():

@@ -56,7 +56,7 @@ _EXPECTED: Final = {
     "flattening_enabled": "must be true or false",
     "flattening_max_depth": "must be a whole number, 0 or more",
 }
-"""What the most used settings of the SDK must be."""
+"""The values that the most used settings of the SDK accept, for messages."""
 
 
 class TapAuditEvents(Tap):
@@ -150,7 +150,7 @@ class TapAuditEvents(Tap):
     def _catalog_to_map(self) -> Catalog:
         """The catalog, with all fields of a stream that is not selected.
 
-        A pattern in ``stream_maps`` may match such a stream, which would lack its keys.
+        A pattern in ``stream_maps`` may match such a stream, whose keys would otherwise be missing.
         """
         from singer_sdk.singerlib import MetadataMapping
 
@@ -166,7 +166,7 @@ class TapAuditEvents(Tap):
         return [name for name, each in entries if each.metadata.resolve_selection()[()]]
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take the bookmarks of earlier runs; `SettingsError` if it is not a Singer state."""
+        """Load the bookmarks of earlier runs; `SettingsError` if it is not a Singer state."""
         check_state(state)
         if state and not state["bookmarks"].get(STREAM):
             self.logger.warning("The state has no bookmark for %s: all events are read", STREAM)
@@ -206,7 +206,7 @@ class TapAuditEvents(Tap):
 
     @classmethod
     def _sdk_settings(cls) -> dict[str, Any]:
-        """The schema of the settings that the SDK brings: stream maps, flattening, batch files."""
+        """The schema of the settings that the SDK adds: stream maps, flattening, batch files."""
         schema: dict[str, Any] = {}
         cls.append_builtin_config(schema)
         return schema
@@ -286,7 +286,7 @@ def _drop_line_of_deselected_coverage(record: logging.LogRecord) -> bool:
 
 
 def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str]:
-    """What is wrong with the settings that the SDK brings."""
+    """Problems of the settings that the SDK adds."""
     problems = [_problem(error) for error in JSONSchemaValidator(schema).iter_errors(config)]
     depth = config.get("flattening_max_depth")
     if not problems and config.get("flattening_enabled") and depth is None:
