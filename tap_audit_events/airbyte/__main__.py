@@ -9,11 +9,11 @@ def main() -> None:
     """Run the command, and exit with its exit code."""
     arguments = sys.argv[1:]
     try:
-        # Imported here, so that Ctrl-C meanwhile shows no traceback.
+        # Imported here, so that Ctrl-C during the import shows no traceback.
         from tap_audit_events.config.process import guard_output  # noqa: PLC0415
 
         guard_output(arguments)
-        stdout, sys.stdout = sys.stdout, sys.stderr  # what is printed elsewhere is not a message
+        stdout, sys.stdout = sys.stdout, sys.stderr  # for messages only
         from tap_audit_events.airbyte.command_line import run  # noqa: PLC0415
         from tap_audit_events.airbyte.messages import MessageWriter  # noqa: PLC0415
 

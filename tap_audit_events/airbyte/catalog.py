@@ -85,9 +85,9 @@ def _sync_mode(configured: Any, shape: RecordShape) -> SyncMode:
 
 
 def _check_primary_key(given: Any, shape: RecordShape) -> None:
-    """Check that the key is not that of one organization if there are several, or the reverse.
+    """Check that the primary key is that of one organization, or of several, as the settings say.
 
-    A destination could replace an event of one organization by that of another.
+    Otherwise a destination could replace an event of one organization with that of another.
     """
     stale = [[[key] for key in keys] for keys in KEYS_OF_SHAPES if keys != keys_of(shape)]
     if given in stale:

@@ -58,7 +58,7 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that raises errors of the source."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is wrong with the command line."""
+        """Raise `SettingsError` for a command line that cannot be used."""
         raise SettingsError([f"The command line cannot be used: {sanitize(message)}"])
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 
 TOKEN_FILE: Final = "access_token_file"  # noqa: S105 - a name
-"""The source does not have it: users of Airbyte's form must not name files of the machine."""
+"""A setting that the source lacks: users of Airbyte's form must not name files of the machine."""
 
 _ADDED: Final[dict[str, dict[str, Any]]] = {
     "base_url": {"examples": ["https://api.example.com"]},
@@ -78,7 +78,7 @@ def _property(name: str, order: int) -> dict[str, Any]:
 
 
 def _only_type(schema: dict[str, Any]) -> str:
-    """The type without null, which Airbyte's forms do not know."""
+    """The type without null, which Airbyte's forms do not support."""
     (found,) = (each for each in schema["type"] if each != "null")
     return str(found)
 

@@ -32,7 +32,7 @@ def stream_status(status: str, milliseconds: int) -> Message:
 def error_trace(
     text: str, failure_type: str, milliseconds: int, *, stack_trace: str | None = None
 ) -> Message:
-    """A TRACE message for what ended the run."""
+    """A TRACE message for the error that ended the run."""
     error = {"message": text, "failure_type": failure_type, "stream_descriptor": STREAM_DESCRIPTOR}
     trace = {} if stack_trace is None else {"stack_trace": stack_trace}
     return _trace("ERROR", "error", error | trace, milliseconds)
@@ -52,11 +52,11 @@ def _trace(kind: str, name: str, content: Mapping[str, Any], milliseconds: int) 
 class MessageWriter(LineWriter):
     """Writes one message per line.
 
-    Without `stdout`, which may be closed, writing a message raises `OutputError`.
+    If stdout is closed, `stdout` is None, and writing a message raises `OutputError`.
 
-    Records are buffered. After any other message the buffer is flushed, so a STATE has reached the
-    pipe when it is written, and so has every record before it. Worker threads write LOG messages,
-    so each call holds a lock.
+    Records are buffered. Every other message flushes the buffer: once a STATE is written, the STATE
+    and every record before it are in the pipe. Worker threads write LOG messages, so each call
+    holds a lock.
     """
 
     def __init__(self, stdout: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -82,7 +82,7 @@ class MessageWriter(LineWriter):
 
         Args:
             texts: JSON objects, each on one line.
-            milliseconds: when they were read, since 1970.
+            milliseconds: the time when they were read, in milliseconds since 1970.
 
         Raises:
             OutputError: as `write`.
@@ -108,9 +108,9 @@ class MessageWriter(LineWriter):
         self._last_value, self._record_count = value, 0
 
     def _write(self, *pieces: bytes, flush: bool = False) -> None:
-        """Write to stdout. Once it has failed, every further call fails.
+        """Write to stdout. Once a call has failed, every further call fails.
 
-        Otherwise a run could continue after a LOG message of another thread has failed.
+        Otherwise a run could continue although another thread could not write its LOG message.
         """
         with self._lock:
             if self._failed is not None:

@@ -14,7 +14,7 @@ from tap_audit_events.extraction.run_state import to_run_state
 from tap_audit_events.extraction.watermark import Watermark
 
 _DIGESTS: Final = "ids"
-"""They are digests, which must not be changed even if they look like a part of the token."""
+"""Key of the digests, which are not redacted, even if they look like a part of the token."""
 
 
 def stream_state_in(document: Any) -> dict[str, Any]:
@@ -25,8 +25,8 @@ def stream_state_in(document: Any) -> dict[str, Any]:
             ignored.
 
     Raises:
-        SettingsError: it is neither, has a type that this source does not write, or contains what
-            could not be written again.
+        SettingsError: it is neither, has a type that this source does not write, or contains values
+            that cannot be written as JSON.
     """
     check_serializable("state", document)
     entries = document if isinstance(document, list) else [document] if document else []

@@ -51,7 +51,7 @@ class Sync:
         Raises:
             SettingsError: the state cannot be used.
             ServiceError: the range could not be read to its end.
-            OrganizationsError: the ranges of some organizations could not be.
+            OrganizationsError: the ranges of some organizations could not be read to their end.
             StoppedError: a signal asked the run to stop.
             OutputError: stdout cannot be written to.
         """
@@ -81,14 +81,14 @@ class Sync:
             with closing(reader.pages(report.tick)) as runs:
                 for run in runs:
                     self._changed[run.settings.organization_id] = run
-                    self._take(run, report)
+                    self._handle(run, report)
             report.done(records=self._records, left_out=0)
         finally:
             report.close()
         reader.check_errors()
 
-    def _take(self, run: OrganizationRun, report: Report) -> None:
-        """Handle what has just happened to an organization: see `Stage`."""
+    def _handle(self, run: OrganizationRun, report: Report) -> None:
+        """Handle the stage that an organization has reached: see `Stage`."""
         if run.stage is Stage.OPENED:
             report.opened(run)
         elif run.stage is Stage.ENDED:
@@ -109,7 +109,7 @@ class Sync:
         self._records += len(delivery.texts())
 
     def _write_state(self) -> None:
-        """Write STATE for what has been written, unless the given state could not be used."""
+        """Write STATE for the records written so far; none if the given state could not be used."""
         for name, run in self._changed.items():
             known = {} if run.has_read else self._states.of(name)
             self._new_states[name] = known or state_of(run.delivery.watermark, run.settings)
