@@ -71,7 +71,7 @@ not fit the type of its column; null if there is nothing.
 _PATHS: Final = tuple(path for path in COLUMNS.values() if path)
 _PARTS: Final = tuple(dict.fromkeys(path[0] for path in _PATHS if len(path) > 1))
 _KNOWN: Final = frozenset(_PATHS)
-_OPEN: Final = COLUMNS[_DETAILS]
+_ANY_JSON: Final = COLUMNS[_DETAILS]
 
 
 def _struct(name: str, fields: Iterable[tuple[str, type] | tuple[str, Any, Any]]) -> type[Any]:
@@ -79,9 +79,9 @@ def _struct(name: str, fields: Iterable[tuple[str, type] | tuple[str, Any, Any]]
 
 
 def _part_struct(part: str) -> type[Any]:
-    text, open_value = (str | None, None), (msgspec.Raw, msgspec.Raw(_NULL))
+    text, any_json = (str | None, None), (msgspec.Raw, msgspec.Raw(_NULL))
     paths = [path for path in _PATHS if path[0] == part]
-    return _struct(part, ((path[1], *(open_value if path == _OPEN else text)) for path in paths))
+    return _struct(part, ((path[1], *(any_json if path == _ANY_JSON else text)) for path in paths))
 
 
 _part_structs: Final = {part: _part_struct(part) for part in _PARTS}
@@ -92,7 +92,7 @@ _event_struct: Final = _struct(
         *((part, struct, struct()) for part, struct in _part_structs.items()),
     ],
 )
-"""An event as interface.md 2 has it, and nothing else."""
+"""An event with the fields of interface.md 2, and no others."""
 
 _decode_event: Any = msgspec.json.Decoder(_event_struct).decode
 _values_of: Final = attrgetter(*map(".".join, _PATHS))
@@ -185,4 +185,4 @@ def _has_column(part: str, name: str, value: msgspec.Raw) -> bool:
     """Whether a field of a part of the event has a column, and a value that it can hold."""
     if (part, name) not in _KNOWN:
         return False
-    return (part, name) == _OPEN or bytes(value).startswith((b'"', _NULL))
+    return (part, name) == _ANY_JSON or bytes(value).startswith((b'"', _NULL))

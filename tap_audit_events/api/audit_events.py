@@ -105,8 +105,8 @@ class AuditEvents:
 
         Store each page's `EventPage.state` with its events, and pass the last state to the next
         call: it reads the events that are new or became visible late, each once. If there is no
-        page, keep the state that you have. If events came out of order, a page may have no events,
-        only a newer state.
+        page, keep the state that you have. If the service sends events out of order, a page may
+        have no events, only a newer state.
 
         Close the iterator to end early (``contextlib.closing``); this ends its connections and
         threads. Only one thread at a time may advance it, and any thread may close it; a fork of
@@ -126,7 +126,7 @@ class AuditEvents:
                 events before it. The states of earlier pages remain valid: to continue, call
                 `pages` again with the last one. The same iterator only raises the error again.
             OrganizationsError: some of several organizations cannot be read to their end; raised
-                when the others have been.
+                after the others have been read.
             StoppedError: another thread has closed the iterator while this one waited for a page.
         """
         settings = self._settings_for(start, end)

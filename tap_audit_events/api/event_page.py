@@ -86,7 +86,7 @@ class EventPage:
 
     @cached_property
     def state(self) -> dict[str, Any]:
-        """What to pass to the next call of `AuditEvents.pages`, once these events are stored.
+        """The state to pass to the next call of `AuditEvents.pages`, once these events are stored.
 
         It can be stored as JSON, and covers this page and all earlier ones. It contains the
         bookmark and digests of the ids within the lookback: some kB, at most about 1 MB for each

@@ -17,8 +17,8 @@ _Item = TypeVar("_Item")
 class RunIterator(Iterator[_Item]):
     """Iterates over the items of a run; only one thread at a time may advance it.
 
-    After an error or an interruption it does not end, but raises the same exception again:
-    otherwise a loop that tries again with it would seem to have read everything.
+    After an error or an interruption, each further step raises the same exception again. If the
+    iteration ended instead, a loop that retries would seem to have read everything.
     """
 
     def __init__(self, items: Generator[_Item, None, None]) -> None:

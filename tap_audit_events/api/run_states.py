@@ -18,12 +18,12 @@ _ORGANIZATIONS: Final = "organizations"
 class RunStates:
     """The states of the organizations of a run.
 
-    The state of one organization is what `to_run_state` returns. That of several has them in a
-    list: ``{"organizations": [...]}``. Either is understood by either kind of run, and what belongs
-    to organizations that are not read stays as it is. The state of a first run is empty.
+    The state of one organization is what `to_run_state` returns. The state of several is a list of
+    such states: ``{"organizations": [...]}``. Each kind of run accepts both forms, and keeps the
+    states of organizations that it does not read. The state of a first run is empty.
 
     Raises:
-        SettingsError: it is not such a state.
+        SettingsError: `state` has neither form.
     """
 
     def __init__(self, state: Mapping[str, Any], *, as_list: bool) -> None:
@@ -42,12 +42,13 @@ class RunStates:
     def of(self, organization_id: str) -> dict[str, Any]:
         """The state of an organization, empty if it has none.
 
-        The state of a run for one other organization is returned as it is, to be refused.
+        If the given state is that of one other organization, it is returned: `from_run_state`
+        refuses it.
         """
         return self._states.get(organization_id.lower(), self._only)
 
     def watermark(self, settings: Settings, *, now: datetime, logger: Logger) -> Watermark:
-        """What earlier runs delivered of an organization; logs the warnings of `warn_of_gaps`.
+        """The watermark of an organization, from its state; logs the warnings of `warn_of_gaps`.
 
         Raises:
             SettingsError: its state cannot be used, or belongs to another organization.
