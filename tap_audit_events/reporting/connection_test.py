@@ -1,4 +1,4 @@
-"""What ``--test`` finds out: the oldest and the newest event, a line for each result."""
+"""The test of ``--test``: requests the oldest and the newest event, and logs each result."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _RESPONDED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
 
 
 def check_connection(settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
-    """Request the oldest and the newest event of what a first run would read; log what works.
+    """Request the oldest and the newest event that a first run would read; log each success.
 
     Several organizations are tested one after the other. If the service fails for ten in a row,
-    others are not tested, as in a run.
+    the others are not tested, as in a run.
 
     Raises:
-        ServiceError: something does not work; what works was logged before.
-        OrganizationsError: something does not work for some of several organizations.
+        ServiceError: a request failed; earlier successes were logged.
+        OrganizationsError: requests for some of several organizations failed.
         StoppedError: a signal asked the test to stop.
     """
     failed = one_by_one(
@@ -68,7 +68,7 @@ def _check_organization(settings: Settings, runtime: Runtime, logger: logging.Lo
 
 
 def _log_reached(code: str | None, settings: Settings, logger: logging.Logger) -> None:
-    """Log how far the first request came; without an error code it succeeded."""
+    """Log which steps of the first request succeeded: all of them, if there is no error code."""
     if code is None or code in _RESPONDED:
         logger.info("The service responds at %s", settings.base_url)
     if code is None or code in _TOKEN_KNOWN:

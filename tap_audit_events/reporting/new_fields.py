@@ -14,8 +14,8 @@ MAX_NAMES: Final = 20
 """Maximum number of names in one log line."""
 
 SAMPLES_PER_PAGE: Final = 2
-"""Minimum number of events that are inspected of each page after the first: all would cost too
-much."""
+"""Minimum number of events that are inspected of each page after the first: to inspect all of them
+would take too long."""
 
 MAX_EVENT_BYTES: Final = 1_000_000
 """A larger event is not inspected: as a dictionary it may take thirty times as much memory."""
@@ -60,7 +60,7 @@ class NewFields:
                 _add(self._fields, name)
 
     def log(self, logger: Logger) -> None:
-        """Log a line for each kind of name that was found."""
+        """Log a line for each kind of new name."""
         if self._action_types:
             logger.warning(
                 "The service sends events of action types that action_types does not name; they are"

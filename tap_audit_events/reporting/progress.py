@@ -12,7 +12,7 @@ PROGRESS_SECONDS = 10.0
 
 
 class Progress:
-    """Tells how many events are delivered, how fast, and estimates the time that remains.
+    """Shows how many events are delivered and how fast, and estimates the time that remains.
 
     The estimate assumes that events are spread evenly over the range, which they rarely are.
     """

@@ -33,9 +33,9 @@ def can_draw_bar(environment: Mapping[str, str]) -> bool:
 
 
 class ProgressBar:
-    """A progress bar on the last line of a terminal. Until `close`, log lines go above it.
+    """A progress bar on the last line of a terminal. Until `close`, log lines are written above it.
 
-    Meanwhile it takes the terminal's place as the stream of log handlers.
+    For this, log handlers write to the bar instead of the terminal.
     """
 
     def __init__(self, terminal: TextIO) -> None:

@@ -1,4 +1,4 @@
-"""Warnings at the start of a run: of events that it leaves out, and of what raw_event shows."""
+"""Warnings at the start of a run: events that it leaves out, and fields that raw_event shows."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def raw_event_warnings(
 
 
 def _never_read(covered_from: Instant | None, start_date: Instant | None) -> Iterator[str]:
-    """A warning if `start_date` includes events that it excluded when earlier runs passed them."""
+    """A warning if `start_date` was later in an earlier run, so that events were left out."""
     if covered_from is not None and covered_from > (start_date or EARLIEST):
         since = brief(covered_from)
         which = f"between {brief(start_date)} and {since}" if start_date else f"before {since}"

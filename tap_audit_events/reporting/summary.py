@@ -31,7 +31,7 @@ _NO_WINDOW: Final = Window(LATEST, LATEST)
 
 
 class Report:
-    """Reports one run; `keeps_bookmark` says whether its bookmark goes into STATE."""
+    """Reports one run; `keeps_bookmark` says whether STATE has its bookmark."""
 
     def __init__(
         self,
