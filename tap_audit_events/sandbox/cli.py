@@ -60,7 +60,7 @@ def serve_command(port: int, **options: Any) -> None:
     """
     service = create_service(**options)
     stopping = {signal.SIGINT, signal.SIGTERM}
-    # Blocked here and so in the server's thread too, they wait for sigwait.
+    # Blocked here, and so in the server's thread too, they stay pending until sigwait.
     signal.pthread_sigmask(signal.SIG_BLOCK, stopping)
     with ExitStack() as entered:
         try:

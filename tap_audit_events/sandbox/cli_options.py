@@ -73,7 +73,7 @@ _LIVE: Final = click.FloatRange(min=0, max=1_000)
 """From about 20,000 a second on, a request would wait for new events without end."""
 
 _YEARS: Final = range(1000, 9999)
-"""Of `--until`: no event lies outside of the years that a date can have."""
+"""The years of `--until`: with these, each event has a year that a date can have."""
 
 
 def _time(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
@@ -134,7 +134,7 @@ def service_options(command: _Command) -> _Command:
 
 
 def create_service(*, organizations: int | None, **options: Any) -> Service | SeveralServices:
-    """The service the options describe, with its events in it.
+    """The service that the options describe, with its events.
 
     Several organizations have one service each; they share the rate limit, as they have one token.
     """
@@ -164,7 +164,7 @@ def environment_of(service: Service | SeveralServices, base_url: str) -> dict[st
 
 
 def _organization_id(number: int) -> str:
-    """The id of an organization, which counts up from that of a sandbox with only one."""
+    """The id of an organization; ids count up from that of a sandbox with one organization."""
     return str(UUID(int=UUID(ORGANIZATION_ID).int + number))
 
 

@@ -46,7 +46,7 @@ class ActiveFaults:
 
     @property
     def pages_back(self) -> int:
-        """How many pages before the request's own cursor the repeated one was given."""
+        """How many pages before the request's own cursor the repeated cursor was issued."""
         return max((fault.back for fault in self.of_kind("same-cursor")), default=0)
 
     def applied_to(self, response: Response) -> Response:

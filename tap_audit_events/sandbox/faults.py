@@ -30,15 +30,15 @@ class Fault:
             `body` responds with 200 and the bytes of `text`;
             `reset` resets the connection before any response;
             `reset-reused` does so if the connection has carried a request before;
-            `cut` closes the connection after `sent_bytes` of the body, half of it with None;
+            `cut` closes the connection after `sent_bytes` of the body, by default half of it;
             `hang` waits for `seconds` before it responds;
-            `drip` sends the body `sent_bytes` at a time, one with None, `seconds` apart;
+            `drip` sends the body `sent_bytes` at a time, by default one, `seconds` apart;
             `wrong-length` sends `Content-Length: 10` next to `Transfer-Encoding: chunked`;
             `empty` sends a page without events whose cursor continues at the same position;
-            `short` sends at most `events` events, half a page with None;
+            `short` sends at most `events` events, by default half a page;
             `displaced` shows one event `places` places later than the order says, in every
                 result that includes it: the one with the ordinal `event` from the oldest, the
-                middle one with None;
+                middle one by default;
             `ignore-start` and `ignore-end` send events as if that bound were not given;
             `expire` refuses the cursor of the request with 400, from then on;
             `null-cursor` sends `"nextCursor": null` if it would be omitted;

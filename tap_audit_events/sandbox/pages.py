@@ -18,7 +18,7 @@ class IssuedCursor:
     """A cursor that was issued.
 
     Attributes:
-        position: The key after which the next page begins, None for the very beginning.
+        position: The key after which the next page begins, None for the first page.
         filters: The other parameters of the request that got the cursor.
         parent: The cursor of that request.
     """
@@ -33,7 +33,7 @@ class Cursors:
     """Issues cursors; each has a different text, even for the same position."""
 
     def __init__(self, lifetime_requests: int | None) -> None:
-        """Let a cursor expire that many requests after its own, never with None."""
+        """Let each cursor expire after that many further requests, or never if that is None."""
         self._lifetime_requests = lifetime_requests
         self._issued: dict[str, IssuedCursor] = {}
         self._expired: set[str] = set()
@@ -45,9 +45,9 @@ class Cursors:
         return text
 
     def redeem(self, text: str, request_number: int) -> IssuedCursor:
-        """What is known of a cursor.
+        """The record of a cursor.
 
-        Raises RefusedError, 400, if it was never issued or has expired: interface.md leaves open
+        Raises RefusedError, 400, if it was never issued or has expired: interface.md does not say
         what happens then.
         """
         issued = self._issued.get(text)
@@ -64,14 +64,14 @@ class Cursors:
         self._expired.add(text)
 
     def ancestor(self, text: str, steps: int) -> str:
-        """The cursor that led to a cursor, that many pages back or as far as there is one."""
+        """The cursor `steps` pages before a cursor, or the first one if there are fewer pages."""
         for _ in range(steps):
             text = self._issued[text].parent or text
         return text
 
 
 class Pages:
-    """Divides what the store selects into pages."""
+    """Divides the events that the store selects into pages."""
 
     def __init__(self, store: Store, cursors: Cursors) -> None:
         self._store = store
@@ -81,7 +81,7 @@ class Pages:
     def issued_cursor(
         self, request: ReceivedRequest, query: Query, faults: ActiveFaults
     ) -> IssuedCursor | None:
-        """What is known of the request's cursor, None for a first page.
+        """The record of the request's cursor, None for a first page.
 
         Raises RefusedError if the cursor cannot be used.
         """
@@ -145,6 +145,6 @@ def _widened(selection: Selection, faults: ActiveFaults) -> Selection:
 
 
 def _text(serial: int) -> str:
-    """An opaque text that only arrives if it is percent-encoded once and decoded once."""
+    """An opaque text that arrives unchanged only if it is percent-encoded and decoded once."""
     digest = b64encode(blake2b(serial.to_bytes(8, "big"), digest_size=18).digest()).decode()
     return f"{digest[:12]}+/ &%2B={digest[12:]}=="

@@ -23,8 +23,8 @@ class ReceivedRequest:
     """A request with the names of its headers in lower case and its parameters decoded.
 
     Attributes:
-        number: All requests are counted from 1.
-        seconds: When it came, by the service's clock.
+        number: Its number; all requests are counted from 1.
+        seconds: When it arrived, by the service's clock.
         reused: Whether its connection had carried a request before.
         status: The status of the response, 0 if the connection was reset.
     """

@@ -38,8 +38,8 @@ class Response:
 class RefusedError(Exception):
     """The request is refused with an error response.
 
-    `violation` says whether the interface forbids the request. If not, the service may refuse
-    it to a correct client.
+    `violation` says whether the interface forbids the request. If not, a correct
+    client may be refused too.
     """
 
     def __init__(self, response: Response, message: str, violation: bool) -> None:

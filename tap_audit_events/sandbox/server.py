@@ -42,7 +42,7 @@ class Connection:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn that stops at once, without the usual fifth of a second and open responses."""
+    """Uvicorn that stops at once: it waits neither for its next tick nor for open responses."""
 
     def __init__(self, config: uvicorn.Config, connections: dict[_Peer, Connection]) -> None:
         super().__init__(config)
@@ -70,7 +70,7 @@ class SandboxServer:
     """A running server; `serve` creates and stops it.
 
     Attributes:
-        service: What responds; it may be replaced while the server runs.
+        service: The service that responds; it may be replaced while the server runs.
         base_url: The URL at which it is served.
         connections: The open connections by the client's host and port.
     """
@@ -162,7 +162,7 @@ def _protocol(server: SandboxServer) -> type[asyncio.Protocol]:
 
 
 async def _closed_within(seconds: float | None, receive: _Receive) -> bool:
-    """Wait, for ever with None, and say whether the client closed the connection meanwhile."""
+    """Wait, for ever without `seconds`; whether the client closed the connection meanwhile."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             while (await receive())["type"] != "http.disconnect":

@@ -1,4 +1,4 @@
-"""The service of interface.md without a network: a request goes in, a response comes out."""
+"""The service of interface.md without a network: it creates a response to each request."""
 
 import math
 import threading
@@ -51,10 +51,10 @@ class Service:
         seed: int = 1,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Hold no events yet.
+        """Create a service without events.
 
         Args:
-            organization_id: The organization the token's owner administers.
+            organization_id: The organization that the token's owner administers.
             access_token: The only token that is accepted.
             faults: What goes wrong and when, also in the text form of `Fault.parse`.
             rate_limit: Requests per second, beyond which the response is 429 with `Retry-After`;
@@ -64,8 +64,8 @@ class Service:
             keep_alive_seconds: After how many idle seconds the server closes a connection.
             gzip: Whether bodies are compressed for clients that accept it.
             live_events_per_second: How many events are added per second while the service runs.
-            live_from: The time after which these follow, the present with None.
-            seed: The seed of these events.
+            live_from: The time after which these events happen, None for now.
+            seed: The seed of the live events.
             clock: The time in seconds, for the rate limit and the live events.
         """
         self.organization_id = organization_id
@@ -115,7 +115,7 @@ class Service:
             self._store.add_rows(generated_rows(count, days, seed, until, self.organization_id))
 
     def add_late(self, events: Iterable[Event]) -> None:
-        """Add events that become visible right after the newest one was served."""
+        """Add events that become visible right after the newest event was served."""
         with self._lock:
             self._store.add_late(events)
 

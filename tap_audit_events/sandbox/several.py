@@ -20,7 +20,7 @@ class SeveralServices:
         """Serve at least one service.
 
         Args:
-            services: They must have different organizations.
+            services: The services, each for another organization.
         """
         self.services = {each.organization_id.lower(): each for each in services}
         self._first = next(iter(self.services.values()))
@@ -37,7 +37,7 @@ class SeveralServices:
 
     @property
     def requests(self) -> list[ReceivedRequest]:
-        """Every request so far, in the order in which they came."""
+        """Every request so far, in the order in which they arrived."""
         requests = [request for each in self.services.values() for request in each.requests]
         return sorted(requests, key=lambda request: request.seconds)
 

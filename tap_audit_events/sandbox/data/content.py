@@ -1,4 +1,4 @@
-"""What generated events are about: action types with their details, people, workspaces, files.
+"""The content of generated events: action types with their details, people, workspaces, files.
 
 interface.md shows one action type, `workspace_create`; the others are invented, as the set is
 extensible. Names contain what real ones do: accents, scripts of both directions, emoji, quotes,

@@ -11,7 +11,7 @@ from tap_audit_events.sandbox.data.instants import instant_of
 from tap_audit_events.sandbox.data.rows import Head, Key, Row, key_of
 
 Event: TypeAlias = dict[str, Any]
-"""An AuditEvent as interface.md 2.1 has it."""
+"""An AuditEvent of interface.md 2.1."""
 
 _WEIGHTS: Final = tuple(accumulate(action.weight for action in ACTIONS))
 _ACTOR_TYPES: Final = ("user",) * 17 + ("system", "system", "anonymous", "unknown")
@@ -30,7 +30,7 @@ class EventTemplate:
     __slots__ = ("_after", "_before", "action_type")
 
     def __init__(self, event: Event) -> None:
-        """Take an event without id and time."""
+        """Create the template from an event without id and time."""
         self.action_type: str = event["action"]["type"]
         text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
         self._before, _, self._after = text[1:].encode().partition(_ESCAPED_SUFFIX)

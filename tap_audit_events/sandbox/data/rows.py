@@ -83,7 +83,7 @@ class Rows:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> Self:
-        """These events, which may come in any order.
+        """The rows of these events, which may be given in any order.
 
         Raises ValueError for two events with the same instant and id.
         """
@@ -151,7 +151,7 @@ class Rows:
     ) -> tuple[list[Row], bool]:
         """The first `size` selected events after a key, in order, and whether more remain.
 
-        The action types of the selection are not looked at.
+        The action types of the selection are ignored.
         """
         window = self._window(selection)
         moves: list[Move] = []

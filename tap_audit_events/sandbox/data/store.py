@@ -1,4 +1,4 @@
-"""The events the sandbox holds, and when each becomes visible."""
+"""The events that the sandbox holds, and when each of them becomes visible."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -61,7 +61,7 @@ class Store:
             selected.merge(rows.of_types(types))
 
     def add_late(self, events: Iterable[dict[str, Any]]) -> None:
-        """Add events that are hidden until `reveal_late` says from which request they show."""
+        """Add events that are hidden until the request that `reveal_late` names."""
         self._late.extend(_row(event, _serialised(event)) for event in events)
 
     def reveal_late(self, request_number: int) -> None:
