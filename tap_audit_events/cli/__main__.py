@@ -8,7 +8,7 @@ import sys
 def main() -> int:
     """Run the command, and return its exit code."""
     try:
-        # Imported here, so that Ctrl-C meanwhile shows no traceback.
+        # Imported here, so that Ctrl-C during the import shows no traceback.
         from tap_audit_events.cli.command import main as run  # noqa: PLC0415
     except KeyboardInterrupt:
         return 130

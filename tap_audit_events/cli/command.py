@@ -34,7 +34,7 @@ format_option = click.option(
 
 
 def _only_one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str:
-    """The value of an option that may come once: click would silently use the last one."""
+    """The value of an option that may be given once: click would silently use the last one."""
     if len(values) > 1:
         raise click.BadParameter("give it once", context, option)
     return values[0]
@@ -59,7 +59,7 @@ def _number(context: click.Context, option: click.Parameter, value: float) -> fl
 def main() -> int:
     """Run the command, and return its exit code."""
     stop = Stop()
-    stop.handle_signals()  # first: Ctrl-C would show a traceback
+    stop.handle_signals()  # first, so that Ctrl-C shows no traceback
     guard_output(sys.argv[1:])
     try:
         check_log_levels(os.environ)
@@ -149,7 +149,7 @@ def count(by: str, format_: str, common: Common) -> None:
 
     audit-events tail --follow | jq -r '[.occurredAt, .action.type] | @tsv'
 
-Events come in ascending order, one JSON object per line, as the service sent them. With --follow,
+Events are in ascending order, one JSON object per line, as the service sent them. With --follow,
 an event that becomes visible late is printed too, once, after newer ones. While the service fails,
 limits requests or refuses cursors, --follow waits and says so on stderr. It cannot be combined with
 --end or the setting end_date."""

@@ -20,7 +20,7 @@ from tap_audit_events.events.instants import instant_of
 
 MAX_GROUPS: Final = 200_000
 MAX_BYTES: Final = 64_000_000
-"""Of the names of all groups: events of further groups are counted together."""
+"""The limit for the names of all groups: events of further groups are counted together."""
 
 OTHERS: Final = "(all others)"
 _DAY: Final = len("2026-01-31")
@@ -31,7 +31,7 @@ COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "action": ("action_type",),
     "actor": ("actor_type", "actor_id"),
 }
-"""What names a group, for each value of ``--by``."""
+"""The columns that name a group, for each value of ``--by``."""
 
 
 class _Named(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +74,7 @@ class Counts:
         """Count the events of a page.
 
         Raises:
-            ContractError: one is nested too deeply to be read.
+            ContractError: an event is nested too deeply to be read.
         """
         counts = self._counts
         for name in self._names(page):
@@ -128,7 +128,7 @@ def run_count(by: str, format_: str, common: Common) -> None:
     reporter.done("Counted")
 
 
-# Names of groups: JSON as it is written, so that no value of an event is unexpected
+# Names of groups, as the events' own JSON: so a value of any type is accepted
 
 
 def _days(page: EventPage) -> Iterable[tuple[bytes, ...]]:

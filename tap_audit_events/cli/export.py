@@ -29,7 +29,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
     """Export events to a path.
 
     Raises:
-        AuditEventsError: the output does not have all events; a note, if any, says which it has.
+        AuditEventsError: the output does not have all events; a note says which it has, if any.
     """
     settings = common.settings()
     format_ = format_of(to)
@@ -47,7 +47,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
             entered.enter_context(locked(state_file.path))
         if state_file is None or format_ != "/":
             entered.enter_context(locked(path))
-        # Arrow's own pool hands memory back to the system, which clears it for the next page.
+        # Arrow's own pool returns memory after each page; the system clears it for the next.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
         output = open_output(format_, path, state_file, common.logger)
         end = settings.end_date or instant_of(datetime.now(UTC))
@@ -59,7 +59,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
 
 
 def _reading(common: Common, settings: Settings) -> AbstractContextManager[Read]:
-    """What reads the pages: a fork, except on macOS, whose libraries may crash in a fork."""
+    """The function that reads pages, in a fork except on macOS, whose libraries may crash there."""
     events = common.events_of(settings)
 
     def read(state: Mapping[str, Any]) -> Pages:
@@ -75,7 +75,7 @@ class Export:
 
     Args:
         read: reads the pages after a state.
-        output: where it is written.
+        output: receives the pages.
         name: the output's name in messages.
         reporter: shows the progress.
         extends: whether new events are added to the output; else the output is replaced.
@@ -92,7 +92,7 @@ class Export:
         self._last: EventPage | None = None
 
     def run(self) -> None:
-        """Read and write to the end. If reading fails, an output to extend keeps what was read.
+        """Read and write to the end. If reading fails, an output to extend keeps the events read.
 
         Raises:
             AuditEventsError: what ended the export early.
@@ -111,7 +111,7 @@ class Export:
             raise
         if ended_by is not None:
             self._output.discard()
-            ended_by.add_note(self._kept())
+            ended_by.add_note(self._kept_note())
             raise ended_by
 
     @property
@@ -143,7 +143,7 @@ class Export:
                 self._last = page
                 self._reporter.page(page)
 
-    def _kept(self) -> str:
+    def _kept_note(self) -> str:
         if not self._extends:
             return f"{self._name} is as it was before."
         if not self._reporter.events:

@@ -31,8 +31,8 @@ class Newest(NamedTuple):
 def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger: Logger) -> Newest:
     """Where the newest `count` events begin.
 
-    `count` is 1 or more. If there are fewer events, it is the time of the oldest of all. Of several
-    organizations, those that cannot be read are left out, and those that `one_by_one` gives up.
+    `count` is 1 or more. If there are fewer events, the oldest event is the start. Organizations
+    that cannot be read, or that `one_by_one` does not start, are left out.
 
     Raises:
         ServiceError: the newest events cannot be read.

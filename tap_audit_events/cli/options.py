@@ -37,7 +37,7 @@ class Common:
     """The values of the options that every subcommand has.
 
     Attributes:
-        config_files: the files of ``--config``; later ones win.
+        config_files: the files of ``--config``; a later one overrides an earlier one.
         start: the time of the earliest event, as text.
         end: the time of the latest event, as text.
         quiet: whether only warnings and errors are shown.
@@ -139,7 +139,7 @@ def common_options(command: Callable[..., None]) -> Callable[..., None]:
         stop: Stop = click.get_current_context().find_object(Stop) or Stop()
         try:
             command(**more, common=Common(config_files, start, end, quiet, stop))
-        except BrokenPipeError as error:  # click would end it without a word
+        except BrokenPipeError as error:  # click would exit without a message
             sys.exit(exit_code_of(error))
 
     for option in reversed(_OPTIONS):

@@ -30,18 +30,18 @@ Read: TypeAlias = Callable[[Mapping[str, Any]], Pages]
 """Reads the pages after a state."""
 
 _SIGNAL_SECONDS: Final = 1.0
-"""A read that begins just after a signal came is not interrupted by it, so none may last longer."""
+"""Longest time of a read: one that begins just after a signal is not interrupted by it."""
 
 
 class _End(NamedTuple):
-    """The last message of the fork: the state of the last page, and what ended it early."""
+    """The last message of the fork: the state of the last page, and the error that ended it."""
 
     state: dict[str, Any] | None
     error: AuditEventsError | None
 
 
 class ReadingProcess:
-    """A fork that waits until it is told where to begin. Leaving the ``with`` block ends it.
+    """A fork that waits for the state from which to read. Leaving the ``with`` block ends it.
 
     Start it while this process has no thread, lock or output, since the fork would hold them too.
 
@@ -63,14 +63,14 @@ class ReadingProcess:
         # Of the ways to start a process, only this one needs no second start of Python.
         context = multiprocessing.get_context("fork")
         try:
-            self._connection, theirs = multiprocessing.Pipe()
-            arguments = (self._read, self._stop, theirs, self._connection)
+            self._connection, fork_end = multiprocessing.Pipe()
+            arguments = (self._read, self._stop, fork_end, self._connection)
             self._process = context.Process(target=_serve, args=arguments, daemon=True)
             self._process.start()
         except OSError as error:
             reason = f"the process that reads cannot be started ({error.strerror})"
             raise OutputError(reason, "AE-EXPORT") from error
-        theirs.close()
+        fork_end.close()
         return self._pages
 
     def __exit__(self, *exception: object) -> None:
@@ -78,7 +78,7 @@ class ReadingProcess:
         self._process.join()
 
     def _pages(self, state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
-        """The pages. The state of the last one is known when all have come.
+        """The pages. Their state is known when all of them have been received.
 
         Raises:
             AuditEventsError: as `AuditEvents.pages`.
@@ -90,7 +90,7 @@ class ReadingProcess:
             return end.state or {}
 
         with handling_signals(self._pass_on):
-            with suppress(OSError):  # the fork has ended: `_received` says so
+            with suppress(OSError):  # the fork has ended: `_received` raises the error
                 self._connection.send((state, self._stop.signal_number))
             while not isinstance(message := self._received(), _End):
                 organization_id, texts, instants = message
@@ -134,10 +134,10 @@ class ReadingProcess:
 
 
 class _Parent:
-    """The fork's end of the connection. If the parent has ended, so does the fork, at once.
+    """The fork's end of the connection. If the parent has ended, the fork exits at once.
 
     Args:
-        connection: used by several threads, as any of them may log.
+        connection: used by several threads, as any thread may log.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -158,26 +158,26 @@ class _Parent:
             os._exit(0)
 
     put_nowait = send
-    """What a `QueueHandler` calls."""
+    """The method that `QueueHandler` calls."""
 
 
-def _serve(read: Read, stop: Stop, connection: Connection, parents: Connection) -> None:
+def _serve(read: Read, stop: Stop, connection: Connection, parent_end: Connection) -> None:
     """Read pages and send them."""
-    parents.close()
-    for number in SIGNALS:  # the terminal sends them to both, and the parent passes its own on
+    parent_end.close()
+    for number in SIGNALS:  # may arrive twice: from the terminal and from the parent
         signal.signal(number, lambda each, _: stop.request(each))
     parent = _Parent(connection)
-    to_parent: Any = parent  # which may show a progress bar below the log
+    to_parent: Any = parent  # writes the log, perhaps above a progress bar
     logging.getLogger().handlers[:] = [QueueHandler(to_parent)]
     state, signal_number = parent.receive()
-    if signal_number is not None:  # it has come before the fork could handle it
+    if signal_number is not None:  # it arrived before the fork could handle it
         stop.request(signal_number)
-    threading.Thread(target=parent.receive, daemon=True).start()  # ends with the parent
-    parent.send(_sent(read, state, parent))
+    threading.Thread(target=parent.receive, daemon=True).start()  # exits when the parent ends
+    parent.send(_send_pages(read, state, parent))
 
 
-def _sent(read: Read, state: Mapping[str, Any], parent: _Parent) -> _End:
-    """Send all pages, and return what is to be sent after them."""
+def _send_pages(read: Read, state: Mapping[str, Any], parent: _Parent) -> _End:
+    """Send all pages, and return the message to send after them."""
     newest_page: EventPage | None = None
     error: AuditEventsError | None = None
     try:

@@ -25,7 +25,7 @@ from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.extraction.shutdown import Stop
 
 _ALL_ACTION_TYPES: Final = (None, "", "[]", "{}")
-"""An empty array as text, whichever way a loader stores arrays."""
+"""An empty array as text, in each of the ways in which loaders store arrays."""
 
 
 def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) -> None:
@@ -93,7 +93,7 @@ def _events(database: Database, table: str, year: int) -> dict[date, int]:
 
 
 def _coverage(database: Database, table: str) -> Iterator[tuple[str, Span, bool]]:
-    """Each record's organization, what it covers, and whether that is only some action types."""
+    """Each record's organization, its time span, and whether it covers only some action types."""
     try:
         types = database.types(table)
     except OutputError as error:

@@ -92,7 +92,7 @@ def _newest(
 class Tail:
     """Prints the newest events, and those that appear later, each once.
 
-    Events from `begun_at` on are all printed.
+    All events from `begun_at` on are printed.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Tail:
         """Print the newest events, and those that appear meanwhile.
 
         After an error it can be called again, and continues. If only some of several organizations
-        failed, the events of the others are printed; what appears in those later is new.
+        failed, the events of the others are printed; their later events count as new.
         """
         try:
             for page in self._new_pages():
@@ -147,7 +147,7 @@ class Tail:
 
 
 class _Retrying:
-    """Retries what reads events while the service fails, limits requests or refuses cursors.
+    """Retries reading while the service fails, limits requests or refuses cursors.
 
     Without an interval, events are not followed, and errors are raised at once.
     """
@@ -158,7 +158,7 @@ class _Retrying:
 
     def call(self, action: Callable[[], _Result]) -> _Result:
         while True:
-            check_reader()  # without new events, nothing is written that could fail
+            check_reader()  # without new events, no write would notice that the reader is gone
             try:
                 return action()
             except (ServiceError, OrganizationsError) as error:
@@ -171,7 +171,7 @@ class _Retrying:
                 self._wait(errors, seconds)
 
     def _wait(self, errors: Mapping[str, AuditEventsError], seconds: float) -> None:
-        """Say which errors it waits for, those of several organizations one by one, and wait."""
+        """Log the errors, one line for each organization, and wait."""
         if any(each.code == _LONG_WAIT for each in errors.values()):
             seconds = MAX_RETRY_AFTER_SECONDS
         requested = [

@@ -41,8 +41,8 @@ from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
 
 COLUMNS: Final = ("day", *(field.name for field in fields(Counts)))
 
-_UNSAID: Final = "does not say its organization: with several, each needs organization_id"
-_OF_OTHERS: Final = (
+_NO_ORGANIZATION: Final = "does not say its organization: with several, each needs organization_id"
+_ALL_OF_OTHERS: Final = (
     "no event is of an organization in the settings: each needs its UUID, as organization_id or"
     " scope.organizationId"
 )
@@ -108,8 +108,8 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         with output_errors(folder):
             comparison = Comparison(folder / "rows", within, loaded.unit_nanoseconds)
         stack.callback(comparison.close)
-        list_file = _created(options.list_file, stack)
-        repair_file = _created(options.repair, stack)
+        list_file = _new_file(options.list_file, stack)
+        repair_file = _new_file(options.repair, stack)
         lists = DifferenceLists(list_file)
         repair = None
         if repair_file is not None:
@@ -119,19 +119,19 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         verification.read_service(within.widened(loaded.unit_nanoseconds))
         for file in filter(None, (list_file, repair_file)):
             file.commit()
-    with suppress(ReaderGoneError):  # what differs is an error, whether or not anybody reads it
+    with suppress(ReaderGoneError):  # a difference is an error, even if nobody reads the output
         _print(options.format_, comparison.days, lists)
     _raise_if_different(lists)
 
 
-def _created(path: Path | None, stack: ExitStack) -> WholeFile | None:
+def _new_file(path: Path | None, stack: ExitStack) -> WholeFile | None:
     if path is None:
         return None
     return stack.enter_context(closing(WholeFile(path)))
 
 
 def _check_files(options: VerifyOptions) -> None:
-    """Raise `SettingsError` if a file would replace another or a loaded one, or count as loaded."""
+    """Raise `SettingsError` if a new file would replace another, or count as a loaded file."""
     options_to_write = {"--repair": options.repair, "--list": options.list_file}
     written = {option: path for option, path in options_to_write.items() if path is not None}
     # What does not exist may be a URL, whose password an error would show.
@@ -180,7 +180,7 @@ class Verification:
                     self._comparison.add_rows(rows)
                 reporter.rows(self._comparison.rows)
             if read and not kept and loaded.guesses_organizations:
-                raise unreadable(loaded.name, _OF_OTHERS)
+                raise unreadable(loaded.name, _ALL_OF_OTHERS)
             with output_errors(disk):
                 self._comparison.all_rows_added()
 
@@ -219,7 +219,7 @@ class Verification:
         for row in batch:
             organization = (row.organization_id or "").lower()
             if not organization and self._settings.organizations:
-                raise unreadable(name, f"event {sanitize(row.id or '')} {_UNSAID}")
+                raise unreadable(name, f"event {sanitize(row.id or '')} {_NO_ORGANIZATION}")
             if not organization or organization in self._known:
                 key = organization if self._settings.organizations else ""
                 yield Row(key, row.id or "", row.time)

@@ -12,7 +12,7 @@ from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY
 
 TIMES: Final = ("occurred_at_text", "occurredat", "occurred_at")
-"""Names of the column of the time, without capital letters: the most exact first."""
+"""Names of the time column in lower case, the most exact first."""
 
 _MICROSECOND: Final = 1_000
 _UNITS: Final = {"s": NANOSECONDS, "ms": 1_000_000, "us": _MICROSECOND, "ns": 1}
@@ -37,7 +37,7 @@ class TimeColumn:
 
     @property
     def is_time(self) -> bool:
-        """Whether the times are stored as times, not as text."""
+        """Whether the type is a date or time type, not text."""
         return self.type.startswith(("timestamp", "datetime", "date"))
 
     @property
@@ -83,7 +83,7 @@ def find_columns(types: Mapping[str, str], place: str) -> Columns:
         place: what to call the table in messages.
 
     Raises:
-        OutputError: it has no column for the id or the time, or one of type JSON.
+        OutputError: the id or the time has no column, or one of the columns is of type JSON.
     """
     by_lower_name = {name.lower(): name for name in types}
     time = next((by_lower_name[name] for name in TIMES if name in by_lower_name), None)

@@ -1,4 +1,4 @@
-"""The events in a table of a database, whichever database it is."""
+"""The events in a table of a database of any kind."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Database(Protocol):
         """An expression for a time as text, in UTC if it is stored with a time zone."""
 
     def condition(self, column: TimeColumn, within: Range) -> str:
-        """A condition that is true for the rows of a range, perhaps for others."""
+        """A condition that is true for all rows of a range, and perhaps for others."""
 
 
 class TableRows:

@@ -22,7 +22,7 @@ _SETTINGS: Final[dict[str, str]] = {
     "memory_limit": "256MB",
     "threads": "1",
     "preserve_insertion_order": "false",
-    "autoinstall_known_extensions": "false",  # else a file of SQLite makes it download one
+    "autoinstall_known_extensions": "false",  # else DuckDB downloads one for a SQLite file
 }
 
 

@@ -120,12 +120,12 @@ def _raise(error: OSError) -> None:
 
 @contextmanager
 def _errors_of(file: Path) -> Iterator[None]:
-    """Raise what the system, gzip or Arrow say about a file as an error that names it."""
+    """Turn errors of the system, gzip or Arrow into an `OutputError` that names the file."""
     try:
         yield
     except OutputError:
         raise
-    except Exception as error:  # noqa: BLE001 - a damaged file makes them raise almost anything
+    except Exception as error:  # noqa: BLE001 - for a damaged file they raise almost anything
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise unreadable(sanitize(file), sanitize(reason)) from None
 
@@ -156,10 +156,10 @@ def _row(file: Path, number: int, line: bytes, known: Collection[str]) -> Row:
 
 
 def _organization_of(event: _Line, known: Collection[str]) -> str | None:
-    """The organization of an event; None if it names none by its UUID.
+    """The UUID of an event's organization, None if the event has none.
 
-    The tap's property ``organization_id`` may be a field of the event itself, with another meaning.
-    So an organization in the settings counts more, in whichever of the two places it is.
+    An event may itself have a field ``organization_id``, with another meaning. So an organization
+    of the settings is preferred, in ``organization_id`` or in ``scope.organizationId``.
     """
     organization = None
     for organization in _organizations_in(event):
@@ -171,7 +171,7 @@ def _organization_of(event: _Line, known: Collection[str]) -> str | None:
 def _organizations_in(event: _Line) -> Iterator[str]:
     with suppress(msgspec.DecodeError, ValueError):
         yield str(UUID(_decode_text(event.organization_id)))
-    with suppress(msgspec.DecodeError, ValueError):  # its form is not shown (interface.md 2.6)
+    with suppress(msgspec.DecodeError, ValueError):  # of unknown form (interface.md 2.6)
         yield str(UUID(_decode_text(_decode_scope(event.scope).organization_id)))
 
 

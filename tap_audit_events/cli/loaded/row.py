@@ -95,7 +95,7 @@ class Loaded(Protocol):
 
 
 def instants_of(texts: Sequence[str | None]) -> list[Instant | None]:
-    """The instants of times as loaders write them; None for what is not a time.
+    """The instants of times as loaders write them; None for a text that is not a time.
 
     A time without an offset is in UTC. The date and the time may be separated by a space, and an
     offset may be written as ``+02``, ``+0200`` or ``+02:00``.

@@ -18,7 +18,7 @@ from tap_audit_events.events.stream_names import STREAM
 
 _URL: Final = re.compile(r"postgres(?:ql)?://", re.IGNORECASE)
 _UNAMBIGUOUS: Final = re.compile(r"[^/@]*@[^@]*|[^@]*")
-"""What follows in a URL, if it is certain where a password in it ends."""
+"""The rest of a URL, if it is certain where a password in it ends."""
 
 _MAY_HAVE_PASSWORD: Final = re.compile(r"://|(?:password|pwd)\s*=|:.*@", re.IGNORECASE)
 _DATABASES: Final = (".duckdb", ".db", ".ddb")
@@ -35,7 +35,7 @@ def open_loaded(text: str, table: str | None, known: Collection[str]) -> Iterato
 
     Raises:
         OutputError: it cannot be read.
-        SettingsError: a library that it needs is not installed, or a file has no tables.
+        SettingsError: a library that it needs is not installed, or `table` is given for a file.
     """
     _check_place(text, "--against")
     if _is_database(text):
@@ -58,7 +58,7 @@ def _check_place(text: str, option: str) -> None:
     """Check that a text contains no password that would be shown as part of a path or a host.
 
     Raises:
-        OutputError: it may, and the text is not shown; or it is empty, and would be this folder.
+        OutputError: it may contain one; or it is empty, and would mean the current folder.
     """
     if not text:
         raise unreadable(option, "the path is empty")
@@ -81,7 +81,7 @@ def open_database(text: str, option: str) -> Iterator[Database]:
 
     Raises:
         OutputError: it cannot be opened.
-        SettingsError: it is not a database, or a library that it needs is not installed.
+        SettingsError: `text` names no database, or a library that it needs is not installed.
     """
     _check_place(text, option)
     database: Database

@@ -16,7 +16,7 @@ from tap_audit_events.cli.outputs.durable import Rename, sync_folder
 from tap_audit_events.cli.outputs.parquet_file import ParquetWriter
 
 MAX_OPEN: Final = 4
-"""Days whose files are written at the same time: late events belong to earlier days."""
+"""Maximum number of days with open files: late events belong to earlier days."""
 
 STAGING: Final = ".new"
 _DAY: Final = len("2026-01-31")
@@ -31,13 +31,13 @@ class _Part:
 class DayFiles:
     """Writes one new file for each day that has new events.
 
-    It writes several files for a day if its events continue after those of `MAX_OPEN` other days,
-    since several organizations are read side by side, each at a different day.
+    A day gets several files if its events continue after those of `MAX_OPEN` other days: several
+    organizations are read side by side, each at a different day.
 
     Args:
         folder: the folder, which need not exist.
-        staging: name of a hidden folder in it, for incomplete files. What an interrupted run left
-            there is removed first.
+        staging: name of a hidden folder in it, for incomplete files. Files that an
+            interrupted run left there are removed first.
     """
 
     def __init__(self, folder: Path, staging: str = STAGING) -> None:
@@ -80,7 +80,7 @@ class DayFiles:
             if len(self._open) >= MAX_OPEN:
                 self._finish_part(next(iter(self._open)))
             part = self._start()
-        self._open[day] = part  # last, as the one that was used last
+        self._open[day] = part  # last, as the most recently used one
         return part
 
     def _start(self) -> _Part:

@@ -61,7 +61,7 @@ class NewFolder:
 
 
 class GrowingFolder:
-    """A folder to which each export adds files with what is new.
+    """A folder to which each export adds files with the new events.
 
     Args:
         path: the folder.
@@ -111,12 +111,12 @@ class GrowingFolder:
 
     @property
     def _is_first(self) -> bool:
-        """Whether nothing says what the folder contains."""
+        """Whether the folder exists, but no state says what it contains."""
         return not self._state_file.exists and exists(self._path)
 
     @property
     def _begun(self) -> DayFiles:
-        assert self._files is not None, "begin comes first"  # noqa: S101 - a defect
+        assert self._files is not None, "begin must be called first"  # noqa: S101 - a defect
         return self._files
 
 

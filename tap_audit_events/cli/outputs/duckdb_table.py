@@ -3,7 +3,7 @@
 DuckDB changes a file in place when it merges its write-ahead log. A process that is killed at that
 moment, or a full disk, can leave a file that cannot be opened. So a copy is changed, which replaces
 the file when it is complete. Only a log that another process left is merged into the file itself,
-as by every program that opens it.
+as every program does that opens the file.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ STATE_TABLE: Final = "audit_events_state"
 
 MAX_ROWS: Final = 10_000
 MAX_BYTES: Final = 8_000_000
-"""Of Arrow data that one statement inserts: it is kept in memory until then."""
+"""The Arrow data that one statement inserts; it is kept in memory until then."""
 
 MEMORY_LIMIT: Final = "64MB"
 LARGE_EVENT_BYTES: Final = 8_000
 HIGH_MEMORY_LIMIT: Final = "4GB"
 """DuckDB needs 2,048 rows and each index of the table in memory at once. The higher limit is set
-only if events are large, or if somebody has given the table an index."""
+only if events are large, or if the table has an index."""
 
 _COPY_BYTES: Final = 1_000_000
 
@@ -166,7 +166,7 @@ class DuckDBTable:
     def _stored(
         self, connection: duckdb.DuckDBPyConnection, state_file: StateFile
     ) -> Mapping[str, Any]:
-        """The state of the table; the state file is brought up to date with it."""
+        """The state in the table of the state; the state file is updated to it."""
         tables = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
         if TABLE in tables:
             row = None
@@ -219,7 +219,7 @@ class DuckDBTable:
         _log_of(self._path).unlink(missing_ok=True)  # the log of a file that is gone
 
     def _remove_new(self) -> None:
-        """Remove what a run that failed or was killed left."""
+        """Remove the files that a failed or killed run left."""
         for path in (self._new_path, _log_of(self._new_path)):
             path.unlink(missing_ok=True)
         shutil.rmtree(self._new_path.with_name(f"{self._new_path.name}.tmp"), ignore_errors=True)
@@ -256,13 +256,13 @@ class _OldFile:
 
     def close(self) -> None:
         self.connection.close()
-        self._file.close()  # Not earlier: the system would take this process's lock away.
+        self._file.close()  # last: earlier, the system would release this process's lock
 
 
 def _has_columns(table: duckdb.DuckDBPyRelation) -> bool:
-    """Whether a table has the columns of the events, and still a time zone.
+    """Whether a table has the columns of the events, and `occurred_at` a time zone.
 
-    Into a column without one, DuckDB would insert times in the time zone of the machine.
+    Without one, DuckDB would insert the times in the time zone of the machine.
     """
     names = list(table.columns)
     return names == SCHEMA.names and str(table.types[_TIME]) == "TIMESTAMP WITH TIME ZONE"
@@ -280,7 +280,7 @@ def _log_of(path: Path) -> Path:
 
 
 def _connect(path: Path) -> duckdb.DuckDBPyConnection:
-    """A connection.
+    """A connection to a DuckDB file.
 
     Raises:
         OutputError: another process uses the file, or it is not a DuckDB file.
@@ -288,7 +288,7 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     config = {
         "memory_limit": MEMORY_LIMIT,
         "threads": THREADS,
-        "autoinstall_known_extensions": "false",  # else a file of SQLite makes it download one
+        "autoinstall_known_extensions": "false",  # else DuckDB downloads one for a SQLite file
     }
     try:
         return duckdb.connect(str(path), config=config)

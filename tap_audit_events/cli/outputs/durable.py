@@ -20,7 +20,7 @@ from tap_audit_events.errors.exceptions import (
 )
 
 Rename: TypeAlias = tuple[Path, Path]
-"""A file that is complete, and the place where it belongs."""
+"""The path of a complete file, and its final path."""
 
 
 def temporary(path: Path) -> Path:
@@ -32,7 +32,7 @@ def exists(path: Path) -> bool:
     """Whether a path exists; `OSError` if that cannot be known.
 
     Since Python 3.14, `Path.exists` returns False then: a state file that cannot be read for a
-    moment would be taken for a missing one, and all events exported again.
+    moment would count as missing, and all events would be exported again.
     """
     try:
         path.stat()
@@ -107,10 +107,10 @@ def rename_all(renames: Iterable[Rename], *, resumes: bool = False) -> None:
 
     Args:
         renames: the files and their final paths.
-        resumes: whether it was interrupted before, so that some are renamed already.
+        resumes: whether an earlier call was interrupted, so that some files have their final path.
 
     Raises:
-        FileNotFoundError: one of them does not exist.
+        FileNotFoundError: a file does not exist.
     """
     folders: dict[Path, None] = {}
     for source, final in renames:
@@ -143,14 +143,14 @@ def keep_mode(old: Path, new: Path) -> None:
     """Let the same users read the new file as the old one, if there is an old one."""
     if exists(old):
         owner = old.stat()
-        with suppress(OSError):  # only root may give a file away, in a container not to everybody
+        with suppress(OSError):  # only root may do this, in a container not for every user
             os.chown(new, owner.st_uid, owner.st_gid)
         shutil.copymode(old, new)
 
 
 @contextmanager
 def output_errors(path: Path) -> Iterator[None]:
-    """Raise what the system or a library says about an output as an error with a code."""
+    """Turn errors of the system or a library about an output into an `OutputError`."""
     try:
         yield
     except AuditEventsError:

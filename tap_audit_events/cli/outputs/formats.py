@@ -22,7 +22,7 @@ FORMATS: Final = {
     ".jsonl.gz": "JSON Lines, compressed",
     "/": "a folder of Parquet files, a subfolder for each UTC day",
 }
-"""What a path ends with, and what is written then."""
+"""The ends of paths, and the format that each selects."""
 
 
 def format_of(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A file of JSON Lines: each event's own bytes, one a line; compressed or not."""
+"""A file of JSON Lines: each event's own bytes on one line; compressed or not."""
 
 from __future__ import annotations
 

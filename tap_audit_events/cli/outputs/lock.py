@@ -37,14 +37,14 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         if descriptor is not None:
-            with suppress(OSError):  # the lock ends all the same
+            with suppress(OSError):  # closing releases the lock anyway
                 lock.unlink()
             os.close(descriptor)
 
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder itself, which leaves no file behind; wait while another run does.
+    """Hold the lock of a folder itself, which leaves no file behind; wait until it is free.
 
     Some network file systems lock only files: then there is no lock.
     """
@@ -58,7 +58,7 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 def _acquire(lock: Path) -> int | None:
-    """A descriptor that holds the lock; None if another process does."""
+    """A descriptor that holds the lock; None if another process holds it."""
     while True:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -71,4 +71,4 @@ def _acquire(lock: Path) -> int | None:
         except BaseException:
             os.close(descriptor)
             raise
-        os.close(descriptor)  # its holder removed it in the meantime: try again with a new one
+        os.close(descriptor)  # its holder has removed the file: try again with a new one

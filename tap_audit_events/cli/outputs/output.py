@@ -9,7 +9,7 @@ from tap_audit_events.api.event_page import EventPage
 
 
 class Output(Protocol):
-    """An output of one export. `begin`, then `write` each page, then `commit` or `discard`.
+    """An output of one export. Call `begin`, `write` for each page, then `commit` or `discard`.
 
     Nothing is visible before `commit`. If the process is killed during `commit`, the output is the
     old or the new one, or the next `begin` completes the new one.

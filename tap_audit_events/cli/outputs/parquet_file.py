@@ -16,7 +16,7 @@ from tap_audit_events.cli.outputs.usable import other_columns
 
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32_000_000
-"""Of Arrow data in one row group: it is kept in memory until it is full."""
+"""The Arrow data in one row group, which is kept in memory until it is full."""
 
 _COPIED_ROWS: Final = 1_000
 

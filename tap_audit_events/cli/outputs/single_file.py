@@ -29,7 +29,7 @@ class Writer(Protocol):
 
 
 NewWriter: TypeAlias = Callable[[Path, Path | None], Writer]
-"""Creates the writer of a new file, which begins with what is in an old one, if that is given."""
+"""Creates the writer of a new file, which begins with the content of an old file, if given."""
 
 
 class SingleFile:
@@ -37,7 +37,7 @@ class SingleFile:
 
     Args:
         path: the file.
-        new_writer: creates what writes it.
+        new_writer: creates the writer of a new file.
         state_file: says what the file contains; without it, each export replaces the file.
         logger: logs a warning if the file has been moved away.
     """

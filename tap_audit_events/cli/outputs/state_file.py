@@ -36,7 +36,7 @@ VERSION: Final = 1
 
 
 class StateFile:
-    """The state of one output. Paths in it are relative to it: both can be moved together.
+    """The state of one output. Its paths are relative: it can be moved together with the output.
 
     Args:
         path: the file, which need not exist yet.

@@ -44,7 +44,7 @@ class WholeFile:
             self._file.write(b"".join(line + b"\n" for line in lines))
 
     def commit(self) -> None:
-        """Put the file in its place."""
+        """Give the file its final name."""
         with output_errors(self._path):
             sync(self._file)
             self._file.close()

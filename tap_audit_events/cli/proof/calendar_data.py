@@ -12,7 +12,7 @@ Span = tuple[datetime, datetime]
 DAY = timedelta(days=1)
 
 MICROSECOND = timedelta(microseconds=1)
-"""No gap: loaders cut the end of a range, such as ``23:59:59.999999999Z``, to microseconds."""
+"""Not a gap: loaders cut the end of a range, such as ``23:59:59.999999999Z``, to microseconds."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Calendar:
 
     @property
     def note(self) -> str:
-        """What else a reader has to know; usually nothing."""
+        """A note for the reader, usually empty."""
         count = self.limited_records
         return f"coverage records only for some action types: {count:,}" if count else ""
 
     def gaps_of(self, day: date) -> list[tuple[float, float]]:
-        """The parts of a day that are not covered, each from 0 to 1."""
+        """The parts of a day that are not covered, as fractions of the day."""
         start = datetime.combine(day, datetime.min.time())
         found = _overlaps(self.gaps, (start, start + DAY))
         return [((low - start) / DAY, (high - start) / DAY) for low, high in found]
@@ -62,7 +62,7 @@ def find_gaps(covered: Mapping[str, Iterable[Span]], within: Span) -> tuple[Span
 
 
 def year_span(year: int, now: datetime) -> Span:
-    """A year until now, which is in UTC without a zone, at most."""
+    """The span of a year, cut at `now`, which is in UTC without a zone."""
     start, end = datetime(year, 1, 1), datetime(year + 1, 1, 1)  # noqa: DTZ001 - in UTC
     return start, max(start, min(end, now))
 

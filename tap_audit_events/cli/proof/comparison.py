@@ -110,11 +110,11 @@ class Comparison:
     def all_rows_added(self) -> None:
         """Index the rows, before events are compared."""
         self._file.execute("CREATE INDEX by_hash ON loaded (hash)")
-        self._file.execute("COMMIT")  # writes the rest of them, so that nothing is written later
+        self._file.execute("COMMIT")  # writes the remaining rows, so that nothing is written later
         self._seen = bytearray(self.rows // 8 + 1)
 
     def compare(self, keys: Iterable[Key]) -> list[tuple[int, Difference]]:
-        """Compare events of the service, each of which comes once.
+        """Compare events of the service; `keys` has each event once.
 
         Returns:
             The events that differ, with their positions.

@@ -17,7 +17,7 @@ class DifferenceLists:
     """Lists of events that differ.
 
     Args:
-        file: a CSV file for all of them, which the caller commits; None for none.
+        file: a CSV file for all of them, which the caller commits; None if not needed.
     """
 
     def __init__(self, file: WholeFile | None) -> None:

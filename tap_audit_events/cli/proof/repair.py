@@ -18,8 +18,8 @@ from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 class Repair:
     """Writes the missing events.
 
-    The Singer messages are SCHEMA and RECORD, as the tap writes them; without STATE, no bookmark
-    moves.
+    The Singer messages are SCHEMA and RECORD, as the tap writes them. There is no STATE, so no
+    bookmark changes.
 
     Args:
         file: where they are written; the caller commits it.

@@ -57,7 +57,7 @@ def write_stdout(data: bytes) -> None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     try:
         with open(sys.stdout.fileno(), "wb", closefd=False) as file:
-            os.set_blocking(file.fileno(), True)  # else it takes only what a pipe has room for
+            os.set_blocking(file.fileno(), True)  # else it writes only what a pipe has room for
             file.write(data)
     except BrokenPipeError:
         raise ReaderGoneError from None
@@ -73,7 +73,7 @@ def check_reader() -> None:
 
 
 def write_stderr(*lines: str) -> None:
-    """Write lines to stderr. If that cannot be written to, the run continues without them."""
+    """Write lines to stderr. If stderr cannot be written to, the run continues without them."""
     with suppress(OSError):
         for line in lines:
             click.echo(line, err=True)

@@ -14,13 +14,13 @@ from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 def interrupting(stop: Stop) -> Iterator[None]:
     """Within the ``with`` block, the first signal raises `StoppedError`, even inside a library.
 
-    Only for what may end anywhere, such as a long query.
+    Only for code that may be interrupted anywhere, such as a long query.
     """
 
     def handle(signal_number: int, frame: object) -> None:
-        was_asked_before = stop.signal_number is not None
+        was_stopping = stop.signal_number is not None
         stop.handle(signal_number, frame)
-        if not was_asked_before:
+        if not was_stopping:
             stop.check()
 
     stop.check()
@@ -28,7 +28,7 @@ def interrupting(stop: Stop) -> Iterator[None]:
         try:
             yield
         except Exception:
-            stop.check()  # a library may have raised another error because of it
+            stop.check()  # a library may have raised another error because of the signal
             raise
 
 
