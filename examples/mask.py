@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A Singer filter that replaces the e-mail and IP addresses in `MASKED` by their HMAC-SHA256.
+"""A Singer filter that replaces the e-mail and IP addresses in `MASKED` with their HMAC-SHA256.
 
     export AUDIT_EVENTS_MASK_KEY=$(cat /run/secrets/mask-key)
     tap-audit-events --config config.json | python3 mask.py | target-jsonl
