@@ -17,7 +17,7 @@ LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newes
 CLIENTS := airbyte-clients dlt dagster proof loader-postgres-server
 # The clients and the tools of this project, each from requirements/NAME.txt.
 ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof
-# What the test of the image starts from. It needs buildah, debootstrap and root, and is skipped without them.
+# The base of the image in its test, which needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADERS := target-jsonl meltanolabs-target-csv target-duckdb meltanolabs-target-postgres \
 	pipelinewise-target-postgres meltano-map-transform postgres-server
@@ -76,7 +76,7 @@ soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (def
 fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MINUTES (default 5); FUZZ_ARGS='--only pages --keep'
 	@.tools/fuzz/bin/python -m tests.fuzzing --minutes $(MINUTES) $(FUZZ_ARGS)
 
-mutate: .tools/mutate/.installed ## Try which small changes to the code no test notices; MUTATE_ARGS='events extraction.planning.plan'
+mutate: .tools/mutate/.installed ## Show which small changes to the code no test notices; MUTATE_ARGS='events extraction.planning.plan'
 	@.tools/mutate/bin/python -m tests.mutation $(MUTATE_ARGS)
 
 bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADERS:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
