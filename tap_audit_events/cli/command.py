@@ -18,7 +18,7 @@ from tap_audit_events.config.process import check_log_levels, guard_output
 from tap_audit_events.config.schema import PACKAGE
 from tap_audit_events.extraction.shutdown import Stop
 
-_EPILOG = f"""The settings are those of {PACKAGE}. They come from environment variables, such as
+_EPILOG = f"""The settings are those of {PACKAGE}. They are read from environment variables, such as
 TAP_AUDIT_EVENTS_BASE_URL, TAP_AUDIT_EVENTS_ORGANIZATION_ID and TAP_AUDIT_EVENTS_ACCESS_TOKEN, and
 from the files of --config. Every error is one line on stderr that begins with a code, except an
 invalid command line (exit code 2)."""

@@ -62,9 +62,9 @@ class VerifyOptions:
     Attributes:
         against: what was loaded: a file, a folder or a database.
         table: its table, None for the usual one.
-        repair: the file for missing events, None for none.
+        repair: the file for missing events, if any.
         repair_format: its format.
-        list_file: the file for all events that differ, None for none.
+        list_file: the file for all events that differ, if any.
         format_: how to print the counts.
     """
 

@@ -233,7 +233,7 @@ def _delivered(events: int, records: int, left_out: int) -> str:
 
 
 def _newest(run: OrganizationRun) -> Instant | None:
-    """The newest time delivered; None before the first event, or if none came in order yet."""
+    """The newest time delivered; None until an event has been delivered in order."""
     bookmark = run.delivery.watermark.bookmark
     return None if bookmark == EARLIEST else bookmark
 

@@ -13,7 +13,7 @@ _ORGANIZATION = re.compile(r"/v1/organizations/([^/]+)/")
 class SeveralServices:
     """Hands each request to the service of the organization in its path.
 
-    A request for another organization goes to the first service, which refuses it.
+    The first service refuses requests for any other organization.
     """
 
     def __init__(self, services: Iterable[Service]) -> None:

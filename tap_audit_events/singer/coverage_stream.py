@@ -1,4 +1,4 @@
-"""The stream ``audit_events_coverage``: evidence of what was read, written next to the events."""
+"""The stream ``audit_events_coverage``: evidence of which ranges were read, and when."""
 
 from __future__ import annotations
 

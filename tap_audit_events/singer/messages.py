@@ -72,7 +72,7 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
 def _contains_secret(line: bytes) -> bool:
     """Whether a secret may be in a line of JSON: one search, however many texts the line has.
 
-    A text may hold escapes of its own, so the escapes of the line are removed first.
+    A string in the line may contain escapes itself, so those of the line are removed first.
     """
     return contains_secret(_ESCAPED.sub(r"\1", line.decode()))
 

@@ -89,7 +89,7 @@ class TapAuditEvents(Tap):
         super().__init__(*args, **{"message_writer": MessageWriter(), **kwargs})
 
     def discover_streams(self) -> Sequence[Stream]:
-        """The events, and the evidence of what was read; the SDK syncs streams sorted by name."""
+        """The events, and the evidence of their ranges; the SDK syncs streams sorted by name."""
         from tap_audit_events.singer.coverage_stream import CoverageStream
         from tap_audit_events.singer.stream import AuditEventsStream
 

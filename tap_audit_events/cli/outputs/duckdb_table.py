@@ -1,9 +1,9 @@
 """An export into a table of a DuckDB file, together with its state.
 
 DuckDB changes a file in place when it merges its write-ahead log. A process that is killed at that
-moment, or a full disk, can leave a file that cannot be opened. So a copy is changed, which replaces
-the file when it is complete. Only a log that another process left is merged into the file itself,
-as every program does that opens the file.
+moment, or a full disk, can leave a file that cannot be opened. So the export changes a copy, which
+replaces the file when it is complete. Only a log that another process left is merged into the file
+itself, as every program does that opens the file.
 """
 
 from __future__ import annotations
