@@ -75,6 +75,14 @@ def test_two_lists_of_events_are_an_error(name: str) -> None:
             parse_page(body)
 
 
+@pytest.mark.parametrize("name", ["nextCursor", "next\\u0043ursor"])
+def test_two_cursors_are_an_error(name: str) -> None:
+    """If the service sends two cursors, neither is used: either may lead further."""
+    body = b'{"nextCursor": "next", "auditEvents": [], "%b": null}' % name.encode()
+    with pytest.raises(ContractError, match=r"\(it contains nextCursor more than once\)"):
+        parse_page(body)
+
+
 def test_other_names_may_be_repeated() -> None:
     """Repeated names of other fields hide neither events nor pages."""
     events = b'"auditEvents": [%b]' % encode(an_event(note={"auditEvents": [], r"audit\u0045": 1}))

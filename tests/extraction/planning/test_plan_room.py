@@ -132,6 +132,18 @@ def ahead(play: Play) -> int:
     pytest.fail("requests without a bound")
 
 
+def test_the_last_page_of_a_window_makes_room_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the only page that is held is taken, nothing is held, and the next window is begun."""
+    monkeypatch.setattr(plan, "PAGES_HELD", 1)
+    play = Play(evenly(1000), concurrency=4)
+    for _ in range(50):
+        for request in requests_due(play.plan, ALL_PAY):
+            play.plan.accept(request, play._respond(request)[1])
+        play.plan.next_page()
+    assert play.plan.is_done
+    assert play.plan.windows > 2
+
+
 @pytest.mark.parametrize(("page_bytes", "most"), [(0, 25), (1, 25), (BYTES_HELD // 3 + 1, 3)])
 def test_few_large_pages_are_held_with_concurrency_1(
     page_bytes: int, most: int, monkeypatch: pytest.MonkeyPatch
