@@ -153,9 +153,7 @@ class Plan:
             if not reader.is_in_flight:
                 if not self._has_room(reader, pages_before):
                     return None
-                found = self._prepared(reader, is_parallel=is_parallel)
-                if found is not None:
-                    return found
+                return self._prepared(reader, is_parallel=is_parallel)
             pages_before += _planned_pages_left(reader)
         return None
 
@@ -179,8 +177,6 @@ class Plan:
 
     def _prepared(self, reader: WindowReader, *, is_parallel: bool) -> WindowReader | None:
         """The window as it should be requested: as it is, cut or begun again; None if it waits."""
-        if self._is_sequential and not reader.is_alone:
-            reader.restart_alone()
         if not self.windows or not is_parallel:  # the first request covers the whole range
             return reader
         if reader.is_requested:

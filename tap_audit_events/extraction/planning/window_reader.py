@@ -156,7 +156,7 @@ class WindowReader:
     def restart_alone(self) -> None:
         """Restart the window, as cursors may be refused because of other windows' requests."""
         self.is_alone = True
-        if self.pages_read and self._progress.in_order:
+        if self._progress.in_order:
             self.error, self.is_read = None, False
             self._restart(at_page=True)
 

@@ -159,14 +159,6 @@ def test_a_window_that_showed_none_of_its_events_begins_again_alone(
     assert (reader.error, reader.is_read) == (None, True)
 
 
-def test_a_window_without_pages_cannot_be_restarted() -> None:
-    """The window is alone from then on, and its error stays."""
-    reader = read_pages(0)
-    reader.fail(REFUSED)
-    reader.restart_alone()
-    assert (reader.is_alone, reader.error, reader.is_read) == (True, REFUSED, True)
-
-
 def test_a_window_out_of_order_is_not_restarted_alone() -> None:
     """Events before its newest page may still be missing."""
     reader = read_pages(1)
