@@ -89,8 +89,7 @@ def parse_page(body: bytes) -> Page:
         text = storable(body)
         events, cursor = read_envelope(text)
         check_keys_come_once(text, events, cursor)
-        page = _read_columns(text, events, cursor)
-        return page if text is body else _with_original_keys(page, body)
+        return _with_original_keys(_read_columns(text, events, cursor), body)
     except msgspec.ValidationError as error:
         details = f"{sanitize(error)}; it begins {sanitize_start(body)}"
         raise service_error("AE-ENVELOPE", details=details) from None
@@ -102,7 +101,7 @@ def parse_page(body: bytes) -> Page:
 
 
 def _with_original_keys(page: Page, body: bytes) -> Page:
-    """The page of a repaired body, with the original cursor; the page ends before a repaired id.
+    """The page with the original cursor, without repairs; the page ends before a repaired id.
 
     A cursor is opaque, and a repaired id might equal another event's.
     """
@@ -143,7 +142,7 @@ def _read_columns(body: bytes, events: list[msgspec.Raw], cursor: str | None) ->
         longest = max(map(len, texts), default=0)
         if instants is None or longest > MAX_EVENT_BYTES:
             raise ValueError
-    except (msgspec.ValidationError, ValueError):
+    except ValueError:  # also msgspec's own errors
         ids, instants, texts, malformed = _columns_one_by_one(texts)
     return Page(
         ids,
@@ -172,7 +171,7 @@ def _columns_one_by_one(
                 raise ValueError(f"it has {len(text):,} bytes; the most is {MAX_EVENT_BYTES:,}")
             keys = _decode_keys(text)
             form = _utc_form(keys.occurredAt)
-        except (msgspec.ValidationError, ValueError) as error:
+        except ValueError as error:
             malformed = service_error(
                 code, details=f"event {position + 1} of the page: {error}: {excerpt(text)}"
             )
