@@ -75,6 +75,11 @@ def test_missing_details_stay_missing(action: bytes) -> None:
     assert read_record(STRING.apply(text)) == read_record(text)
 
 
+def test_an_event_without_an_action_stays_as_it_is() -> None:
+    """There are no details then that could become text."""
+    assert read_record(STRING.apply(b'{"id":"1"}')) == {"id": "1"}
+
+
 @pytest.mark.parametrize("details", [b"{}", b"[]", b"1.50", b'"text"', b"false", b'{"a":1e999}'])
 def test_details_of_any_kind_become_text(details: bytes) -> None:
     """The text is exactly the service's, with all digits."""
