@@ -211,12 +211,14 @@ def test_every_organization_is_read_within_the_bounds(seed: int) -> None:
 
 def test_an_organization_whose_page_cannot_be_delivered_ends_alone() -> None:
     """It ends with its error, and its other pages are not delivered."""
-    plan = a_plan(Group("a", [2, 2], 2))
+    plan = a_plan(Group("a", [3, 2], 2))
     news_of(plan)
     bad, good = requests_of(plan)
     plan.accept(bad, bad.member.page())
     (page,) = news_of(plan)
     assert page.member is bad.member
+    (following,) = requests_of(plan)
+    plan.accept(following, bad.member.page())
     error = service_error("AE-NESTING")
     bad.member.error = error
     (ended,) = news_of(plan)
