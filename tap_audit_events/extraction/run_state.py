@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
@@ -52,18 +52,17 @@ def is_run_state(value: object) -> bool:
 
 
 def types_never_requested(
-    state: Mapping[str, Any], action_types: Iterable[str]
+    state: Mapping[str, Any], action_types: Collection[str]
 ) -> list[str] | None:
     """The action types of this run that the runs before a state did not request.
 
     None if they requested each of these types. An empty ``action_types`` stands for all types; an
     empty result stands for all types but those that the earlier runs requested.
     """
-    earlier = state.get("action_types") or None
-    wanted = list(action_types)
-    if earlier is None or (wanted and set(wanted) <= set(earlier)):
+    earlier = state.get("action_types")
+    if not earlier or (action_types and set(action_types) <= set(earlier)):
         return None
-    return [name for name in wanted if name not in earlier]
+    return [name for name in action_types if name not in earlier]
 
 
 def unusable(problem: str) -> SettingsError:

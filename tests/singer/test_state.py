@@ -136,9 +136,20 @@ def test_a_state_of_another_organization_is_refused() -> None:
         from_bookmark(a_bookmark(), organization_id=OTHER_ORGANIZATION_ID, lookback_seconds=0)
 
 
-def test_an_organization_id_is_the_same_in_any_case() -> None:
+def test_the_error_about_another_organization_is_one_line() -> None:
+    """A state that was edited by hand may name anything as its organization."""
+    bookmark = to_bookmark(Watermark(at(5)), organization_id="a\nb", action_types=[])
+    with pytest.raises(SettingsError) as error:
+        read(bookmark)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("ids", [("a-b", "A-B"), ("A-B", "a-b")])
+def test_an_organization_id_is_the_same_in_any_case(ids: tuple[str, str]) -> None:
     """UUIDs are compared without regard to case."""
-    again = from_bookmark(a_bookmark(), organization_id=ORGANIZATION_ID.upper(), lookback_seconds=0)
+    before, now = ids
+    bookmark = to_bookmark(Watermark(at(5), [GROUP]), organization_id=before, action_types=[])
+    again = from_bookmark(bookmark, organization_id=now, lookback_seconds=0)
     assert again.groups == [GROUP]
 
 
