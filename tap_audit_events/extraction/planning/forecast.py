@@ -69,8 +69,7 @@ class Forecast:
     def _add_time(self, seen: _Seen) -> None:
         start = seen.start
         weeks, left = divmod(seen.end - start, _WEEK_MICROSECONDS)
-        if weeks:
-            self._microseconds = [each + weeks * _HOUR for each in self._microseconds]
+        self._microseconds = [each + weeks * _HOUR for each in self._microseconds]
         while left > 0:
             step = min(left, _HOUR - start % _HOUR)
             self._microseconds[start // _HOUR % _WEEK] += step
