@@ -14,10 +14,9 @@ def to_run_state(
     watermark: Watermark, *, organization_id: str, action_types: Iterable[str]
 ) -> dict[str, Any]:
     """The state for the next run, empty if nothing was delivered yet."""
-    if watermark.bookmark is None:
-        return {}
     scope = {"organization_id": organization_id, "action_types": list(action_types)}
-    return to_json(watermark) | scope
+    delivered = to_json(watermark)
+    return delivered and delivered | scope
 
 
 def from_run_state(

@@ -38,6 +38,11 @@ def test_each_organization_keeps_its_newest_state(runs: list[dict[str, int]]) ->
         assert found.of(name.upper()) == expected.get(name, {})
 
 
+def test_nothing_delivered_is_an_empty_state() -> None:
+    """The next run could not continue from a state that only names its organization."""
+    assert to_run_state(Watermark(), organization_id=IDS[0], action_types=["x"]) == {}
+
+
 def test_an_organization_without_events_has_no_state() -> None:
     """The states of the others stay as they were, and the next run can read them."""
     known = {"organizations": [a_state(IDS[0], 1)]}
