@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from math import inf
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,7 +22,7 @@ def shared(monkeypatch: pytest.MonkeyPatch, simulated_time: SimulatedTime) -> Ru
 
 def test_limiters_of_several_tokens_share_the_limit_of_the_run() -> None:
     """It does not matter which limiter gave the permits; each alone would give another one."""
-    of_run = RunRequests(3)
+    of_run = RunRequests(3, on_wait := Mock())
     one, other = RateLimiter(of_run), RateLimiter(of_run)
 
     def send() -> None:
@@ -34,6 +35,7 @@ def test_limiters_of_several_tokens_share_the_limit_of_the_run() -> None:
         assert of_run.sent == 3
     join(waiting)
     assert of_run.sent == 4
+    on_wait.assert_not_called()  # nothing else could have been sent meanwhile
 
 
 def test_a_429_of_one_token_holds_no_other_token(
