@@ -60,6 +60,8 @@ def test_the_usual_urls_of_proxies_are_accepted(proxy: str, scheme: str) -> None
         f"http://user:{PASSWORD}?x@host",
         f"http://user:{PASSWORD}#x@host",
         f"http://user:80/{PASSWORD}@host",
+        "http://",
+        "http://:3128",
     ],
 )
 def test_a_url_that_cannot_be_that_of_a_proxy_is_refused(proxy: str) -> None:
