@@ -70,7 +70,7 @@ class LineWriter:
             raise OutputError(error.strerror or str(error)) from None
 
     def _output(self) -> BinaryIO:
-        """A file on stdout's descriptor; stdout's buffer if there is none, as in a test runner."""
+        """A file on the descriptor of stdout. In tests, stdout may have none, but has a buffer."""
         stdout = self._find_stdout()
         if self._file is None or self._stdout is not stdout:
             if stdout is None:

@@ -52,7 +52,7 @@ def _trace(kind: str, name: str, content: Mapping[str, Any], milliseconds: int) 
 class MessageWriter(LineWriter):
     """Writes one message per line.
 
-    If stdout is closed, `stdout` is None, and writing a message raises `OutputError`.
+    Pass None as `stdout` if stdout is closed: writing a message then raises `OutputError`.
 
     Records are buffered. Every other message flushes the buffer: once a STATE is written, the STATE
     and every record before it are in the pipe. Worker threads write LOG messages, so each call

@@ -20,7 +20,7 @@ _VALIDATORS: Final[dict[str, Callable[[Any], str]]] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Organization:
-    """One organization of a run; the file is None if a setting contains the token."""
+    """One organization of a run, with its token, and the file of the token if there is one."""
 
     organization_id: str
     access_token: str

@@ -33,7 +33,7 @@ class Cursors:
     """Issues cursors; each has a different text, even for the same position."""
 
     def __init__(self, lifetime_requests: int | None) -> None:
-        """Let each cursor expire after that many further requests, or never if that is None."""
+        """Let each cursor expire after that many further requests; without a number, never."""
         self._lifetime_requests = lifetime_requests
         self._issued: dict[str, IssuedCursor] = {}
         self._expired: set[str] = set()

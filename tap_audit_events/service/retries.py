@@ -27,7 +27,7 @@ class Retries:
         self._logger = logger
         self._count = 0
         self._backoffs = backoff.expo(max_value=MAX_BACKOFF_SECONDS)
-        next(self._backoffs)  # the first value of backoff's generators is None
+        next(self._backoffs)  # a generator of backoff must be started: its first item is not a wait
 
     def seconds_before_next(self, error: RetryableError) -> float | None:
         """Seconds to wait before the next retry, or None if no retry is left.

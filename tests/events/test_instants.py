@@ -207,7 +207,7 @@ def test_the_error_says_why_a_text_is_refused(text: str, problem: str) -> None:
 def test_many_instants_in_utc_form_are_read_at_once(
     texts: list[str], instants: list[str] | None
 ) -> None:
-    """The result equals reading one by one; it is None if a text is not in UTC form."""
+    """Reading all at once equals reading one by one, and refuses a text that is not in UTC form."""
     assert utc_instants(texts) == instants
     assert instants is None or instants == [parse_instant(text) for text in texts]
 

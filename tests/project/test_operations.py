@@ -163,7 +163,7 @@ def a_log(*runs: tuple[int, float]) -> str:
 def test_the_alert_for_nothing_new_reads_a_real_log(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
-    """It prints if the newest event is old or there is none, and not if it is a minute old."""
+    """It prints after no event for long, or none at all; an event of a minute ago is enough."""
     service.add(TEN_EVENTS)
     assert alert("silent", sync().log, tmp_path).startswith("nothing new for ")
     assert alert("silent", a_log((5, 60.25)), tmp_path) == ""

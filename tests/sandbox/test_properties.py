@@ -48,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Export:
-    """The parameters of an export; one that is None is not sent."""
+    """The parameters of an export; only those with a value are sent."""
 
     size: int
     order: str | None

@@ -136,7 +136,7 @@ class OrganizationsPlan:
         request.member.plan.fail(request.request, error)
 
     def next_page(self) -> News | None:
-        """The next page, opening or end of any organization; None if there is none."""
+        """The next page, opening or end of any organization; None if nothing has happened yet."""
         self._open_more()
         if self._news:
             return self._news.popleft()

@@ -19,7 +19,7 @@ MAX_TAKEN_EVENTS: Final = 4000
 
 
 class Request(NamedTuple):
-    """A request that a window's reader needs; the cursor is None for the first page."""
+    """A request that a window's reader needs. The request for the first page has no cursor."""
 
     reader: WindowReader
     window: Window

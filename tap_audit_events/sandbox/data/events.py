@@ -70,7 +70,7 @@ class LiveEvents:
         seed: int,
         now_seconds: float,
     ) -> None:
-        """Let the first event happen one interval after `start`, or after now if that is None."""
+        """Let the first event happen one interval after `start`; without `start`, after now."""
         if not events_per_second >= 0:
             raise ValueError("the rate of live events is negative")
         self._rate = events_per_second
