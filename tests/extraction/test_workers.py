@@ -1,17 +1,15 @@
 """The threads that send requests: each page arrives once and in order, and every wait ends."""
 
 import gc
-import signal
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from itertools import cycle, islice
+from itertools import cycle
 
 import pytest
 
-from tap_audit_events.errors.exceptions import RefusedError, StoppedError, service_error
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction import workers as workers_module
@@ -24,7 +22,6 @@ from tests.extraction.planning.fake_service import (
     PAGE_SIZE,
     WAIT_SECONDS,
     FakeService,
-    Hanging,
     Patient,
     ended,
 )
@@ -206,118 +203,6 @@ def test_idle_is_called_while_no_page_arrives(monkeypatch: pytest.MonkeyPatch) -
             return super().respond(window, cursor)
 
     assert len(ids_of(workers_for(Late(pages=1)).pages(called.set))) == 10
-
-
-# What ends a run
-
-
-def test_an_error_is_raised_after_the_pages_before_it() -> None:
-    """The main thread raises it, and the threads end."""
-
-    class Refusing(FakeService):
-        def respond(self, window: Window, cursor: str | None) -> Page:
-            if cursor == "30":
-                raise service_error("AE-403")
-            return super().respond(window, cursor)
-
-    service = Refusing(pages=9)
-    ids: list[int] = []
-    with pytest.raises(RefusedError):
-        ids.extend(iter_ids(workers_for(service, a_plan(1)).pages(patiently())))
-    assert service.requests == 4
-    assert ended(service.threads)
-
-
-def iter_ids(pages: Iterator[ReadPage]) -> Iterator[int]:
-    for read in pages:
-        yield from ids_of(iter([read]))
-
-
-@pytest.mark.parametrize("responds", [0, 1, 30])
-def test_a_signal_ends_the_wait_at_once(responds: int) -> None:
-    """Requests that hang do not keep the process alive; their threads end after their responses."""
-    service, stop = Hanging(responds), Stop()
-
-    def interrupt() -> None:
-        service.hangs.wait(WAIT_SECONDS)
-        stop.request(15)
-
-    threading.Thread(target=interrupt, daemon=True).start()
-    with pytest.raises(StoppedError):
-        ids_of(workers_for(service, stop=stop).pages(patiently()))
-    assert service.in_flight > 0
-    assert all(thread.daemon for thread in service.threads)
-    service.released.set()
-    assert ended(service.threads)
-    assert service.requests <= responds + 4 + 4  # those that hung, and those just handed out
-
-
-def test_a_signal_ends_the_run_between_two_pages() -> None:
-    """The run ends even if more pages are ready."""
-    service, stop = FakeService(pages=50), Stop()
-    pages = workers_for(service, stop=stop).pages(patiently())
-    assert len(list(islice(pages, 3))) == 3
-    stop.request(2)
-    with pytest.raises(StoppedError):
-        next(pages)
-    assert ended(service.threads)
-
-
-def test_a_second_signal_ends_the_process_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first signal asks the run to stop; one within a tenth of a second counts as the same."""
-    times, codes = iter([100.0, 100.1, 100.2]), list[int]()
-    stop = Stop(lambda: next(times))
-    monkeypatch.setattr("os._exit", codes.append)
-    for _ in range(2):
-        stop.handle(signal.SIGTERM, None)
-        assert (stop.signal_number, stop.wakeups.qsize(), codes) == (signal.SIGTERM, 1, [])
-    stop.handle(signal.SIGINT, None)
-    assert codes == [130]
-
-
-def test_the_threads_end_if_the_caller_ends_early() -> None:
-    """The caller may end because the target no longer reads."""
-    service = FakeService(pages=200)
-    with closing(workers_for(service).pages(patiently())) as pages:
-        assert len(list(islice(pages, 5))) == 5
-    assert ended(service.threads)
-    assert service.requests < 100
-
-
-@pytest.mark.parametrize("name", ["accept", "next_request"])
-@pytest.mark.parametrize("after", [1, 20])
-def test_a_defect_in_a_thread_ends_the_run(
-    name: str, after: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Otherwise the main thread would wait for ever for a page that no thread requests."""
-    works = getattr(Plan, name)
-    calls = 0
-
-    def fails(*arguments: object) -> object:
-        nonlocal calls
-        calls += threading.current_thread() is not threading.main_thread()
-        if calls >= after and threading.current_thread() is not threading.main_thread():
-            raise RuntimeError("a defect")
-        return works(*arguments)
-
-    monkeypatch.setattr(Plan, name, fails)
-    service = FakeService(pages=200)
-    with pytest.raises(RuntimeError, match="a defect"):
-        ids_of(workers_for(service).pages(patiently()))
-    assert ended(service.threads)
-
-
-def test_a_defect_while_fetching_is_raised_in_its_turn() -> None:
-    """The defect is raised in place of the page, like any other error."""
-
-    class Broken(FakeService):
-        def respond(self, window: Window, cursor: str | None) -> Page:
-            raise KeyError(cursor)
-
-    service = Broken(pages=1)
-    with pytest.raises(KeyError):
-        ids_of(workers_for(service).pages(patiently()))
-    assert ended(service.threads)
 
 
 # What the estimate is given

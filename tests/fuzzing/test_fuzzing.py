@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import ORGANIZATION_ID, an_event
-from tests.fuzzing.targets import GOOD, TARGETS, TOKEN
+from tests.fuzzing.checks import GOOD, TOKEN
+from tests.fuzzing.targets import TARGETS
 
 CORPUS = Path(__file__).parent / "corpus"
 KEPT = sorted(CORPUS.glob("*/*"))

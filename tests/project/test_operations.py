@@ -1,15 +1,12 @@
 """The scripts and alerts in `docs/operations.md` work, and its tables fit the log."""
 
 import ast
-import fcntl
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,23 +15,13 @@ import pytest
 
 from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.several import SeveralServices
-from tests.builders import an_event
 from tests.conftest import Sync
 from tests.integrations.pipeline import PROJECT
 from tests.reporting.test_log_lines import STRANGE, TEN_EVENTS, metrics
 from tests.running import Run, run
-from tests.singer.test_incremental import events, state_of
+from tests.singer.test_incremental import state_of
 
 PAGE = (PROJECT / "docs" / "operations.md").read_text()
-A_TARGET = """\
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["type"] == "RECORD":
-        open("rows.txt", "a").write(message["record"]["id"] + "\\n")
-    if message["type"] == "STATE":
-        print(json.dumps(message["value"]), flush=True)
-"""
 
 
 def block(kind: str, name: str) -> str:
@@ -236,24 +223,6 @@ def test_the_alert_for_a_lag_that_grows(
     assert bool(alert("behind", a_log(*runs), tmp_path)) == rings
 
 
-def test_the_alert_for_a_run_that_hangs(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """While a run hangs, the log and the exit code of the next run look as usual."""
-    service.add(TEN_EVENTS)
-    run_script = script(tmp_path, settings, A_TARGET)
-    assert run_script() == 0
-    assert alert_of("hangs", tmp_path) == ""
-    two_hours_ago = time.time() - 7200
-    os.utime(tmp_path / "tap.log", (two_hours_ago, two_hours_ago))
-    with (tmp_path / "run.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # as a run that hangs does
-        assert run_script() == 0
-        assert alert_of("hangs", tmp_path) == "no run has ended for two hours\n"
-    assert run_script() == 0
-    assert alert_of("hangs", tmp_path) == ""
-
-
 def test_the_alerts_read_a_structured_log(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -274,104 +243,3 @@ def test_the_alerts_read_a_structured_log(
         line["metric_info"]["metric"] for line in lines if "metric_info" in line
     }
     assert alert("silent", done.stderr, tmp_path).startswith("nothing new for ")
-
-
-# The script
-
-
-def script(folder: Path, settings: dict[str, Any], target: str) -> Callable[[], int]:
-    """Write the script and a target into a folder; return a function that runs the script."""
-    (folder / "run.sh").write_text(block("script", "run.sh"))
-    (folder / "config.json").write_text(json.dumps(settings | {"page_size": 5, "concurrency": 1}))
-    (folder / "target.py").write_text(target)
-    command = shlex.join([sys.executable, str(folder / "target.py")])
-    program = folder / "target-jsonl"
-    program.write_text(f"#!/bin/sh\nexec {command}\n")
-    program.chmod(0o755)
-    path = f"{Path(sys.executable).parent}:{folder}:{os.environ['PATH']}"
-
-    def run_script() -> int:
-        return subprocess.run(
-            ["bash", "run.sh"], cwd=folder, env=os.environ | {"PATH": path}, check=False
-        ).returncode
-
-    return run_script
-
-
-@pytest.mark.long
-def test_the_script_keeps_the_state_and_the_exit_code(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """Each event is written once, also after a run that failed halfway. The log is rotated."""
-    run_script = script(tmp_path, settings, A_TARGET)
-    service.add(TEN_EVENTS)
-    service.add_faults([Fault(kind="status", code=403, when="2")])
-    codes = [run_script()]
-    codes.append(run_script())
-    service.add(events("08:00:10"))
-    codes.append(run_script())
-    codes.append(run_script())
-    assert codes == [1, 0, 0, 0]
-    rows = (tmp_path / "rows.txt").read_text().split()
-    assert rows == [event["id"] for event in (*TEN_EVENTS, an_event(id="08:00:10"))]
-    log = (tmp_path / "tap.log").read_text()
-    assert "AE-403: " in log
-    assert "AE-403: " not in (tmp_path / "last-run.log").read_text()
-    (tmp_path / "tap.log").write_text(log + "x" * 10_000_000)
-    assert run_script() == 0
-    assert (tmp_path / "tap.log.1").stat().st_size > 10_000_000
-    assert (tmp_path / "tap.log").read_text() == (tmp_path / "last-run.log").read_text()
-
-
-def test_the_script_keeps_no_state_that_is_cut(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """A target may be killed, or its disk may be full, while it prints a state."""
-    service.add(TEN_EVENTS)
-    whole = 'print(json.dumps(message["value"]), flush=True)'
-    cut = """\
-whole = json.dumps(message["value"])
-        print(whole, whole[:-5], sep="\\n", end="", flush=True)
-        sys.exit(9)"""
-    run_script = script(tmp_path, settings, A_TARGET.replace(whole, cut))
-    assert run_script() != 0
-    assert "bookmarks" in json.loads((tmp_path / "state.json").read_text())
-
-
-def test_the_script_keeps_the_state_of_a_run_that_was_killed(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """The next run continues from the last state that the target printed, without repeats."""
-    service.add(TEN_EVENTS)
-    run_script = script(tmp_path, settings, A_TARGET)
-    assert run_script() == 0
-    (tmp_path / "state.json").rename(tmp_path / "states.jsonl")
-    assert run_script() == 0
-    assert len((tmp_path / "rows.txt").read_text().split()) == len(TEN_EVENTS)
-
-
-def test_the_script_reads_nothing_again_if_it_cannot_keep_a_state(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """On a full disk each run fails; as soon as there is space, the state is kept."""
-    service.add(TEN_EVENTS)
-    run_script = script(tmp_path, settings, A_TARGET)
-    obstacle = tmp_path / "new.json"
-    obstacle.mkdir()
-    assert [run_script(), run_script()] == [1, 1]
-    obstacle.rmdir()
-    assert run_script() == 0
-    rows = (tmp_path / "rows.txt").read_text().split()
-    assert rows == [event["id"] for event in TEN_EVENTS]
-
-
-def test_the_script_does_not_take_an_empty_state_for_a_first_run(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """A file system may leave an empty file after a power failure."""
-    service.add(TEN_EVENTS)
-    run_script = script(tmp_path, settings, A_TARGET)
-    (tmp_path / "state.json").touch()
-    assert run_script() == 1
-    assert "AE-FILE: The state file 'state.json' is empty" in (tmp_path / "tap.log").read_text()
-    assert not (tmp_path / "rows.txt").exists()
