@@ -89,7 +89,8 @@ def parse_page(body: bytes) -> Page:
         text = storable(body)
         events, cursor = read_envelope(text)
         check_keys_come_once(text, events, cursor)
-        return _with_original_keys(_read_columns(text, events, cursor), body)
+        page = _read_columns(text, events, cursor)
+        return page if text is body else _with_original_keys(page, body)
     except msgspec.ValidationError as error:
         details = f"{sanitize(error)}; it begins {sanitize_start(body)}"
         raise service_error("AE-ENVELOPE", details=details) from None
@@ -101,7 +102,7 @@ def parse_page(body: bytes) -> Page:
 
 
 def _with_original_keys(page: Page, body: bytes) -> Page:
-    """The page with the original cursor, without repairs; the page ends before a repaired id.
+    """The page of a repaired body, with the original cursor; the page ends before a repaired id.
 
     A cursor is opaque, and a repaired id might equal another event's.
     """
