@@ -15,7 +15,7 @@ from tap_audit_events.api.audit_events import AuditEvents
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.newest import Newest, start_of_newest
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.terminal.process import check_reader, write_stdout
+from tap_audit_events.cli.terminal.process import check_reader, write_json_lines
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -207,4 +207,4 @@ def wait(seconds: float, stop: Stop) -> None:
 
 def _print(texts: Sequence[bytes]) -> None:
     if texts:
-        write_stdout(b"\n".join([*texts, b""]))
+        write_json_lines(texts)

@@ -1,5 +1,6 @@
 """The stdout of `audit-events tail` may be closed, a socket, or a pipe that does not block."""
 
+import json
 import os
 import socket
 import sys
@@ -77,6 +78,34 @@ def test_follow_ends_when_nobody_reads_its_socket(service: Service, command: Com
         assert tap.wait(60) == 0
     finally:
         tap.kill()
+
+
+def test_a_terminal_does_not_obey_characters_of_an_event(
+    service: Service, command: Command
+) -> None:
+    """A name can hold commands for the terminal, or reverse the text that follows it.
+
+    On a terminal they are escaped, which is the same JSON; a pipe gets the event's own bytes.
+    """
+    name = "Zo\u00eb \x7f\x85\x9b2J\u200f\u202etxt\u2066"
+    event = now(50, "a") | {"actor": {"type": "user", "id": "user-1", "name": name}}
+    service.add([event])
+    screen, terminal = os.openpty()
+    with (command.folder / "log").open("wb") as log:
+        tap = ForkedTap(
+            ("tail",),
+            environment=command.variables(),
+            folder=command.folder,
+            streams=(terminal, log.fileno()),
+            module=COMMAND,
+        )
+    assert tap.wait(60) == 0
+    shown = os.read(screen, 1 << 16).decode()
+    os.close(terminal)
+    os.close(screen)
+    assert r" \u007f\u0085\u009b2J\u200f\u202etxt\u2066" in shown
+    assert json.loads(shown) == event
+    assert name in command("tail").stdout.decode()
 
 
 def test_a_non_blocking_pipe_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import select
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -24,6 +25,9 @@ from tap_audit_events.errors.exceptions import (
 from tap_audit_events.output import STDOUT_ERRORS, abandon
 
 LOGGER_NAME: Final = "tap_audit_events"
+
+_NOT_SHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that a terminal obeys instead of showing them: controls, and the order of text."""
 
 
 def log_to_stderr(environment: Mapping[str, str]) -> None:
@@ -61,6 +65,18 @@ def write_stdout(data: bytes) -> None:
             file.write(data)
     except BrokenPipeError:
         raise ReaderGoneError from None
+
+
+def write_json_lines(texts: Sequence[bytes]) -> None:
+    """Write JSON texts to stdout, one a line; raises what `write_stdout` raises.
+
+    On a terminal, characters that it would obey are escaped, as anybody may have put them into an
+    event. They occur only inside strings, so the JSON means the same.
+    """
+    lines = b"\n".join([*texts, b""])
+    if sys.stdout and sys.stdout.isatty():
+        lines = _NOT_SHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", lines.decode()).encode()
+    write_stdout(lines)
 
 
 def check_reader() -> None:
