@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from http.client import HTTPResponse
 from math import inf
 from typing import Any, Final
@@ -15,7 +16,6 @@ from weakref import WeakSet
 
 from requests import Session
 from requests.adapters import HTTPAdapter
-from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
 from urllib3.exceptions import InvalidHeader
 from urllib3.util.ssltransport import SSLTransport
 
@@ -144,39 +144,22 @@ class _Response(HTTPResponse):
 
 
 class _Adapter(HTTPAdapter):
-    """Carries requests over connections with a deadline, directly or through an HTTP proxy."""
+    """Reads each response as a `_Response`, from a direct connection or through a proxy."""
 
     def __init__(self, open_sockets: OpenSockets) -> None:
-        pools: tuple[Any, ...] = (HTTPConnectionPool, HTTPSConnectionPool)
-        self._pools = {pool: _with_deadline(pool, open_sockets) for pool in pools}
+        self._response_class = partial(_Response, open_sockets=open_sockets)
         super().__init__()
 
-    def init_poolmanager(self, *args: Any, **options: Any) -> None:
-        super().init_poolmanager(*args, **options)
-        self._use_deadlines(self.poolmanager)
-
-    def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **options)
-        self._use_deadlines(manager)
-        return manager
-
-    def _use_deadlines(self, manager: PoolManager) -> None:
-        """Replace the usual pools; a manager for SOCKS proxies keeps its own."""
-        manager.pool_classes_by_scheme = {
-            scheme: self._pools.get(pool, pool)
-            for scheme, pool in manager.pool_classes_by_scheme.items()
-        }
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> Any:
+        pool: Any = super().get_connection_with_tls_context(*args, **options)
+        pool.ConnectionCls = partial(_new_connection, type(pool), self._response_class)
+        return pool
 
 
-def _with_deadline(pool: Any, open_sockets: OpenSockets) -> Any:
-    """A subclass of a pool class; its connections read each response as a `_Response`."""
-
-    class _Connection(pool.ConnectionCls):  # type: ignore[misc]
-        @staticmethod
-        def response_class(*args: Any, **options: Any) -> _Response:
-            return _Response(*args, open_sockets=open_sockets, **options)
-
-    return type(pool.__name__, (pool,), {"ConnectionCls": _Connection})
+def _new_connection(pool: Any, response_class: Any, **options: Any) -> Any:
+    connection = pool.ConnectionCls(**options)
+    connection.response_class = response_class
+    return connection
 
 
 def new_session(open_sockets: OpenSockets) -> Session:

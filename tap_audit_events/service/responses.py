@@ -120,7 +120,7 @@ def network_error(error: Exception) -> ServiceError:
     """The error for a response that did not arrive, or not completely."""
     cause = _innermost(error)
     message = str(cause).removeprefix("None: ")  # urllib3 begins with the pool, which may be None
-    message = re.sub(r"\b_\w+\((host=[^()]*)\)", r"\1", message)  # or with one of our classes
+    message = re.sub(r"\b\w+Connection\((host=[^()]*)\)", r"\1", message)  # or the connection
     return service_error(
         _code_of(error, cause), details=f"{type(cause).__name__}: {sanitize(message)}"
     )

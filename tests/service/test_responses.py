@@ -203,7 +203,7 @@ def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
             "ValueError: 'inner'",
         ),
         (
-            ConnectionError("_SecureConnection(host='a.example', port=9): refused"),
+            ConnectionError("HTTPSConnection(host='a.example', port=9): refused"),
             "AE-CONNECTION",
             "ConnectionError: \"host='a.example', port=9: refused\"",
         ),
@@ -249,6 +249,6 @@ def test_any_other_tls_failure_is_a_failure_of_the_connection() -> None:
 
 def test_only_a_complete_connection_is_shown_without_its_class() -> None:
     """The search stops at the next bracket: otherwise, a long line would take seconds."""
-    line = BadStatusLine("_Outer(host=a _Inner(host=b)")
+    line = BadStatusLine("OuterConnection(host=a InnerConnection(host=b)")
     found = network_error(wrapped(line, exceptions.ConnectionError))
-    assert found.details == "BadStatusLine: '_Outer(host=a host=b'"
+    assert found.details == "BadStatusLine: 'OuterConnection(host=a host=b'"

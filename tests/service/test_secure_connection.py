@@ -13,7 +13,6 @@ from urllib3.util.wait import wait_for_read
 
 from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.service import connection
-from tap_audit_events.service.connection import OpenSockets, new_session
 from tests.service.proxy import Proxy, connect_proxy
 from tests.service.scripted import (
     Peer,
@@ -121,13 +120,20 @@ def test_a_response_without_end_is_a_timeout(
     assert len(proxy.tunnels) == through_proxy
 
 
-def test_a_socks_proxy_keeps_the_connections_of_its_own_kind(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.timeout(60)
+def test_a_response_through_a_socks_proxy_has_the_same_deadline(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They speak the proxy's protocol, which connections with a deadline do not."""
+    """Its connections are of their own kind, which speaks the protocol of the proxy."""
+    hosts: list[str] = []
+
+    class SocksConnection(HTTPSConnection):
+        def connect(self) -> None:
+            hosts.append(self.host)
+            super().connect()
 
     class SocksPool(HTTPSConnectionPool):
-        pass
+        ConnectionCls = SocksConnection
 
     class SocksManager(PoolManager):
         def __init__(self, *_: object, **__: object) -> None:
@@ -135,6 +141,13 @@ def test_a_socks_proxy_keeps_the_connections_of_its_own_kind(
             self.pool_classes_by_scheme = {"https": SocksPool}
 
     monkeypatch.setattr(adapters, "SOCKSProxyManager", SocksManager)
-    adapter = new_session(OpenSockets()).get_adapter("https://localhost")
-    manager = adapter.proxy_manager_for("socks5://localhost")  # type: ignore[attr-defined]
-    assert manager.pool_classes_by_scheme == {"https": SocksPool}
+    monkeypatch.setattr(connection, "DEADLINE_FACTOR", 0.5)
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:9")
+    endless = dripping(b"HTTP/1.1 200 OK\r\nX: ", b"x")
+    with (
+        scripted_service(endless, tls=tls) as service,
+        pytest.raises(RetryableError) as raised,
+    ):
+        client_of(service, request_timeout_seconds=0.6).fetch()
+    assert raised.value.code == "AE-TIMEOUT"
+    assert hosts == ["localhost"]
