@@ -80,7 +80,6 @@ class Workers:
                 if page is not None:
                     started_at = self._clock()
                     yield page
-                    del page  # so that the next page can take its place in memory
                     self._estimator.delivered(self._clock() - started_at)
                 elif is_done:
                     return
@@ -110,7 +109,7 @@ class Workers:
 
     def _work(self) -> None:
         try:
-            while (request := self._requests.get()) is not None and not self._is_over:
+            while (request := self._requests.get()) is not None:
                 self._perform(request)
         except BaseException as defect:  # noqa: BLE001 - else the main thread would wait for ever
             self._defect = defect

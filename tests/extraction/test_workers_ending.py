@@ -24,24 +24,29 @@ from tests.extraction.test_workers import a_plan, ids_of, patiently, workers_for
 
 
 def test_an_error_is_raised_after_the_pages_before_it() -> None:
-    """The main thread raises it, and the threads end."""
+    """The main thread raises it, and the threads end, even if those pages wait when it happens."""
+    refused = threading.Event()
 
     class Refusing(FakeService):
         def respond(self, window: Window, cursor: str | None) -> Page:
             if cursor == "30":
+                refused.set()
                 raise service_error("AE-403")
             return super().respond(window, cursor)
 
     service = Refusing(pages=9)
     ids: list[int] = []
     with pytest.raises(RefusedError):
-        ids.extend(iter_ids(workers_for(service, a_plan(1)).pages(patiently())))
+        ids.extend(iter_ids(workers_for(service, a_plan(1)).pages(patiently()), refused))
+    assert ids == list(range(30))
     assert service.requests == 4
     assert ended(service.threads)
 
 
-def iter_ids(pages: Iterator[ReadPage]) -> Iterator[int]:
+def iter_ids(pages: Iterator[ReadPage], event: threading.Event) -> Iterator[int]:
+    """The ids of the pages; the event must happen before they are used."""
     for read in pages:
+        assert event.wait(WAIT_SECONDS)
         yield from ids_of(iter([read]))
 
 
