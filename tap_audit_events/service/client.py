@@ -140,7 +140,7 @@ class Client:
             "order": self._order,
             "startTime": window.start_time,
             "endTime": window.end_time,
-            "pageSize": str(settings.page_size),
+            "pageSize": settings.page_size,
             "actionTypes": ",".join(settings.action_types) or None,
             "cursor": cursor,
         }

@@ -72,6 +72,6 @@ def http_date(text: str | None) -> datetime | None:
     """The aware time of an HTTP date, None if the text is not a date."""
     try:
         moment = parsedate_to_datetime(text or "")
-    except (ValueError, TypeError, IndexError, OverflowError):
+    except (ValueError, OverflowError):
         return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
