@@ -20,8 +20,9 @@ NewSession: TypeAlias = Callable[[OpenSockets], Session]
 class _Connection(threading.local):
     """What each thread has for itself: a session, and whether its last request got a response."""
 
-    session: Session | None = None
-    is_used = False
+    def __init__(self, new_session: NewSession, open_sockets: OpenSockets) -> None:
+        self.session = new_session(open_sockets)
+        self.is_used = False
 
 
 class Transport:
@@ -32,9 +33,8 @@ class Transport:
 
     def __init__(self, base_url: str, new_session: NewSession) -> None:
         self._url = f"{base_url}/v1/organizations"
-        self._new_session = new_session
-        self._connection = _Connection()
         self._open_sockets = OpenSockets()
+        self._connection = _Connection(new_session, self._open_sockets)
         # Proxies and certificate bundles, read from the environment once.
         self._options: dict[str, Any] = dict(
             self.session.merge_environment_settings(self._url, {}, True, None, None)
@@ -50,10 +50,7 @@ class Transport:
     @property
     def session(self) -> Session:
         """This thread's session."""
-        connection = self._connection
-        if connection.session is None:
-            connection.session = self._new_session(self._open_sockets)
-        return connection.session
+        return self._connection.session
 
     def send(self, request: PreparedRequest, *, timeout_seconds: float) -> Response:
         """Send a request to the service; the body of the response is not read yet.
