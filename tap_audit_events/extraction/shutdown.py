@@ -38,13 +38,12 @@ class Stop:
         for each in SIGNALS:
             signal.signal(each, self.handle)
 
-    def handle(self, signal_number: int, frame: object) -> None:
+    def handle(self, signal_number: int, _: object) -> None:
         """Handle a signal: ask the run to stop; at a second signal end the process at once.
 
         The exit code is then 128 + the number of the second signal. A signal within
         `ONE_REQUEST_SECONDS` of the first is not a second one.
         """
-        del frame
         if self.signal_number is None:
             self.request(signal_number)
         elif self._clock() - self._requested_at > ONE_REQUEST_SECONDS:
