@@ -34,13 +34,14 @@ class AdaptiveRate:
     a period is what the service allows in that time.
 
     Attributes:
+        limit: how many requests may be in flight, for now; its fraction does not count.
         in_flight: requests that have started and not ended.
         held_until: when requests may start again after a refusal; -inf if there was none.
     """
 
     def __init__(self, concurrency: int) -> None:
         self._concurrency = concurrency
-        self._limit = float((concurrency + 1) // 2)
+        self.limit = float((concurrency + 1) // 2)
         self.in_flight = 0
         self.held_until = self._started_at = -inf
         self._period_start = inf
@@ -48,14 +49,9 @@ class AdaptiveRate:
         self._kept_spacing = 0.0  # the spacing from which recovery starts
         self._spacing = self._last_spacing = 0.0  # after the newest request; after the one before
 
-    @property
-    def limit(self) -> int:
-        """Maximum number of requests in flight, for now."""
-        return int(self._limit)
-
     def seconds_to_wait(self, now: float) -> float:
         """Seconds until the next request may start; infinite if another has to end first."""
-        if self.in_flight >= self.limit:
+        if self.in_flight >= int(self.limit):
             return inf
         return max(0.0, self.held_until - now, self._started_at + self._spacing - now)
 
@@ -68,7 +64,7 @@ class AdaptiveRate:
     def end(self, *, started_at: float, succeeded: bool) -> None:
         self.in_flight -= 1
         if succeeded:
-            self._limit = min(self._limit + 1 / self._limit, self._concurrency)
+            self.limit = min(self.limit + 1 / self.limit, self._concurrency)
             self._succeeded += started_at >= self.held_until
 
     def rate_limited(self, now: float, *, started_at: float, seconds: float) -> None:
@@ -77,7 +73,7 @@ class AdaptiveRate:
         Requests that were in flight together and are refused together slow the rate only once.
         """
         if started_at >= self.held_until:
-            self._limit = max(1.0, self._limit / 2)
+            self.limit = max(1.0, self.limit / 2)
             spacing = self._wider() if self._kept_spacing else self._measured(started_at + seconds)
             self._kept_spacing = self._spacing = min(spacing, MAX_SPACING_SECONDS)
             self._succeeded = 0
