@@ -100,12 +100,10 @@ class RateLimiter:
             end = self._clock() + seconds
             self.run.paused += 1
             self.run.on_wait()
-            try:
-                while not self.run.is_closed and (left := end - self._clock()) > 0:
-                    self._wait(left)
-                self._check_open()
-            finally:
-                self.run.paused -= 1
+            while not self.run.is_closed and (left := end - self._clock()) > 0:
+                self._wait(left)
+            self.run.paused -= 1
+            self._check_open()
 
     def count_resend(self) -> None:
         """Count a request that was sent once more within its permit, with another token."""
