@@ -1,8 +1,10 @@
 """Several organizations in one run: each has its own bookmark and its own errors."""
 
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +61,39 @@ def test_a_catalog_for_one_or_several_organizations_serves_the_other_too(several
         wanted = shared.run(**{} if several else one).raise_for_exit_code()
     schema = [each for each in done.messages if each["type"] == "SCHEMA"]
     assert schema == [each for each in wanted.messages if each["type"] == "SCHEMA"]
+
+
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_new_token_serves_all_organizations(concurrency: int, tmp_path: Path) -> None:
+    """Only requests that were in flight are refused, and the log has one line for each token."""
+    token_file, new_file, responses = tmp_path / "token", tmp_path / "new", itertools.count(1)
+    services = [a_service(n, 40) for n in range(30)]
+
+    def rotating(respond: Callable[..., Any]) -> Callable[..., Any]:
+        def respond_after(*request: Any, **more: Any) -> Any:
+            if (number := next(responses)) in {20, 60}:
+                new_file.write_text(f"acme_pat_rotated-{number}")
+                new_file.replace(token_file)
+                for each in services:
+                    each.access_token = token_file.read_text()
+            return respond(*request, **more)
+
+        return respond_after
+
+    token_file.write_text(services[0].access_token)
+    for each in services:
+        each.respond = rotating(each.respond)  # type: ignore[method-assign]
+    with SharedServer(services).served() as shared:
+        done = shared.run(
+            access_token=None,
+            access_token_file=str(token_file),
+            page_size=10,
+            concurrency=concurrency,
+        ).raise_for_exit_code()
+        refused = [request for request in shared.several.requests if request.status == 401]
+    assert len(set(keys(done))) == len(done.records) == 30 * 40
+    assert 2 <= len(refused) <= 2 * concurrency
+    assert done.log.count("access_token_file holds a new token") == 2
 
 
 def test_quiet_organizations_cost_one_request_each_and_few_log_lines() -> None:
