@@ -51,7 +51,7 @@ class Workers:
         self._clock = clock
         self._estimator = ConcurrencyEstimator()
         self._lock = threading.RLock()  # the garbage collector may end an abandoned run in it
-        self._started = self._idle = 0
+        self._started = self._busy = 0
         self._requests: SimpleQueue[Any] = SimpleQueue()
         self._is_over = False
         self._defect: BaseException | None = None
@@ -96,13 +96,12 @@ class Workers:
 
     def _assign(self) -> None:
         """Hand requests that are due to idle threads, or to new ones."""
-        while not self._is_over and (self._idle or self._started < self._count):
+        while not self._is_over and self._busy < self._count:
             request = self._plan.next_request(self._estimator.most_in_flight)
             if request is None:
                 return
-            if self._idle:
-                self._idle -= 1
-            else:
+            self._busy += 1
+            if self._busy > self._started:
                 self._started += 1
                 threading.Thread(target=self._work, daemon=True).start()
             self._requests.put(request)
@@ -129,7 +128,7 @@ class Workers:
                 self._plan.fail(request, outcome)
             else:
                 self._plan.accept(request, outcome)
-            self._idle += 1
+            self._busy -= 1
             self._assign()
         if self._stop.wakeups.empty():  # else the main thread wakes up anyway
             self._stop.wakeups.put(None)
