@@ -90,8 +90,7 @@ class _DeadlineReader(io.RawIOBase):
             )
         if seconds_left < self._timeout_seconds:
             self._socket.settimeout(seconds_left)
-        count: int | None = self._raw.readinto(buffer)
-        return count
+        return self._raw.readinto(buffer)
 
     def close(self) -> None:
         self._raw.close()
