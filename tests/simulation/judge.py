@@ -245,7 +245,9 @@ class Judge:
         if ids_from <= complete_from:
             return
         ties = counts[max((each for each in covered if each < ids_from), default=EARLIEST)]
-        enough = remembered + ties + self._slack(caps) > caps.memory
+        # While events come out of order, the ids of the bookmark before them are kept first.
+        kept = counts[run.given.bookmark] if run.given.bookmark else 0
+        enough = remembered + ties + kept + self._slack(caps) > caps.memory
         assert enough, f"only {remembered} of {len(covered)} ids are remembered"
 
     def _slack(self, caps: Caps) -> int:
