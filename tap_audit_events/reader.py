@@ -57,7 +57,7 @@ class Reader:
         self.organization_count = len(each)
         self._not_started = dict.fromkeys(one.organization_id for one in each)  # an ordered set
         self._errors: dict[str, Exception] = {}
-        groups = list(_by_token(each))
+        groups = _by_token(each)
         self._groups = [
             TokenGroup(
                 group,
@@ -175,7 +175,7 @@ def _fetch(request: MemberRequest) -> Page:
     return run.client.fetch(request.request.window, request.request.cursor)
 
 
-def _by_token(each: Iterable[Settings]) -> Iterable[list[Settings]]:
+def _by_token(each: Iterable[Settings]) -> Collection[list[Settings]]:
     groups: dict[str, list[Settings]] = {}
     for settings in each:
         groups.setdefault(settings.access_token, []).append(settings)

@@ -5,7 +5,8 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Generator
+import weakref
+from collections.abc import Callable, Generator
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
@@ -16,10 +17,12 @@ from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.exceptions import ContractError, service_error
 from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.instants import text_of
+from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.watermark_json import from_json, to_json
+from tap_audit_events.extraction.workers import Workers
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
 from tap_audit_events.runtime import Runtime
@@ -107,6 +110,42 @@ def test_pages_are_in_order_and_contain_each_event_once(
     bookmark = reader.delivery.watermark.bookmark
     assert bookmark is not None
     assert text_of(bookmark) == events(94, 95)[0]["occurredAt"]
+
+
+class WeighingWorkers(Workers):
+    """Sends each request in the main thread, if no page from before is in memory."""
+
+    def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
+        taken: list[weakref.ref[Page]] = []
+        while not self._plan.is_done:
+            news = self._plan.next_page()
+            if news is None:
+                assert [page for page in taken if page() is not None] == []
+                request = self._plan.next_request(1)
+                self._plan.accept(request, self._fetch(request))
+                continue
+            if news.page is not None:
+                taken.append(weakref.ref(news.page.page))
+            yield news
+        assert len(taken) == 3
+
+
+def test_a_page_is_released_before_the_next_one_is_requested(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    """Pages are large, so memory has room for only one more."""
+    service.add(events(0, 30))
+    runtime = Runtime(now=lambda: NOW, new_workers=WeighingWorkers)
+    reader = Reader(
+        read_settings(settings | {"page_size": 10}),
+        lambda *_: Watermark(),
+        runtime=runtime,
+        logger=LOGGER,
+    )
+    with closing(reader.pages()) as runs:
+        for run in runs:
+            run.write_page(Delivery.all_written)
+    assert run.delivery.delivered == 30
 
 
 def test_a_second_run_continues_from_the_state_of_the_first(
