@@ -28,16 +28,17 @@ def open_none(settings: Settings, group: TokenGroup) -> OrganizationRun:
 def test_organizations_are_held_only_if_there_are_other_tokens() -> None:
     """With one token, nothing else can be requested while the service limits its requests."""
     limiter = RateLimiter(RunRequests(1))
-    with limiter.permit() as permit:
-        limiter.rate_limited(permit, 60)
     only, one_of_several = (
         TokenGroup((), limiter, open_none, has_others=has_others) for has_others in (False, True)
     )
+    assert (only.is_held, one_of_several.is_held) == (False, False)
+    with limiter.permit() as permit:
+        limiter.rate_limited(permit, 60)
     assert (only.is_held, one_of_several.is_held) == (False, True)
 
 
 def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: Path) -> None:
-    """A new token is sent only for the organizations whose file contains it."""
+    """A new token is sent for all organizations whose file contains it, and for no others."""
     files = tmp_path / "one", tmp_path / "other"
     for file in files:
         file.write_text("acme_pat_first")
@@ -49,6 +50,7 @@ def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: 
     refused = Response()
     refused.request = sent(other)
 
+    assert group.authenticator(settings_of(files[0]), LoggedLines()) is one
     assert other.has_new_token(refused)
     assert sent(other).headers["Authorization"] == "Bearer acme_pat_second"
     assert sent(one).headers["Authorization"] == "Bearer acme_pat_first"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tap_audit_events.config.settings import read_settings
-from tap_audit_events.errors.exceptions import ContractError, service_error
+from tap_audit_events.errors.exceptions import ContractError, SettingsError, service_error
 from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.instants import text_of
 from tap_audit_events.events.page import Page
@@ -30,6 +30,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tap_audit_events.service.rate_limiter import RunRequests
 from tests.builders import an_event
+from tests.shared_server import an_id
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)
 LOGGER = logging.getLogger("reader")
@@ -242,3 +243,49 @@ def test_an_empty_range_has_no_pages(service: Service, settings: dict[str, Any])
     assert ids_of(reader) == []
     assert reader.run.window is None
     assert service.requests == []
+
+
+def test_an_organization_whose_state_cannot_be_used_is_not_requested(
+    settings: dict[str, Any],
+) -> None:
+    """A request could not bring events that are delivered."""
+
+    def refused(*_: object) -> Watermark:
+        raise SettingsError(["the state cannot be used"], "AE-STATE")
+
+    settings["organizations"] = [{"organization_id": settings.pop("organization_id")}]
+    reader = Reader(
+        read_settings(settings), refused, runtime=Runtime(now=lambda: NOW), logger=LOGGER
+    )
+    with closing(reader.pages()) as runs:
+        assert [(run.stage, run.has_requests) for run in runs] == [
+            (Stage.OPENED, False),
+            (Stage.ENDED, False),
+        ]
+
+
+@pytest.mark.parametrize(("tokens", "others_can_be_sent"), [("aa", False), ("ab", True)])
+def test_a_request_that_waits_for_its_token_holds_up_no_other_token(
+    tokens: str, others_can_be_sent: bool, settings: dict[str, Any]
+) -> None:
+    """Otherwise the limits of a few tokens would slow all of them."""
+    del settings["organization_id"], settings["access_token"]
+    settings["concurrency"] = 1
+    settings["organizations"] = [
+        {"organization_id": an_id(number), "access_token": f"acme_pat_{token}"}
+        for number, token in enumerate(tokens)
+    ]
+
+    class OneWaits(Workers):
+        def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
+            yield self._plan.next_page()
+            assert self._plan.next_request(1)
+            yield self._plan.next_page()
+            assert not self._plan.next_request(1)
+            reader.requests.waiting += 1
+            assert bool(self._plan.next_request(1)) == others_can_be_sent
+
+    runtime = Runtime(now=lambda: NOW, new_workers=OneWaits)
+    reader = Reader(read_settings(settings), lambda *_: Watermark(), runtime=runtime, logger=LOGGER)
+    with closing(reader.pages()) as runs:
+        assert [run.stage for run in runs] == [Stage.OPENED] * 2
