@@ -98,7 +98,7 @@ def digest_number(event_id: str, text: JsonText) -> int:
     A digest is the sum of these numbers, modulo 2 to the power of 256. So it does not depend on the
     order, and an event that is missing, added or changed changes it.
     """
-    return int.from_bytes(sha256(event_id.encode() + b"\0" + bytes(text)).digest())
+    return int.from_bytes(sha256(event_id.encode() + b"\0" + text).digest())
 
 
 def start_of_chain(

@@ -76,6 +76,7 @@ def test_a_record_describes_the_events_that_were_added(events: list[Event]) -> N
     total = sum(digest_number(event_id, text) for event_id, _, text in events)
     assert record["digest"] == f"{total % 2**256:064x}"
     assert record["previous_digest"] == "ab" * 32
+    assert (record["organization_id"], record["action_types"]) == ("organization", ["a"])
 
 
 def test_only_events_before_the_record_are_late() -> None:
