@@ -80,6 +80,7 @@ class Workers:
                 if page is not None:
                     started_at = self._clock()
                     yield page
+                    del page  # so that the next page can take its place in memory
                     self._estimator.delivered(self._clock() - started_at)
                 elif is_done:
                     return
