@@ -27,8 +27,8 @@ from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
 
 MAX_THREADS: Final = 64
-"""Maximum number of threads of a run: more than `concurrency`, because with several organizations
-some threads wait. A thread is started only if a request is due and no other thread is idle."""
+"""Maximum number of threads of a run for several organizations: more than `concurrency`, because
+some threads wait."""
 
 
 class Reader:
@@ -88,7 +88,8 @@ class Reader:
         """
         runtime, concurrency = self._runtime, self._settings.concurrency
         plan = OrganizationsPlan(self._groups, concurrency=concurrency, waiting=self._waiting)
-        workers = runtime.new_workers(plan, _fetch, runtime.stop, MAX_THREADS)
+        threads = MAX_THREADS if self._settings.organizations else concurrency
+        workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:
                 for run, stage, page in pages:

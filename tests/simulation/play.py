@@ -205,10 +205,8 @@ class _Run:
         return self._limiters[-1]
 
     def _new_workers(self, requests: Requests, fetch: Fetch, stop: Stop, count: int) -> Workers:
-        if self._world.history.uses_threads:
-            return ThreadedWorkers(requests, fetch, stop, count, self._world)
-        concurrency = self._planned.settings["concurrency"]
-        return InlineWorkers(requests, fetch, stop, concurrency, self._world)
+        kind = ThreadedWorkers if self._world.history.uses_threads else InlineWorkers
+        return kind(requests, fetch, stop, count, self._world)
 
     def _meet(self, what: str) -> None:
         """Count a message or a request; the run may end at it."""
