@@ -21,6 +21,11 @@ _BUSIEST: Final = 8
 """The busiest hour counts as at most this many times the average rate, so that a single burst does
 not make all later hours seem as busy."""
 
+_WEEKDAYS: Final = 5
+_FEW_WEEKDAYS: Final = 0.2
+"""If at most this share of what was read is from Monday to Friday, as in a run that begins on a
+weekend, hours that were not read may be far busier than those that were."""
+
 _NEWEST_RANGES: Final = 5
 
 _TO_HOUR: Final = len("2026-01-31T00")
@@ -88,7 +93,10 @@ class Forecast:
     def seconds_until_if_busy(self, start: Instant, events: float) -> float:
         """As `seconds_until`, if hours of which little was read are like the busiest one."""
         of_all = self._rate_of_all()
-        busiest = min(max(self._rates([of_all] * _DAY)), _BUSIEST * of_all)
+        busiest = _BUSIEST * of_all
+        weekdays = sum(self._microseconds[: _WEEKDAYS * _DAY])
+        if weekdays > _FEW_WEEKDAYS * sum(self._microseconds):
+            busiest = min(busiest, max(self._rates([of_all] * _DAY)))
         week = _Week(self._rates([busiest] * _DAY))
         return week.microseconds_until(microseconds(start), events) / 1e6
 

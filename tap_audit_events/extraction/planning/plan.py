@@ -32,6 +32,9 @@ TOO_LARGE: Final = 2
 """A window in progress is given up only if more than `FEW_PAGES` pages are left, and more than
 `TOO_LARGE` times as many as expected."""
 
+MANY_PAGES: Final = 24
+"""Far more pages than it takes to earn back two requests: the forecast may be wrong."""
+
 PAGES_HELD: Final = 800
 """Maximum number of pages that are requested and not yet taken."""
 
@@ -151,7 +154,7 @@ class Plan:
         pages_before = 0.0
         for reader in self._unread():
             if not reader.is_in_flight:
-                if not self._has_room(reader, pages_before):
+                if not self._has_room(pages_before):
                     return None
                 return self._prepared(reader, is_parallel=is_parallel)
             pages_before += _planned_pages_left(reader)
@@ -162,13 +165,13 @@ class Plan:
         before_error = takewhile(lambda reader: reader.error is None, self._readers)
         return [reader for reader in before_error if not reader.is_read]
 
-    def _has_room(self, reader: WindowReader, pages_before: float) -> bool:
+    def _has_room(self, pages_before: float) -> bool:
         """Whether there is room to hold a page until all pages before it are taken.
 
         Room is kept for the pages before it, which are needed first: at most half of all room, as
         their number is an estimate.
         """
-        if reader is self._readers[0] and not reader.ready_pages:
+        if not (pages_before or self.ready_pages):
             return True
         held = self.in_flight + sum(each.ready_pages for each in self._readers)
         mean_bytes = self.bytes_held / max(1, held)
@@ -185,10 +188,9 @@ class Plan:
             given_up, reader = reader, reader.begin_again()
             self._insert_after(given_up, reader)
             self._budget.count_again(given_up.pages_read)
-        if self._budget.can_afford(1, self._unread()):
-            self._cut(reader)
-        elif self.in_flight:
-            return None
+        elif not self._budget.can_afford(1, self._unread()):
+            return None if self.in_flight else reader
+        self._cut(reader)
         return reader
 
     def _cut(self, reader: WindowReader) -> None:
@@ -215,13 +217,20 @@ class Plan:
             self._insert_after(reader, reader.cut(at))
 
     def _is_too_large(self, reader: WindowReader) -> bool:
-        """Whether a window in progress should be given up, to read all of it again in parts."""
+        """Whether a window in progress should be given up, to read all of it again in parts.
+
+        If the budget is used up, the whole rest is requested as one window. If its first page shows
+        that many pages follow, the budget may be exceeded by up to two requests: otherwise, one
+        cursor would read all of them.
+        """
         pages_left = self._sizes.pages_left(reader)
+        is_rest = reader.pages_read == 1 and not self.in_flight and pages_left > MANY_PAGES
+        cost = 0 if is_rest else reader.pages_read + COST_OF_CUT
         return (
             pages_left > max(FEW_PAGES, TOO_LARGE * _planned_pages_left(reader))
             and reader.can_begin_again
             and self._sizes.can_cut(reader)
-            and self._budget.can_afford(reader.pages_read + COST_OF_CUT, self._unread())
+            and self._budget.can_afford(cost, self._unread())
         )
 
     def _insert_after(self, reader: WindowReader, rest: WindowReader) -> None:

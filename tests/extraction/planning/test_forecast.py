@@ -177,6 +177,16 @@ def test_hours_that_were_seen_are_as_busy_as_they_were() -> None:
     assert until == pytest.approx(morning + HOUR - evening, rel=0.05)
 
 
+@pytest.mark.parametrize(("hours_of_monday", "busiest"), [(0, 80), (9, 80), (16, 10)])
+def test_after_a_weekend_other_days_may_be_far_busier(hours_of_monday: int, busiest: int) -> None:
+    """This holds until a fifth of what was read is from Monday to Friday."""
+    forecast = Forecast()
+    begin, end = MONDAY + 5 * DAY, MONDAY + 7 * DAY + hours_of_monday * HOUR
+    learn(forecast, begin, end, range(begin, end, 360))
+    until = forecast.seconds_until_if_busy(instant(MONDAY + 8 * DAY), 100)
+    assert until == pytest.approx(100 / busiest * HOUR, rel=0.05)
+
+
 def test_a_burst_does_not_make_all_hours_busy() -> None:
     """The busiest hour counts as eight times as busy as all hours at most."""
     forecast = Forecast()
