@@ -46,6 +46,11 @@ class Content(msgspec.Struct, frozen=True):
     organizations: int = 0
     hours_earlier: int = 0
 
+    @property
+    def is_past(self) -> bool:
+        """Whether its range ends earlier than others, so that clients have to be told its end."""
+        return self.hours_earlier > 0
+
     def until(self, until: datetime) -> datetime:
         """Return the end of its range; `until` is the end of other contents."""
         return until - timedelta(hours=self.hours_earlier)

@@ -173,7 +173,8 @@ class Suite:
         """Count the events of a first run, or in the quiet scenario those of the run after it."""
         _log(f"count  {scenario.name:17} {name}")
         candidate = CANDIDATES[name]
-        with measuring.new_job(self._settings(scenario)) as job:
+        is_past = scenario.content.is_past
+        with measuring.new_job(self._settings(scenario), is_past=is_past) as job:
             found = measuring.counted(candidate, job)
             if found.distinct != scenario.events or found.records != scenario.events:
                 raise FailedError(f"{name} delivered {found} of {scenario.events} events")
@@ -211,7 +212,8 @@ class Suite:
         sandbox = self._sandboxes[scenario.content]
         state = self._states.get(name) if scenario.name == "quiet" else None
         before = sandbox.traffic()
-        with measuring.new_job(self._settings(scenario), state) as job:
+        is_past = scenario.content.is_past
+        with measuring.new_job(self._settings(scenario), state, is_past=is_past) as job:
             usage = measuring.timed(CANDIDATES[name], job)
         after = sandbox.traffic()
         if after.violations > before.violations:

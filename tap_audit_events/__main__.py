@@ -6,7 +6,7 @@ import os
 import sys
 
 from tap_audit_events.config.log_config import log_config_errors
-from tap_audit_events.config.process import check_log_levels, collect_garbage_rarely, guard_output
+from tap_audit_events.config.process import check_log_levels, guard_output, tune_memory
 from tap_audit_events.errors.exceptions import SettingsError
 
 
@@ -14,7 +14,7 @@ def main() -> None:
     """Run the tap; an error before it starts is one line, like any other error."""
     try:
         guard_output(sys.argv[1:])
-        collect_garbage_rarely()  # the import of the SDK creates many objects that stay
+        tune_memory()  # the import of the SDK creates many objects that stay
         check_log_levels(os.environ)
         # Imported here, so that Ctrl-C while the SDK is loaded shows no traceback.
         from tap_audit_events.singer.tap import TapAuditEvents  # noqa: PLC0415

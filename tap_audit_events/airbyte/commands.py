@@ -15,7 +15,7 @@ from tap_audit_events.airbyte.messages import MessageWriter
 from tap_audit_events.airbyte.state import stream_state_in
 from tap_audit_events.airbyte.sync import Sync
 from tap_audit_events.config.input_files import read_any_json_file, read_json_file
-from tap_audit_events.config.process import collect_garbage_rarely
+from tap_audit_events.config.process import tune_memory
 from tap_audit_events.config.settings import Settings, checked_settings, settings_warnings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
@@ -80,7 +80,7 @@ class Commands:
         earlier: dict[str, Any] = {}
         if state is not None and mode == SyncMode.INCREMENTAL:
             earlier = stream_state_in(read_any_json_file("state", state))
-        collect_garbage_rarely()
+        tune_memory()
         Sync(settings, self._writer, runtime=self._runtime, logger=self._logger).run(earlier)
 
     def _read_settings(self, path: str) -> Settings:

@@ -19,7 +19,7 @@ from tap_audit_events.cli.outputs.output import Output
 from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.reading_process import Pages, Read, ReadingProcess
 from tap_audit_events.cli.terminal.reporter import Reporter
-from tap_audit_events.config.process import collect_garbage_rarely
+from tap_audit_events.config.process import tune_memory
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError
 from tap_audit_events.events.instants import instant_of
@@ -40,7 +40,7 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
         check_is_file(state_path)
         check_files_differ({"--to": path, "--state": state_path})
     state_file = None if state_path is None else StateFile(resolved(state_path), path)
-    collect_garbage_rarely()
+    tune_memory()
     with ExitStack() as entered:
         read = entered.enter_context(_reading(common, settings))  # a fork must hold no lock
         if state_file is not None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import logging
 import os
 import sys
 from collections.abc import MutableMapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +21,9 @@ from tap_audit_events.output import abandon
 
 LEVEL_VARIABLES: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
 """Variables that name a log level; the first that is set counts."""
+
+_M_ARENA_MAX: Final = -8
+"""The option of glibc's `mallopt` for the number of memory pools."""
 
 
 def guard_output(arguments: Sequence[str]) -> None:
@@ -49,14 +54,17 @@ def check_log_levels(environment: MutableMapping[str, str]) -> None:
             )
 
 
-def collect_garbage_rarely() -> None:
-    """Let the garbage collector search rarely, and only objects created from now on.
+def tune_memory() -> None:
+    """Let the garbage collector search rarely, and all threads share one pool of memory.
 
     A page creates thousands of objects, but reference counting frees all of them: the collector
-    would find nothing to free.
+    would find nothing to free. By default, glibc gives each thread its own pool, so memory that one
+    thread has freed is not used by another.
     """
-    gc.freeze()
+    gc.freeze()  # objects that exist are not searched
     gc.set_threshold(100_000)
+    with suppress(AttributeError, OSError, TypeError):  # other systems lack this option
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
 def _open_null_stderr() -> None:

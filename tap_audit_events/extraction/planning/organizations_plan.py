@@ -74,7 +74,7 @@ class OrganizationsPlan:
     that was opened first gets all the requests that are left, so that its plan can read windows in
     parallel; each of the rest gets one. So only the first holds more than one page, besides
     organizations that were the first until their requests had to wait. Once the pages that are held
-    fill the room of two plans, every organization gets one request.
+    fill one and a half times the room of a plan, every organization gets one request.
 
     At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
     limits of their token, do not count, so that others are sent meanwhile; if there are no others,
@@ -120,7 +120,7 @@ class OrganizationsPlan:
             self._open.append(member)
             request = member.plan.next_request(1)
             return request and MemberRequest(member, request)
-        gets_rest = sum(member.plan.bytes_held for member in self._open) < 2 * BYTES_HELD
+        gets_rest = sum(member.plan.bytes_held for member in self._open) < 1.5 * BYTES_HELD
         for member in filter(may_send, self._open):
             has_none = not (member.plan.in_flight or member.plan.ready_pages)
             request = member.plan.next_request(most_in_flight) if gets_rest or has_none else None

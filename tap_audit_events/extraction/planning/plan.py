@@ -38,7 +38,7 @@ MANY_PAGES: Final = 24
 PAGES_HELD: Final = 800
 """Maximum number of pages that are requested and not yet taken."""
 
-BYTES_HELD: Final = 44 * 1024 * 1024
+BYTES_HELD: Final = 60 * 1024 * 1024
 """Maximum number of bytes of these pages."""
 
 
