@@ -119,15 +119,15 @@ class WeighingWorkers(Workers):
     def pages(self, idle: Callable[[], object]) -> Generator[Any, None, None]:
         taken: list[weakref.ref[Page]] = []
         while not self._plan.is_done:
-            news = self._plan.next_page()
-            if news is None:
+            latest = self._plan.next_page()
+            if latest is None:
                 assert [page for page in taken if page() is not None] == []
                 request = self._plan.next_request(1)
                 self._plan.accept(request, self._fetch(request))
                 continue
-            if news.page is not None:
-                taken.append(weakref.ref(news.page.page))
-            yield news
+            if latest.page is not None:
+                taken.append(weakref.ref(latest.page.page))
+            yield latest
         assert len(taken) == 3
 
 

@@ -26,7 +26,7 @@ from tap_audit_events.output import STDOUT_ERRORS, abandon
 
 LOGGER_NAME: Final = "tap_audit_events"
 
-_NOT_SHOWN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_NOT_SHOWN: Final = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that a terminal obeys instead of showing them: controls, and the order of text."""
 
 

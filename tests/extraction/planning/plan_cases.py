@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from tests.extraction.planning.scheduling import Played
+from tests.extraction.planning.scheduling import Played, pages_needed
 from tests.extraction.planning.shapes import SHAPES
 
 shapes = st.sampled_from(SHAPES)
@@ -14,3 +14,7 @@ concurrencies = st.sampled_from([2, 3, 4, 8, 16])
 def all_delivered(played: Played, count: int) -> None:
     assert played.error is None
     assert played.delivered == list(range(count))
+
+
+def most_requests(count: int, page_size: int) -> float:
+    return pages_needed(count, page_size) * 1.25 + 3
