@@ -176,8 +176,11 @@ def in_flight_table(figures: Figures) -> str:
 
 def _history(content: Content) -> str:
     """Describe the times of the events of a content."""
-    earlier = f", {content.hours_earlier} hours earlier" if content.hours_earlier else ""
-    return f"{content.shape}{earlier}"
+    return f"{content.shape}{_earlier(content)}"
+
+
+def _earlier(content: Content) -> str:
+    return f", {content.hours_earlier} hours earlier" if content.hours_earlier else ""
 
 
 def organizations_table(figures: Figures) -> str:
@@ -216,14 +219,15 @@ def displaced_table(figures: Figures) -> str:
 
 
 def memory_table(figures: Figures) -> str:
+    earlier = [(each, "tap-8") for each in FAR_EARLIER if figures.measured(each, "tap-8")]
     rows = [
         [
             label(name),
             f"{figures.scenario(scenario).milliseconds}",
-            f"{figures.scenario(scenario).events:,}",
+            f"{figures.scenario(scenario).events:,}{_earlier(figures.scenario(scenario).content)}",
             f"{figures.peak_mib(scenario, name):.0f}",
         ]
-        for scenario, name in memory_runs(figures)
+        for scenario, name in [*memory_runs(figures), *earlier]
     ]
     return _table("peak memory|ms per response|events|MiB", rows)
 

@@ -1,6 +1,6 @@
 """The bounds that the tap must keep, and whether it keeps them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Final
@@ -90,8 +90,8 @@ def targets(figures: Figures) -> Iterator[Target]:
     if figures.results.loads:
         text = "events/s into PostgreSQL by batch files against RECORD messages, start-up included"
         yield Target(text, 2.5, figures.load_seconds(COPY) / figures.load_seconds(BATCH))
-    yield from _memory(figures, "near-long", "near-short")
-    yield from _memory(figures, "far-full", "far-long")
+    yield from _memory(figures, "near-long", ["near-short"])
+    yield from _memory(figures, "far-full", ["far-long", *FAR_EARLIER])
     yield from _against_other_tools(figures)
     yield from _commands(figures)
     yield from _lines(figures)
@@ -175,16 +175,19 @@ def _displaced(figures: Figures) -> Iterator[Target]:
     yield Target(f"runs that end with an error that says so, {where}", None, failed, unit=of_runs)
 
 
-def _memory(figures: Figures, many: str, few: str) -> Iterator[Target]:
+def _memory(figures: Figures, many: str, few: Sequence[str]) -> Iterator[Target]:
     if not figures.measured(many, CANDIDATE):
         return
     peak, scenario = figures.peak_mib(many, CANDIDATE), figures.scenario(many)
     text = f"peak memory, {scenario.events:,} events, eight in flight, {scenario.milliseconds} ms"
     yield Target(text, 150, peak, at_least=False, unit="MiB")
-    if figures.measured(few, CANDIDATE):
-        ratio = peak / figures.peak_mib(few, CANDIDATE)
-        text = f"the same against {figures.scenario(few).events:,} events"
-        yield Target(text, 1.1, ratio, at_least=False)
+    histories = [each for each in few if figures.measured(each, CANDIDATE)]
+    if histories:
+        # How full the buffer becomes in a short run depends on where its nights and weekends lie.
+        ratio = peak / max(figures.peak_mib(each, CANDIDATE) for each in histories)
+        text = f"the same against {figures.scenario(histories[0]).events:,} events"
+        of_all = f", largest of {len(histories)} histories" if len(histories) > 1 else ""
+        yield Target(f"{text}{of_all}", 1.1, ratio, at_least=False)
 
 
 def _against_other_tools(figures: Figures) -> Iterator[Target]:

@@ -23,6 +23,7 @@ from benchmarks.results import (
     BATCH,
     COPY,
     DEFAULT_REPETITIONS,
+    FAR_EARLIER,
     Check,
     Content,
     DisplacedCase,
@@ -157,6 +158,17 @@ def test_requests_are_compared_with_those_of_a_sequential_run() -> None:
     assert found["requests, ties, n = 200, at most 1.25 n + 3"].bound == 253
 
 
+def test_memory_is_compared_with_the_largest_of_all_histories() -> None:
+    """Of 200,000 events, twelve histories are read at 100 ms, with different peaks."""
+    peaks = {"far-full": 132.0, "far-long": 80.0, "far-long-154": 120.0}
+    samples = [
+        msgspec.structs.replace(each, peak_mib=peaks.get(each.scenario, 60.0))
+        for each in invented_results().samples
+    ]
+    found = {target.text: target for target in targets(replaced(samples=samples))}
+    assert found["the same against 200,000 events, largest of 12 histories"].measured == 1.1
+
+
 def test_a_loss_is_silent_only_without_an_error() -> None:
     found = {text: target for text, target in all_targets().items() if "out of order" in text}
     silent, repeated, failed = found.values()
@@ -245,6 +257,21 @@ def test_every_candidate_of_a_scenario_is_known() -> None:
     named = {name for scenario in scenarios() for name in scenario.candidates}
 
     assert named == set(CANDIDATES)
+
+
+def test_a_history_that_ended_earlier_is_read_up_to_its_end(tmp_path: Path) -> None:
+    """Otherwise days without events would follow it; all other runs read until now."""
+    settings = {"end_date": "2026-01-02T03:04:05Z", "page_size": 1000}
+
+    def end_date(*, is_past: bool) -> Any:
+        command = CANDIDATES["tap-8"].command(Job(settings, tmp_path, is_past=is_past))
+        config = Path(command[command.index("--config") + 1])
+        return json.loads(config.read_text()).get("end_date")
+
+    assert end_date(is_past=True) == settings["end_date"]
+    assert end_date(is_past=False) is None
+    past = {each.name for each in scenarios() if each.content.is_past}
+    assert past == set(FAR_EARLIER)
 
 
 @pytest.mark.parametrize(
