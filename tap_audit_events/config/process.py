@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import ctypes
 import gc
 import logging
 import os
@@ -63,7 +62,10 @@ def tune_memory() -> None:
     """
     gc.freeze()  # objects that exist are not searched
     gc.set_threshold(100_000)
-    with suppress(AttributeError, OSError, TypeError):  # other systems lack this option
+    # Other systems lack this option, and some builds of Python lack ctypes.
+    with suppress(AttributeError, ImportError, OSError, TypeError):
+        import ctypes  # noqa: PLC0415
+
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
 
 
