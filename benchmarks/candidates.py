@@ -36,16 +36,15 @@ class Job:
     """One run of one candidate.
 
     Attributes:
-        settings: The URL of the sandbox and its token, the range of its events, and the page size.
+        settings: The URL of the sandbox and its token, the range of its events, whether
+            this tap has to be told where the range ends, and the page size.
         folder: An empty folder, for this run only.
         state: The state of an earlier run, from which to resume; None for a first run.
-        is_past: Whether the range of this tap ends with its events, and not now.
     """
 
     settings: dict[str, Any]
     folder: Path
     state: Path | None = None
-    is_past: bool = False
 
     def config(self) -> str:
         """The path of a file with the settings."""
@@ -87,7 +86,7 @@ def _words(*words: str | Path) -> list[str]:
 def _tap(concurrency: int, **more: object) -> Command:
     def command(job: Job) -> list[str]:
         page_size = job.settings["page_size"]
-        past = {"end_date": job.settings["end_date"]} if job.is_past else {}
+        past = {"end_date": job.settings["end_date"]} if job.settings.get("is_past") else {}
         settings = _config(job, concurrency=concurrency, page_size=page_size, **past, **more)
         return _words(OWN / "tap-audit-events", *settings, *_state(job))
 

@@ -35,12 +35,10 @@ class Usage:
 
 
 @contextmanager
-def new_job(
-    settings: dict[str, Any], state: Path | None = None, *, is_past: bool = False
-) -> Iterator[Job]:
+def new_job(settings: dict[str, Any], state: Path | None = None) -> Iterator[Job]:
     """Create a job with its own folder, which is deleted after the block."""
     with tempfile.TemporaryDirectory() as folder:
-        yield Job(settings, Path(folder), state, is_past)
+        yield Job(settings, Path(folder), state)
 
 
 def timed(candidate: Candidate, job: Job) -> Usage:

@@ -173,8 +173,7 @@ class Suite:
         """Count the events of a first run, or in the quiet scenario those of the run after it."""
         _log(f"count  {scenario.name:17} {name}")
         candidate = CANDIDATES[name]
-        is_past = scenario.content.is_past
-        with measuring.new_job(self._settings(scenario), is_past=is_past) as job:
+        with measuring.new_job(self._settings(scenario)) as job:
             found = measuring.counted(candidate, job)
             if found.distinct != scenario.events or found.records != scenario.events:
                 raise FailedError(f"{name} delivered {found} of {scenario.events} events")
@@ -212,8 +211,7 @@ class Suite:
         sandbox = self._sandboxes[scenario.content]
         state = self._states.get(name) if scenario.name == "quiet" else None
         before = sandbox.traffic()
-        is_past = scenario.content.is_past
-        with measuring.new_job(self._settings(scenario), state, is_past=is_past) as job:
+        with measuring.new_job(self._settings(scenario), state) as job:
             usage = measuring.timed(CANDIDATES[name], job)
         after = sandbox.traffic()
         if after.violations > before.violations:
@@ -234,6 +232,7 @@ class Suite:
         return self._sandboxes[scenario.content].settings | {
             "start_date": f"{until - timedelta(days=DAYS):%Y-%m-%dT%H:%M:%SZ}",
             "end_date": f"{until:%Y-%m-%dT%H:%M:%SZ}",
+            "is_past": scenario.content.is_past,
             "page_size": scenario.page_size,
         }
 

@@ -120,7 +120,7 @@ class WeighingWorkers(Workers):
         taken: list[weakref.ref[Page]] = []
         while not self._plan.is_done:
             latest = self._plan.next_page()
-            if latest is None:
+            if not latest:
                 assert [page for page in taken if page() is not None] == []
                 request = self._plan.next_request(1)
                 self._plan.accept(request, self._fetch(request))

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from tap_audit_events.events.instants import LATEST, Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.planning import window_reader
-from tap_audit_events.extraction.planning.plan import (
-    PAGES_HELD,
-)
+from tap_audit_events.extraction.planning.plan import PAGES_HELD
 from tap_audit_events.extraction.planning.request_budget import SPARE_REQUESTS, SPARE_SHARE
 from tests.extraction.planning.plan_cases import (
     all_delivered,
