@@ -18,11 +18,17 @@ NewSession: TypeAlias = Callable[[OpenSockets], Session]
 
 
 class _Connection(threading.local):
-    """What each thread has for itself: a session, and whether its last request got a response."""
+    """What each thread has for itself: a session, and whether its last request got a response.
 
-    def __init__(self, new_session: NewSession, open_sockets: OpenSockets) -> None:
+    `sessions` keeps each session, so that no thread frees one while Python exits: that is not safe.
+    """
+
+    def __init__(
+        self, new_session: NewSession, open_sockets: OpenSockets, sessions: list[Session]
+    ) -> None:
         self.session = new_session(open_sockets)
         self.is_used = False
+        sessions.append(self.session)
 
 
 class Transport:
@@ -34,7 +40,7 @@ class Transport:
     def __init__(self, base_url: str, new_session: NewSession) -> None:
         self._url = f"{base_url}/v1/organizations"
         self._open_sockets = OpenSockets()
-        self._connection = _Connection(new_session, self._open_sockets)
+        self._connection = _Connection(new_session, self._open_sockets, sessions=[])
         # Proxies and certificate bundles, read from the environment once.
         self._options: dict[str, Any] = dict(
             self.session.merge_environment_settings(self._url, {}, True, None, None)

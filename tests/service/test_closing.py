@@ -1,16 +1,18 @@
 """The requests of a client that is closed end at once, whatever they wait for."""
 
+import gc
 import logging
 import socket
 import ssl
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trustme
-from requests import PreparedRequest, exceptions
+from requests import PreparedRequest, Session, exceptions
 from requests.adapters import HTTPAdapter
 
 from tap_audit_events.errors.exceptions import RetryableError
@@ -157,6 +159,17 @@ def test_no_request_begins_after_the_close() -> None:
         thread.join(WAIT_SECONDS)
         assert len(ends) == 1
         assert len(service.heard) == 1
+
+
+def test_a_session_outlives_its_thread() -> None:
+    """urllib3 would free it with a finalizer, which Python may run at the same time as it exits."""
+    transport = Transport("http://127.0.0.1:9", new_session)
+    sessions: list[weakref.ref[Session]] = []
+    thread = threading.Thread(target=lambda: sessions.append(weakref.ref(transport.session)))
+    thread.start()
+    thread.join(WAIT_SECONDS)
+    gc.collect()
+    assert [session() is not None for session in sessions] == [True]
 
 
 def test_nothing_is_sent_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
