@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -44,10 +44,9 @@ class RecordShape:
         return text if self.is_plain else decode_with(self._shaped, text)
 
     def _shaped(self, text: JsonText) -> bytes:
-        fields = decode_fields(text)
-        record: dict[str, object] = {**fields}
-        if self.details_as_text and "action" in fields:
-            record["action"] = _with_details_as_text(fields["action"])
+        record: dict[str, Any] = decode_fields(text)
+        if self.details_as_text and "action" in record:
+            record["action"] = _with_details_as_text(record["action"])
         if self.has_raw_event:
             record[RAW_EVENT] = _as_string(text)
         if self.organization_id is not None:
@@ -58,12 +57,13 @@ class RecordShape:
 def _with_details_as_text(action: JsonText) -> object:
     """The action with its details as text; unchanged if it has none, or is not an object."""
     try:
-        fields = decode_fields(action)
+        fields: dict[str, Any] = decode_fields(action)
     except msgspec.ValidationError:
         return action
-    if "details" in fields and (details := _as_string(fields["details"])) != _NULL:
-        return fields | {"details": details}
-    return action
+    if "details" not in fields or (details := _as_string(fields["details"])) == _NULL:
+        return action
+    fields["details"] = details
+    return fields
 
 
 def _as_string(text: JsonText) -> str:
