@@ -28,7 +28,7 @@ from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import EARLIEST, parse_instant
 from tap_audit_events.events.schema import SCHEMA
-from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.id_groups import Group, digest_of
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.sandbox import generate
 from tap_audit_events.singer.messages import MessageWriter
@@ -126,7 +126,7 @@ def state_table() -> str:
     for count in (0, 100, 1000, MAX_REMEMBERED_IDS):
         ids = [str(uuid.UUID(int=number)) for number in range(count)]
         bookmark_at = parse_instant("2026-01-31T08:00:00.123Z")
-        groups = [Group(bookmark_at, digests_of(ids))] if ids else []
+        groups = [Group(bookmark_at, digest_of(each)) for each in ids]
         watermark = Watermark(bookmark_at, groups, covered_from=EARLIEST)
         bookmark = to_bookmark(watermark, organization_id=str(uuid.UUID(int=0)), action_types=[])
         state = StateMessage(value={"bookmarks": {"audit_events": bookmark}})

@@ -21,7 +21,6 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.watermark_json import from_json, to_json
 from tap_audit_events.extraction.workers import Workers
 from tap_audit_events.organization_run import OrganizationRun
 from tap_audit_events.reader import Reader
@@ -30,6 +29,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tap_audit_events.service.rate_limiter import RunRequests
 from tests.builders import an_event
+from tests.extraction.watermarks import from_json, to_json
 from tests.shared_server import an_id
 
 NOW = datetime(2024, 5, 7, tzinfo=UTC)

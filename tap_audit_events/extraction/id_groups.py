@@ -40,11 +40,6 @@ def digest_of(event_id: str) -> bytes:
     return blake2b(event_id.encode("utf-8", "surrogatepass"), digest_size=DIGEST_BYTES).digest()
 
 
-def digests_of(ids: Iterable[str]) -> bytes:
-    """The digests of ids, joined."""
-    return b"".join(map(digest_of, ids))
-
-
 def grouped(known: Iterable[Known], *, bookmark: Instant, size: int) -> list[Group]:
     """Ids in groups of at most `size`, more only if all are of one instant.
 

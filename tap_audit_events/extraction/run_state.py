@@ -2,21 +2,52 @@
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
+
+import msgspec
 
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.events.instants import Instant, parse_instant, text_of
+from tap_audit_events.extraction.id_groups import DIGEST_BYTES, Group, digest_of
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.watermark_json import from_json, to_json
+
+VERSION: Final = 2
+"""Version 1 had the ids themselves, with one instant for all of them; it is still read."""
+
+
+class _WatermarkJson(msgspec.Struct):
+    """The watermark in a state; the ADR "The watermark in STATE" explains the names."""
+
+    bookmark: str
+    ids_from: str
+    ids: list[str | tuple[str, str]]
+    ids_until: str = ""  # only in version 1
+    covered_from: str = ""  # not in every state
 
 
 def to_run_state(
     watermark: Watermark, *, organization_id: str, action_types: Iterable[str]
 ) -> dict[str, Any]:
-    """The state for the next run, empty if nothing was delivered yet."""
-    scope = {"organization_id": organization_id, "action_types": list(action_types)}
-    delivered = to_json(watermark)
-    return delivered and delivered | scope
+    """The state for the next run, empty if nothing was delivered yet.
+
+    A group of ids is a list of two texts: the newest ``occurredAt`` of its ids, and their digests
+    in base64 without padding.
+    """
+    if watermark.bookmark is None:
+        return {}
+    covered_from = watermark.covered_from
+    return {
+        "version": VERSION,
+        "bookmark": text_of(watermark.bookmark),
+        **({} if covered_from is None else {"covered_from": text_of(covered_from)}),
+        "ids_from": text_of(watermark.ids_from),
+        "ids": [[text_of(group.until), _to_base64(group.digests)] for group in watermark.groups],
+        "organization_id": organization_id,
+        "action_types": list(action_types),
+    }
 
 
 def from_run_state(
@@ -36,8 +67,10 @@ def from_run_state(
             f"it belongs to the organization {sanitize(theirs, 60)},"
             " not to that of organization_id: give each organization a state of its own"
         )
+    if not state:
+        return Watermark(lookback_seconds=lookback_seconds)
     try:
-        return from_json(state, lookback_seconds=lookback_seconds)
+        return _read(state, lookback_seconds)
     except ValueError as error:
         raise unusable(f"its watermark is not as this tap writes it: {error}") from None
 
@@ -75,3 +108,52 @@ def unusable(problem: str) -> SettingsError:
 def _refused(problem: str) -> SettingsError:
     line = f"The bookmark of audit_events in the state cannot be used: {problem}"
     return SettingsError([line], "AE-STATE")
+
+
+def _read(state: Mapping[str, Any], lookback_seconds: int) -> Watermark:
+    """The watermark in a state; `ValueError` says what is wrong with it."""
+    if state.get("version") not in (1, VERSION):
+        raise ValueError(f"its version is not 1 or {VERSION}")
+    given = msgspec.convert(state, _WatermarkJson)
+    bookmark = _instant(given.bookmark, "bookmark")
+    starts = {
+        name: _instant(getattr(given, name), name)
+        for name in ("ids_from", "covered_from")
+        if name in state
+    }
+    for name, start in starts.items():
+        if start > bookmark:
+            raise ValueError(f"its {name} lies after its bookmark")
+    groups = [_group(each, given.ids_until) for each in dict.fromkeys(given.ids)]
+    if any(group.until > later.until for group, later in pairwise(groups)):
+        raise ValueError("its groups of ids are not in the order of time")
+    return Watermark(bookmark, groups, lookback_seconds=lookback_seconds, **starts)
+
+
+def _group(ids: str | tuple[str, str], until_of_text: str) -> Group:
+    """A group of digests, or one id of version 1."""
+    if isinstance(ids, str):
+        return Group(_instant(until_of_text, "ids_until"), digest_of(ids))
+    until, digests = ids
+    return Group(_instant(until, "ids"), _from_base64(digests))
+
+
+def _instant(text: str, name: str) -> Instant:
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        raise ValueError(f"in its {name}, {sanitize(text, 60)} {error}") from None
+
+
+def _to_base64(digests: bytes) -> str:
+    return b2a_base64(digests, newline=False).decode().rstrip("=")
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        digests = a2b_base64(text + "=" * (-len(text) % 4), strict_mode=True)
+    except ValueError:
+        raise ValueError("a group of its ids is not base64") from None
+    if not digests or len(digests) % DIGEST_BYTES:
+        raise ValueError(f"a group of its ids does not consist of digests of {DIGEST_BYTES} bytes")
+    return digests

@@ -9,13 +9,13 @@ from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import Instant, parse_instant, text_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY
 from tap_audit_events.extraction.run_state import (
+    VERSION,
     from_run_state,
     is_run_state,
     to_run_state,
     unusable,
 )
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.watermark_json import VERSION
 
 
 def to_bookmark(

@@ -32,11 +32,12 @@ from tap_audit_events.errors.redaction import (
     register_secret,
 )
 from tap_audit_events.events.instants import parse_instant
-from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.state import to_bookmark
 from tests.builders import ORGANIZATION_ID
+from tests.extraction.watermarks import digests_of
 from tests.running import forms_of
 
 TOKEN = "acme_pat_9+/=&<\"X\\y'%Zz"

@@ -16,12 +16,12 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.coverage import Coverage
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.planning.window_reader import ReadPage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.singer.state import from_bookmark, to_bookmark
 from tests.builders import ORGANIZATION_ID
-from tests.extraction.watermarks import at
+from tests.extraction.watermarks import at, digests_of
 
 EVERYTHING = Window(None, at(10**6))
 

@@ -1,7 +1,7 @@
 """Which ids share a group in STATE, and when the group expires."""
 
-from tap_audit_events.extraction.id_groups import Group, digests_of, grouped
-from tests.extraction.watermarks import at
+from tap_audit_events.extraction.id_groups import Group, grouped
+from tests.extraction.watermarks import at, digests_of
 
 
 def test_ids_before_and_after_the_bookmark_are_in_different_groups() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import EARLIEST, LATEST, Instant, later, whole_second
-from tap_audit_events.extraction.id_groups import Group, digest_of, digests_of
+from tap_audit_events.extraction.id_groups import Group, digest_of
 from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK, Watermark
 from tests.extraction.watermarks import (
     Event,
@@ -13,6 +13,7 @@ from tests.extraction.watermarks import (
     check_held,
     deliver,
     digests_in,
+    digests_of,
     next_run,
     pages_of_events,
     with_memory,

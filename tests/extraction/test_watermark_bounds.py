@@ -8,10 +8,17 @@ from hypothesis import strategies as st
 
 from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.extraction import watermark as module
-from tap_audit_events.extraction.id_groups import Group, Known, digest_of, digests_of
+from tap_audit_events.extraction.id_groups import Group, Known, digest_of
 from tap_audit_events.extraction.watermark import IDS_HELD_BEFORE_LOOKBACK, Watermark
-from tap_audit_events.extraction.watermark_json import to_json
-from tests.extraction.watermarks import at, deliver, digests_in, next_run, with_memory
+from tests.extraction.watermarks import (
+    at,
+    deliver,
+    digests_in,
+    digests_of,
+    next_run,
+    to_json,
+    with_memory,
+)
 
 BOOKMARK = 1000
 LOOKBACK = 60

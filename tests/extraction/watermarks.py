@@ -1,6 +1,6 @@
 """Builders of watermarks and events, and a check of what a watermark holds."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from unittest.mock import patch
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tap_audit_events.events.instants import Instant, later, parse_instant
 from tap_audit_events.extraction import watermark as module
 from tap_audit_events.extraction.id_groups import digest_of
+from tap_audit_events.extraction.run_state import from_run_state, to_run_state
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.extraction.watermark_json import from_json, to_json
 
 _START = parse_instant("2026-01-01T00:00:00Z")
 
@@ -46,6 +46,11 @@ def deliver(
     return [ids[position] for position in fresh]
 
 
+def digests_of(ids: Iterable[str]) -> bytes:
+    """The digests of ids, joined."""
+    return b"".join(map(digest_of, ids))
+
+
 def digests_in(watermark: Watermark) -> list[bytes]:
     """The digests that go into STATE."""
     return [each for group in watermark.groups for each in group.split()]
@@ -55,6 +60,20 @@ def with_memory(memory: int, *arguments: Any, **more: Any) -> Watermark:
     """A watermark that keeps at most that many ids for the next run."""
     with patch.object(module, "MAX_REMEMBERED_IDS", memory):
         return Watermark(*arguments, **more)
+
+
+def to_json(watermark: Watermark) -> dict[str, Any]:
+    """The watermark as JSON, in the state of an organization without an id."""
+    return to_run_state(watermark, organization_id="", action_types=[])
+
+
+def from_json(value: Mapping[str, Any], *, lookback_seconds: int) -> Watermark:
+    """The watermark of a state, whichever organization it belongs to."""
+    return from_run_state(
+        value,
+        organization_id=value.get("organization_id", ""),
+        lookback_seconds=lookback_seconds,
+    )
 
 
 def next_run(watermark: Watermark, lookback: int, memory: int = 10**6) -> Watermark:

@@ -19,7 +19,6 @@ from tap_audit_events.events.instants import (
 )
 from tap_audit_events.events.page import Page
 from tap_audit_events.events.window import Window
-from tap_audit_events.extraction import run_state, watermark_json
 from tap_audit_events.extraction.delivery import Delivery
 from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.planning.pagination import Paginator
@@ -92,23 +91,16 @@ def no_memory(patch: Patch) -> None:
 
 def ids_of_the_bookmark_only(patch: Patch) -> None:
     """The ids of the lookback are not remembered in STATE."""
-    replaced(
-        patch, run_state, "to_json", lambda real: lambda watermark: real(watermark) | {"ids": []}
-    )
+    patch.setattr(Watermark, "groups", [])
 
 
 def ids_are_forgotten_without_a_word(patch: Patch) -> None:
     """`ids_from` stays at the start of the lookback, although older ids were forgotten."""
 
-    def to_json(watermark: Watermark) -> dict[str, Any]:
-        written = real(watermark)
-        if written:
-            start = min(watermark.lookback_start, watermark.bookmark or EARLIEST)
-            written["ids_from"] = text_of(start)
-        return written
+    def ids_from(self: Watermark) -> Instant:
+        return min(self.lookback_start, self.bookmark or EARLIEST)
 
-    real = watermark_json.to_json
-    patch.setattr(run_state, "to_json", to_json)
+    patch.setattr(Watermark, "ids_from", property(ids_from))
 
 
 def all_ids_are_kept(patch: Patch) -> None:

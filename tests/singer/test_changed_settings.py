@@ -105,7 +105,7 @@ def test_an_impossible_covered_from_is_an_error(
     service.requests.clear()
     (line,) = sync(state=state).errors
     assert line.startswith("AE-STATE: ")
-    assert "its covered_from" in line
+    assert "covered_from" in line
     assert service.requests == []
 
 

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tap_audit_events.events.instants import parse_instant
-from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.state import to_bookmark
 from tests.builders import ORGANIZATION_ID, an_event
 from tests.conftest import Sync
+from tests.extraction.watermarks import digests_of
 from tests.singer.test_incremental import covered, events
 
 TEN_EVENTS = events(*(f"08:00:0{n}" for n in range(10)))

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tap_audit_events.events.instants import EARLIEST
-from tap_audit_events.extraction.watermark_json import from_json
 from tap_audit_events.sandbox import Fault, Service, serve
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
+from tests.extraction.watermarks import from_json
 from tests.running import Run, run, settings_for
 from tests.singer.test_incremental import events
 

@@ -3,10 +3,10 @@
 from typing import Any
 
 from tap_audit_events.extraction.id_groups import digest_of
-from tap_audit_events.extraction.watermark_json import from_json
 from tap_audit_events.sandbox import Fault, Service
 from tests.builders import an_event
 from tests.conftest import Sync
+from tests.extraction.watermarks import from_json
 from tests.running import Run
 
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from tap_audit_events.events.instants import later, parse_instant
-from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
-from tap_audit_events.extraction.watermark_json import from_json
 from tap_audit_events.sandbox import Service
 from tap_audit_events.singer.state import to_bookmark
 from tests.builders import ORGANIZATION_ID, an_event
 from tests.conftest import Sync
+from tests.extraction.watermarks import digests_of, from_json
 
 START = parse_instant("2024-05-06T08:00:00Z")
 NEW = 3000

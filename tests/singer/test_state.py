@@ -6,12 +6,12 @@ import pytest
 
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import parse_instant
-from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.run_state import types_never_requested
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.singer.state import from_bookmark, has_time, run_state_of, to_bookmark
 from tests.builders import ORGANIZATION_ID
-from tests.extraction.watermarks import at
+from tests.extraction.watermarks import at, digests_of
 
 OTHER_ORGANIZATION_ID = "00000000-1111-2222-3333-444444444444"
 
@@ -118,7 +118,7 @@ def test_ids_that_do_not_belong_to_the_bookmark_are_not_used(bookmark: dict[str,
         (a_bookmark(watermark={}), "as this tap writes it"),
         (a_bookmark(watermark=[]), "as this tap writes it"),
         (a_bookmark(watermark=[{"version": 1}]), "as this tap writes it"),
-        (a_bookmark(watermark=[a_bookmark()["watermark"][0] | {"ids": [7]}]), "not a time and"),
+        (a_bookmark(watermark=[a_bookmark()["watermark"][0] | {"ids": [7]}]), "got `int` - at"),
         (a_bookmark(watermark=[a_bookmark()["watermark"][0] | {"action_types": [7]}]), "as this"),
         (a_bookmark(watermark=[{"version": 1, "ids": ["a"]}]), "as this tap writes it"),
     ],

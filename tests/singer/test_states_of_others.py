@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.extraction.watermark_json import from_json
 from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.conftest import Sync
+from tests.extraction.watermarks import from_json
 from tests.singer.test_complete import TEN_EVENTS, TEN_IDS
 from tests.singer.test_incremental import events
 

@@ -1,4 +1,4 @@
-"""The watermark's own JSON form."""
+"""The state of one organization: the JSON form of its watermark."""
 
 import json
 from typing import Any
@@ -7,16 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant, parse_instant
 from tap_audit_events.extraction import watermark as module
-from tap_audit_events.extraction.id_groups import Group, digests_of
+from tap_audit_events.extraction.id_groups import Group
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
-from tap_audit_events.extraction.watermark_json import from_json, to_json
-from tests.extraction.watermarks import at, deliver
+from tests.extraction.watermarks import at, deliver, digests_of, from_json, to_json
 
 GOLDEN = {
     "version": 2,
     "bookmark": "2026-01-01T00:00:10Z",
+    "organization_id": "",
+    "action_types": [],
     "ids_from": "2025-12-31T23:59:10Z",
     "ids": [
         ["2026-01-01T00:00:00.5Z", "QPieOVtmQi8"],
@@ -58,6 +60,11 @@ def test_covered_from_is_an_optional_key() -> None:
     assert read(GOLDEN).covered_from is None
     at_the_bookmark = read(GOLDEN | {"covered_from": "2026-01-01T00:00:10Z"})
     assert at_the_bookmark.covered_from == at(100)
+
+
+def test_numbers_may_be_written_with_a_fraction() -> None:
+    """Tools that store states may write an integer as 2.0."""
+    assert read(GOLDEN | {"version": 2.0}).groups == read(GOLDEN).groups
 
 
 def test_a_watermark_without_events_is_an_empty_object() -> None:
@@ -154,25 +161,28 @@ TIME = "2026-01-01T00:00:10Z"
         (GOLDEN | {"version": 3}, "its version is not 1 or 2"),
         (GOLDEN | {"version": None}, "its version is not 1 or 2"),
         (GOLDEN | {"version": []}, "its version is not 1 or 2"),
-        ({"version": 2}, "its bookmark is not a time"),
-        (GOLDEN | {"bookmark": 7}, "its bookmark is not a time"),
-        (GOLDEN | {"bookmark": "yesterday"}, "its bookmark, 'yesterday', is "),
-        (GOLDEN | {"ids_from": None}, "its ids_from is not a time"),
-        (GOLDEN | {"ids_from": "2026-13-01T00:00:00Z"}, "its ids_from, '2026-13-01T00:00:00Z', is"),
+        ({"version": 2}, "missing required field `bookmark`"),
+        (GOLDEN | {"bookmark": 7}, r"Expected `str`, got `int` - at `\$.bookmark`"),
+        (GOLDEN | {"bookmark": "yesterday"}, "in its bookmark, 'yesterday' is "),
+        (GOLDEN | {"ids_from": None}, r"Expected `str`, got `null` - at `\$.ids_from`"),
+        (
+            GOLDEN | {"ids_from": "2026-13-01T00:00:00Z"},
+            "in its ids_from, '2026-13-01T00:00:00Z' is",
+        ),
         (GOLDEN | {"ids_from": "2026-01-01T00:00:11Z"}, "its ids_from lies after its bookmark"),
-        (GOLDEN | {"covered_from": None}, "its covered_from is not a time"),
-        (GOLDEN | {"covered_from": "yesterday"}, "its covered_from, 'yesterday', is "),
+        (GOLDEN | {"covered_from": None}, r"got `null` - at `\$.covered_from`"),
+        (GOLDEN | {"covered_from": "yesterday"}, "in its covered_from, 'yesterday' is "),
         (
             GOLDEN | {"covered_from": "2026-01-01T00:00:10.1Z"},
             "its covered_from lies after its bookmark",
         ),
-        (GOLDEN | {"ids": {}}, "its ids are not a list"),
-        (GOLDEN | {"ids": None}, "its ids are not a list"),
-        (with_ids("QPieOVtmXp0"), "a group of its ids is not a time and a text"),
-        (with_ids([TIME]), "a group of its ids is not a time and a text"),
-        (with_ids([TIME, "QPieOVtmXp0", 1]), "a group of its ids is not a time and a text"),
-        (with_ids([TIME, 7]), "a group of its ids is not a time and a text"),
-        (with_ids(["now", "QPieOVtmXp0"]), "a time of its ids, 'now', is "),
+        (GOLDEN | {"ids": {}}, r"Expected `array`, got `object` - at `\$.ids`"),
+        (GOLDEN | {"ids": None}, r"Expected `array`, got `null` - at `\$.ids`"),
+        (with_ids("QPieOVtmXp0"), "in its ids_until, '' is"),
+        (with_ids([TIME]), r"of length 2, got 1 - at `\$.ids\[0\]`"),
+        (with_ids([TIME, "QPieOVtmXp0", 1]), r"of length 2, got 3 - at `\$.ids\[0\]`"),
+        (with_ids([TIME, 7]), r"Expected `str`, got `int` - at `\$.ids\[0\]\[1\]`"),
+        (with_ids(["now", "QPieOVtmXp0"]), "in its ids, 'now' is "),
         (with_ids([TIME, "QPieOVtmX!0"]), "a group of its ids is not base64"),
         (with_ids([TIME, "QPieOVtmXp0tY"]), "a group of its ids is not base64"),
         (with_ids([TIME, "QPieOVtmXpä"]), "a group of its ids is not base64"),
@@ -183,12 +193,12 @@ TIME = "2026-01-01T00:00:10Z"
         (with_ids([TIME, "QPieOVtm"]), "does not consist of digests of 8 bytes"),
         (with_ids([TIME, ""]), "does not consist of digests of 8 bytes"),
         (GOLDEN | {"ids": GOLDEN["ids"][::-1]}, "its groups of ids are not in the order of time"),  # type: ignore[index]
-        (VERSION_1 | {"ids": ["a", 7]}, "one of its ids is not a text"),
-        (VERSION_1 | {"ids_until": None}, "its ids_until is not a time"),
-        ({key: VERSION_1[key] for key in ("version", "bookmark", "ids_from")}, "not a list"),
+        (VERSION_1 | {"ids": ["a", 7]}, r"got `int` - at `\$.ids\[1\]`"),
+        (VERSION_1 | {"ids_until": None}, r"got `null` - at `\$.ids_until`"),
+        ({key: VERSION_1[key] for key in ("version", "bookmark", "ids_from")}, "field `ids`"),
     ],
 )
 def test_json_that_is_not_a_watermark_is_refused(value: dict[str, Any], problem: str) -> None:
     """The message says which part is wrong."""
-    with pytest.raises(ValueError, match=problem):
+    with pytest.raises(SettingsError, match=problem):
         read(value)
