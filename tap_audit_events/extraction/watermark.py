@@ -14,6 +14,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import islice
 from operator import itemgetter
 from typing import Final
 
@@ -127,7 +128,8 @@ class Watermark:
     @property
     def groups(self) -> list[Group]:
         """The ids that the next run may read again, in ascending order of the groups' instants."""
-        known = self._held_from(self._complete_from())
+        start = self._complete_from()
+        known = [each for each in self._held if each[0] >= start or each[0] == self.bookmark]
         size = -(-min(len(self._held), self._max_remembered_ids) // _GROUPS)
         return grouped(known, bookmark=self.bookmark or EARLIEST, size=size)
 
@@ -197,24 +199,20 @@ class Watermark:
         before an id of this run's own if too few of its own ids would be left.
         """
         in_lookback = len(self._held) - self._position(self.lookback_start)
-        surplus = len(self._held) - max(
-            IDS_HELD_BEFORE_LOOKBACK, min(in_lookback, self._max_remembered_ids)
-        )
-        if surplus <= 0:
-            return
-        first, end = self._bookmarks_own()
-        dropped = self._held[: min(first, surplus)]
+        most = max(IDS_HELD_BEFORE_LOOKBACK, min(in_lookback, self._max_remembered_ids))
+        surplus = max(0, len(self._held) - most)
+        bookmark = self.bookmark or EARLIEST
+        first, end = self._position(bookmark), bisect_right(self._held, bookmark, key=_instant_of)
         until_newest = self._position(self._held[-1][0])
-        dropped += self._held[end : min(end + surplus - len(dropped), until_newest)]
+        dropped = [*self._held[: min(first, surplus)], *self._held[end:until_newest]][:surplus]
         own_spare = max(0, len(self._ids) - IDS_HELD_BEFORE_LOOKBACK)
-        own = [i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str)]
-        dropped = dropped[: own[own_spare]] if len(own) > own_spare else dropped
-        if not dropped:
-            return
-        del self._held[end : end + len(dropped) - first]  # none if all are before the bookmark
-        del self._held[: min(first, len(dropped))]
-        self._ids.difference_update([event_id for _, event_id in dropped])
-        self.dropped_until = max(self.dropped_until, dropped[-1][0])
+        own = (i for i, (_, event_id) in enumerate(dropped) if isinstance(event_id, str))
+        dropped = dropped[: next(islice(own, own_spare, None), None)]
+        if dropped:
+            del self._held[end : end + len(dropped) - first]  # none if all are before the bookmark
+            del self._held[: min(first, len(dropped))]
+            self._ids.difference_update([event_id for _, event_id in dropped])
+            self.dropped_until = max(self.dropped_until, dropped[-1][0])
 
     def _complete_from(self) -> Instant:
         """The instant from which on the next run has all ids; it may be after the bookmark."""
@@ -225,17 +223,6 @@ class Watermark:
         surplus = len(self._held) - self._max_remembered_ids
         newest = self._held[surplus - 1][0] if surplus > 0 else NEVER
         return max(self.dropped_until, newest)
-
-    def _held_from(self, start: Instant) -> list[Known]:
-        """The ids from an instant on, and those of the bookmark's instant in any case."""
-        position = self._position(start)
-        first, end = self._bookmarks_own()
-        return self._held[first : min(end, position)] + self._held[position:]
-
-    def _bookmarks_own(self) -> tuple[int, int]:
-        """The position of the first id of the bookmark's instant, and of the first later one."""
-        bookmark = self.bookmark or EARLIEST
-        return self._position(bookmark), bisect_right(self._held, bookmark, key=_instant_of)
 
     def _position(self, instant: Instant) -> int:
         """The position of the first id of an instant, or of a later one."""

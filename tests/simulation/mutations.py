@@ -124,9 +124,7 @@ def ids_never_expire(patch: Patch) -> None:
 
     def groups(self: Watermark) -> list[Group]:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(
-                Watermark, "_held_from", lambda *_: self._held[-self._max_remembered_ids :]
-            )
+            inner.setattr(Watermark, "_complete_from", lambda _: EARLIEST)
             kept: list[Group] = real.__get__(self)
             return kept
 
