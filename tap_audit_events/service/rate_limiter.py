@@ -77,11 +77,22 @@ class RateLimiter:
 
         `ClosedError` if the run is over.
         """
-        permit = self._acquire()
+        with self._changed:
+            while not self.run.is_closed and (seconds := self._seconds_to_wait()) > 0:
+                self._wait_for_permit(seconds)
+            self._check_open()
+            permit = Permit(self._clock())
+            self._rate.start(permit.started_at)
+            self.run.in_flight += 1
+            self.run.sent += 1
         try:
             yield permit
         finally:
-            self._release(permit)
+            with self._changed:
+                self.run.in_flight -= 1
+                self.run.request_seconds += self._clock() - permit.started_at
+                self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
+                self._changed.notify_all()  # `notify` might wake a thread that waits for time
 
     def rate_limited(self, permit: Permit, seconds: float) -> None:
         """Send no request for that many seconds, and fewer at a time afterwards (status 429)."""
@@ -111,17 +122,6 @@ class RateLimiter:
             self.run.sent += 1
             self.run.retries += 1
 
-    def _acquire(self) -> Permit:
-        with self._changed:
-            while not self.run.is_closed and (seconds := self._seconds_to_wait()) > 0:
-                self._wait_for_permit(seconds)
-            self._check_open()
-            permit = Permit(self._clock())
-            self.run.in_flight += 1
-            self._rate.start(permit.started_at)
-            self.run.sent += 1
-            return permit
-
     def _seconds_to_wait(self) -> float:
         is_full = self.run.in_flight >= self.run.limit
         return inf if is_full else self._rate.seconds_to_wait(self._clock())
@@ -136,13 +136,6 @@ class RateLimiter:
         self._wait(seconds)
         self.waiting -= counts
         self.run.waiting -= counts
-
-    def _release(self, permit: Permit) -> None:
-        with self._changed:
-            self.run.in_flight -= 1
-            self.run.request_seconds += self._clock() - permit.started_at
-            self._rate.end(started_at=permit.started_at, succeeded=permit.succeeded)
-            self._changed.notify_all()  # `notify` might wake a thread that waits for time
 
     def _wait(self, seconds: float) -> None:
         """Wait for a change, at most that many seconds."""

@@ -151,12 +151,13 @@ def test_a_request_that_waits_for_the_limit_of_the_run_alone_does_not_count_as_w
     """No other request could be sent meanwhile."""
     run = RunRequests(1)
     one, other = RateLimiter(run), RateLimiter(run)
-    held = one._acquire()
+    held = ExitStack()
+    held.enter_context(one.permit())
     waits: list[tuple[float, int, int]] = []
 
     def wait(seconds: float) -> None:
         waits.append((seconds, run.waiting, other.waiting))
-        one._release(held)
+        held.close()
 
     monkeypatch.setattr(other, "_wait", wait)
     with other.permit():
