@@ -13,6 +13,7 @@ from urllib3.util import parse_url
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.errors.redaction import register_possible_secret
 
+_NAMES: Final = frozenset({"https_proxy", "all_proxy"})
 _SCHEMES: Final = frozenset({None, "http", "https", "socks4", "socks4a", "socks5", "socks5h"})
 
 
@@ -28,7 +29,9 @@ def check_proxy(url: str, proxies: Mapping[str, str], environment: Mapping[str, 
     if _is_usable(proxy):
         _register_password(proxy)
         return
-    names = (name for name, value in environment.items() if value == proxy and _is_for_https(name))
+    names = (
+        name for name, value in environment.items() if value == proxy and name.lower() in _NAMES
+    )
     source = next(names, "the system")
     raise service_error(
         "AE-ADDRESS",
@@ -57,7 +60,3 @@ def _register_password(proxy: str) -> None:
     password = password or user
     basic = b64encode(unquote(auth).encode("latin-1", "replace")).decode()
     register_possible_secret(password, unquote(password), basic)
-
-
-def _is_for_https(name: str) -> bool:
-    return name.lower().endswith("_proxy") and name.lower() not in {"http_proxy", "no_proxy"}
