@@ -50,7 +50,7 @@ class Delivery:
         self.had_empty_cursor = False
         self.delivered = self.repeats = self.outside = self.late = 0
         self.latest_seconds = 0.0
-        self._bookmark_before = watermark.bookmark
+        self._bookmark_before = watermark.bookmark or NEVER
         self._read = _NO_PAGE
         self._range_start = LATEST
         self._positions: Sequence[int] = ()
@@ -183,12 +183,10 @@ class Delivery:
         return [each for each in positions if page.instants[each] > last]
 
     def _count_late(self, instants: Sequence[Instant]) -> None:
-        before = self._bookmark_before
-        if before is None or not instants or min(instants) >= before:
-            return
-        self.late += sum(instant < before for instant in instants)
-        lateness = seconds_between(min(instants), before)
-        self.latest_seconds = max(self.latest_seconds, lateness)
+        before, oldest = self._bookmark_before, min(instants, default=LATEST)
+        if oldest < before:
+            self.late += sum(instant < before for instant in instants)
+            self.latest_seconds = max(self.latest_seconds, seconds_between(oldest, before))
 
 
 def _pick(column: Sequence[_Item], positions: Sequence[int]) -> Sequence[_Item]:

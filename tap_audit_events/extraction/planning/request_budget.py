@@ -49,11 +49,7 @@ class RequestBudget:
         needs at most one request beyond the pages that its events fill; one of them needs no such
         request if more of its events are known to follow.
         """
-        pages = _sequential_pages(self._useful, any(reader.has_more for reader in readers))
+        has_more = any(reader.has_more for reader in readers)
+        pages = floor(self._useful + _ROUNDING) + 1 if has_more else ceil(self._useful - _ROUNDING)
         beyond = self._requests - pages + len(readers) + more
         return beyond <= SPARE_SHARE * pages + SPARE_REQUESTS
-
-
-def _sequential_pages(filled: float, has_more: bool) -> int:
-    """Pages of a sequential run for the events of `filled` pages and, if `has_more`, one more."""
-    return floor(filled + _ROUNDING) + 1 if has_more else ceil(filled - _ROUNDING)
