@@ -15,6 +15,7 @@ from tap_audit_events.extraction.planning.pagination import Paginator
 from tap_audit_events.extraction.planning.plan import Plan
 from tap_audit_events.extraction.planning.window_reader import Request
 from tap_audit_events.runtime import Runtime
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RunRequests
 from tap_audit_events.service.transport import Transport
@@ -38,9 +39,10 @@ def first_instants(
     client = Client(
         replace(settings, page_size=page_size),
         transport,
-        limiter=runtime.new_rate_limiter(requests),
-        logger=logger,
-        order=order,
+        AccessTokenAuthenticator(settings, logger),
+        runtime.new_rate_limiter(requests),
+        logger,
+        order,
     )
     found: list[Instant] = []
 

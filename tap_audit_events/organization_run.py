@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from dataclasses import dataclass, field
 from logging import Logger, LoggerAdapter
 from typing import Any, cast
 
@@ -98,34 +99,27 @@ class OrganizationRun:
         return self.window is not None and self.error is None
 
 
+@dataclass(eq=False)
 class TokenGroup:
     """Organizations with the same token: the service limits their requests together.
 
     `has_others` says whether requests with another token can be sent while these wait.
     """
 
-    def __init__(
-        self,
-        each: Iterable[Settings],
-        limiter: RateLimiter,
-        open_run: Callable[[Settings, TokenGroup], OrganizationRun],
-        *,
-        has_others: bool,
-    ) -> None:
-        self.limiter = limiter
-        self._each = iter(each)
-        self._open_run = open_run
-        self._has_others = has_others
-        self._authenticators: dict[str | None, AccessTokenAuthenticator] = {}
+    unopened: Iterator[Settings]
+    limiter: RateLimiter
+    open_run: Callable[[Settings, TokenGroup], OrganizationRun]
+    has_others: bool
+    _authenticators: dict[str | None, AccessTokenAuthenticator] = field(default_factory=dict)
 
     @property
     def is_held(self) -> bool:
-        return self._has_others and self.limiter.is_held
+        return self.has_others and self.limiter.is_held
 
     def open_next(self) -> OrganizationRun | None:
         """Open the next organization; None if all are open. The run may already have an error."""
-        settings = next(self._each, None)
-        return None if settings is None else self._open_run(settings, self)
+        settings = next(self.unopened, None)
+        return None if settings is None else self.open_run(settings, self)
 
     def authenticator(self, settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
         """The authenticator for all organizations whose token has the same source."""

@@ -60,7 +60,7 @@ class Reader:
         groups = _by_token(each)
         self._groups = [
             TokenGroup(
-                group,
+                iter(group),
                 runtime.new_rate_limiter(self.requests),
                 self._open_run,
                 has_others=len(groups) > 1,
@@ -129,13 +129,8 @@ class Reader:
             watermark = self._watermark_of(settings, logger)
         except AuditEventsError as caught:
             watermark, error = Watermark(), caught
-        client = Client(
-            settings,
-            self._transport,
-            limiter=group.limiter,
-            logger=logger,
-            authenticator=group.authenticator(settings, self._logger),
-        )
+        authenticator = group.authenticator(settings, self._logger)
+        client = Client(settings, self._transport, authenticator, group.limiter, logger)
         run = OrganizationRun(
             settings, watermark, runtime=self._runtime, client=client, group=group, logger=logger
         )

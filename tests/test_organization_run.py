@@ -34,7 +34,8 @@ def test_organizations_are_held_only_if_there_are_other_tokens() -> None:
     """With one token, nothing else can be requested while the service limits its requests."""
     limiter = RateLimiter(RunRequests(1))
     only, one_of_several = (
-        TokenGroup((), limiter, open_none, has_others=has_others) for has_others in (False, True)
+        TokenGroup(iter(()), limiter, open_none, has_others=has_others)
+        for has_others in (False, True)
     )
     assert (only.is_held, one_of_several.is_held) == (False, False)
     with limiter.permit() as permit:
@@ -48,7 +49,7 @@ def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: 
     for file in files:
         file.write_text("acme_pat_first")
 
-    group = TokenGroup((), RateLimiter(RunRequests(1)), open_none, has_others=False)
+    group = TokenGroup(iter(()), RateLimiter(RunRequests(1)), open_none, has_others=False)
     one, other = (group.authenticator(settings_of(file), LoggedLines()) for file in files)
 
     files[1].write_text("acme_pat_second")

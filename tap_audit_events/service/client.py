@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from http import HTTPStatus
 from logging import Logger
 from typing import Final
@@ -32,6 +33,7 @@ the token's file may be read while it is written."""
 MEGABYTE: Final = 1_000_000
 
 
+@dataclass(eq=False)
 class Client:
     """Requests pages of one organization's events; safe to use from several threads.
 
@@ -39,24 +41,13 @@ class Client:
         date: the Date header of the newest response, None if it had none.
     """
 
+    settings: Settings
+    transport: Transport
+    authenticator: AccessTokenAuthenticator
+    limiter: RateLimiter
+    logger: Logger
+    order: str = "asc"
     date: str | None = None
-
-    def __init__(
-        self,
-        settings: Settings,
-        transport: Transport,
-        *,
-        limiter: RateLimiter,
-        logger: Logger,
-        order: str = "asc",
-        authenticator: AccessTokenAuthenticator | None = None,
-    ) -> None:
-        self._settings = settings
-        self._order = order
-        self._transport = transport
-        self._limiter = limiter
-        self._logger = logger
-        self._authenticator = authenticator or AccessTokenAuthenticator(settings, logger)
 
     def fetch(self, window: Window, cursor: str | None) -> Page:
         """One page of a window, retried up to `max_retries` times.
@@ -65,9 +56,9 @@ class Client:
             ServiceError: the error of the last response, or the reason why no response arrived.
             ClosedError: the run is over.
         """
-        retries = Retries(self._settings.max_retries, self._logger)
+        retries = Retries(self.settings.max_retries, self.logger)
         while True:
-            with self._limiter.permit() as permit:
+            with self.limiter.permit() as permit:
                 try:
                     page = parse_page(self._body_of_page(window, cursor))
                 except RetryableError as error:
@@ -77,26 +68,26 @@ class Client:
                 else:
                     permit.succeeded = True
                     return page
-            self._limiter.pause(seconds)
+            self.limiter.pause(seconds)
 
     def _seconds_before_retry(
         self, error: RetryableError, permit: Permit, retries: Retries
     ) -> float | None:
         """How long to wait after an error; None if no retry is left."""
-        if self._limiter.run.is_closed:
+        if self.limiter.run.is_closed:
             raise ClosedError from None
         seconds = retries.seconds_before_next(error)
         if error.code == "AE-429":  # all requests wait, even if this one is not retried
-            self._limiter.rate_limited(permit, seconds or error.retry_after_seconds or 0.0)
+            self.limiter.rate_limited(permit, seconds or error.retry_after_seconds or 0.0)
         return seconds
 
     def _body_of_page(self, window: Window, cursor: str | None) -> bytes:
         response, body = self._exchange(window, cursor)
         for _ in range(MAX_NEW_TOKENS):
             is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
-            if not is_refused or not self._authenticator.has_new_token(response):
+            if not is_refused or not self.authenticator.has_new_token(response):
                 break
-            self._limiter.count_resend()
+            self.limiter.count_resend()
             response, body = self._exchange(window, cursor)
         self.date = response.headers.get("Date")
         if response.status_code != HTTPStatus.OK:
@@ -108,9 +99,9 @@ class Client:
 
         `ServiceError` if no response arrived, or if a page is incomplete or too large.
         """
-        settings = self._settings
+        settings = self.settings
         try:
-            response = self._transport.send(
+            response = self.transport.send(
                 self._request(window, cursor), timeout_seconds=settings.request_timeout_seconds
             )
             if response.status_code == HTTPStatus.OK:
@@ -122,22 +113,22 @@ class Client:
             raise network_error(error) from None
 
     def _request(self, window: Window, cursor: str | None) -> PreparedRequest:
-        settings = self._settings
+        settings = self.settings
         path = f"/v1/organizations/{settings.organization_id}/audit_events"
         own_headers = {"User-Agent": settings.user_agent, "Accept": "application/json"}
         request = PreparedRequest()
         request.prepare(
             method="GET",
             url=f"{settings.base_url}{path}?{self._query(window, cursor)}",
-            headers={**self._transport.session.headers, **own_headers},
-            auth=self._authenticator,
+            headers={**self.transport.session.headers, **own_headers},
+            auth=self.authenticator,
         )
         return request
 
     def _query(self, window: Window, cursor: str | None) -> str:
-        settings = self._settings
+        settings = self.settings
         parameters = {
-            "order": self._order,
+            "order": self.order,
             "startTime": window.start_time,
             "endTime": window.end_time,
             "pageSize": settings.page_size,

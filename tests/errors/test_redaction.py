@@ -141,7 +141,7 @@ def test_an_unexpected_error_shows_no_token(service: Service, settings: dict[str
         "from tap_audit_events import __main__\n"
         "from tap_audit_events.service import client\n"
         "def fail(self, *_):\n"
-        "    raise ZeroDivisionError('Bearer ' + self._settings.access_token)\n"
+        "    raise ZeroDivisionError('Bearer ' + self.settings.access_token)\n"
         "client.Client._query = fail\n"
         "__main__.main()\n"
     )

@@ -12,6 +12,7 @@ from urllib3 import HTTPConnectionPool
 from urllib3.connection import HTTPConnection
 
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.service.transport import Transport
@@ -83,7 +84,8 @@ def _client(settings: Settings, adapter: BaseAdapter) -> Iterator[tuple[Client, 
         session.mount("https://", adapter)
         limiter = _RateLimiter(heard.waits)
         transport = Transport(settings.base_url, lambda _: session)
-        yield Client(settings, transport, limiter=limiter, logger=heard), heard
+        authenticator = AccessTokenAuthenticator(settings, heard)
+        yield Client(settings, transport, authenticator, limiter, heard), heard
 
 
 class _RateLimiter(RateLimiter):

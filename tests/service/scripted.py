@@ -12,6 +12,7 @@ from typing import Any
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.connection import new_session
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
@@ -174,5 +175,5 @@ def client_of(service: Scripted, **settings: Any) -> ClientOfService:
     limiter, logger = NoWaits(RunRequests(4)), LoggedLines()
     read = read_settings(given | settings)
     transport = Transport(read.base_url, new_session)
-    client = Client(read, transport, limiter=limiter, logger=logger)
+    client = Client(read, transport, AccessTokenAuthenticator(read, logger), limiter, logger)
     return ClientOfService(client, limiter, logger)

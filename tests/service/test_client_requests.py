@@ -9,6 +9,7 @@ from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.connection import new_session
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
@@ -29,8 +30,10 @@ WHOLE = "order=asc&endTime=2026-01-31T00%3A00%3A00Z"
 def a_client(base_url: str, **options: Any) -> Client:
     """A client that is created as the tap creates it."""
     settings = {"base_url": base_url, "organization_id": ORGANIZATION_ID, "access_token": "x_pat_y"}
-    options = {"limiter": RateLimiter(RunRequests(1)), "logger": LoggedLines(), **options}
-    return Client(read_settings(settings), Transport(base_url, new_session), **options)
+    read, logger = read_settings(settings), LoggedLines()
+    options = {"limiter": RateLimiter(RunRequests(1)), "logger": logger, **options}
+    authenticator = AccessTokenAuthenticator(read, logger)
+    return Client(read, Transport(base_url, new_session), authenticator, **options)
 
 
 @pytest.mark.parametrize(

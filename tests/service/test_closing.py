@@ -84,7 +84,7 @@ def closed_while(client: ClientOfService, reached: threading.Event, requests: in
     thread.start()
     assert reached.wait(WAIT_SECONDS)
     client.limiter.run.close()
-    client.client._transport.close()
+    client.client.transport.close()
     thread.join(WAIT_SECONDS)
     assert not thread.is_alive()
     return ends
@@ -144,7 +144,7 @@ def test_no_request_begins_after_the_close() -> None:
     with scripted_service(keeps_open) as service:
         client = client_of(service)
         client.fetch()
-        client.client._transport.close()
+        client.client.transport.close()
         with pytest.raises(RetryableError, match="the run is over"):
             client.fetch()
         ends: list[BaseException] = []
