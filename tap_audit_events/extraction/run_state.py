@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
@@ -81,20 +81,6 @@ def is_run_state(value: object) -> bool:
         case {"organization_id": str(), "action_types": [*types]}:
             return all(isinstance(name, str) for name in types)
     return False
-
-
-def types_never_requested(
-    state: Mapping[str, Any], action_types: Collection[str]
-) -> list[str] | None:
-    """The action types of this run that the runs before a state did not request.
-
-    None if they requested each of these types. An empty ``action_types`` stands for all types; an
-    empty result stands for all types but those that the earlier runs requested.
-    """
-    earlier = state.get("action_types")
-    if not earlier or (action_types and set(action_types) <= set(earlier)):
-        return None
-    return [name for name in action_types if name not in earlier]
 
 
 def unusable(problem: str) -> SettingsError:

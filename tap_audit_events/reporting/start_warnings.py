@@ -11,7 +11,6 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import sanitize
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
-from tap_audit_events.extraction.run_state import types_never_requested
 from tap_audit_events.extraction.watermark import Watermark
 
 _WITHOUT_STATE = (
@@ -38,6 +37,20 @@ def warn_of_gaps(
         )
     for warning in start_warnings(watermark, settings, instant_of(now)):
         logger.warning("%s", warning)
+
+
+def types_never_requested(
+    state: Mapping[str, Any], action_types: Collection[str]
+) -> list[str] | None:
+    """The action types of this run that the runs before a state did not request.
+
+    None if they requested each of these types. An empty ``action_types`` stands for all types; an
+    empty result stands for all types but those that the earlier runs requested.
+    """
+    earlier = state.get("action_types")
+    if not earlier or (action_types and set(action_types) <= set(earlier)):
+        return None
+    return [name for name in action_types if name not in earlier]
 
 
 def start_warnings(watermark: Watermark, settings: Settings, now: Instant) -> Iterator[str]:

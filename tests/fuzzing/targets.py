@@ -30,7 +30,7 @@ from tap_audit_events.events.instants import utc_instants
 from tap_audit_events.events.page import parse_page
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.events.text_repair import storable
-from tap_audit_events.extraction.run_state import types_never_requested
+from tap_audit_events.reporting.start_warnings import types_never_requested
 from tap_audit_events.service.retries import (
     http_date,
     retry_after_seconds,

@@ -7,8 +7,8 @@ import pytest
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.extraction.id_groups import Group
-from tap_audit_events.extraction.run_state import types_never_requested
 from tap_audit_events.extraction.watermark import Watermark
+from tap_audit_events.reporting.start_warnings import types_never_requested
 from tap_audit_events.singer.state import from_bookmark, has_time, run_state_of, to_bookmark
 from tests.builders import ORGANIZATION_ID
 from tests.extraction.watermarks import at, digests_of
