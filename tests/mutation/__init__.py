@@ -54,7 +54,11 @@ TESTS_OF: Final = {
         "extraction/planning/test_window_sizes",
         "extraction/planning/test_plan",
     ),
-    "extraction.run_state": ("extraction/test_run_state",),
+    "extraction.run_state": (
+        "extraction/test_run_state",
+        "singer/test_state",
+        "api/test_run_states",
+    ),
     "extraction.shutdown": ("extraction/test_workers_ending",),
     "extraction.watermark": (
         "extraction/test_watermark_bounds",

@@ -127,21 +127,27 @@ def test_a_bookmark_that_cannot_be_used_is_refused(bookmark: dict[str, Any], pro
     """The error says what is wrong with the bookmark, and how to start over."""
     with pytest.raises(SettingsError, match=problem) as error:
         read(bookmark)
+    assert error.value.code == "AE-STATE"
     assert "To start over, run without the state" in str(error.value)
+    assert str(error.value).endswith(
+        " only this bookmark from it; if events are only appended, they then come twice"
+    )
 
 
 def test_a_state_of_another_organization_is_refused() -> None:
     """Its bookmark would hide events; the error advises another state, not to start over."""
-    with pytest.raises(SettingsError, match=r"a state of its own$"):
+    with pytest.raises(SettingsError, match=rf"'{ORGANIZATION_ID}', not .* a state of its own$"):
         from_bookmark(a_bookmark(), organization_id=OTHER_ORGANIZATION_ID, lookback_seconds=0)
 
 
 def test_the_error_about_another_organization_is_one_line() -> None:
     """A state that was edited by hand may name anything as its organization."""
-    bookmark = to_bookmark(Watermark(at(5)), organization_id="a\nb", action_types=[])
+    theirs = "a\nb" + 100 * "c"
+    bookmark = to_bookmark(Watermark(at(5)), organization_id=theirs, action_types=[])
     with pytest.raises(SettingsError) as error:
         read(bookmark)
     assert "\n" not in str(error.value)
+    assert f"b{57 * 'c'}…" in str(error.value)
 
 
 @pytest.mark.parametrize("ids", [("a-b", "A-B"), ("A-B", "a-b")])
