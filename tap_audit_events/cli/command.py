@@ -33,11 +33,11 @@ format_option = click.option(
 )
 
 
-def _only_one(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> str:
+def _only_one(context: click.Context, option: click.Parameter, values: tuple[Any, ...]) -> Any:
     """The value of an option that may be given once: click would silently use the last one."""
     if len(values) > 1:
         raise click.BadParameter("give it once", context, option)
-    return values[0]
+    return values[0] if values else None
 
 
 def _path_of(text: str) -> Path:
@@ -108,6 +108,8 @@ An export that is killed leaves each file whole: the old one or the new one."""
 )
 @click.option(
     "--state",
+    multiple=True,
+    callback=_only_one,
     metavar="FILE",
     type=_path_of,
     help="Add only events that are new since the last export with this file. The first export"

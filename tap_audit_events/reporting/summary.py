@@ -54,7 +54,7 @@ class Report:
         self._progress = progress.Progress(_NO_WINDOW)
         if settings.organizations:
             logger.info(
-                "Reading %d organizations; lookback %d s; at most %d requests at a time",
+                "Reading organizations: %d; lookback %d s; at most %d requests at a time",
                 reader.organization_count, settings.lookback_seconds, settings.concurrency,
             )  # fmt: skip
         has_bar = logger.isEnabledFor(INFO) and progress_bar.should_show_bar(os.environ)

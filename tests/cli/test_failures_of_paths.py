@@ -90,11 +90,12 @@ def test_an_option_that_is_not_a_path_is_named(
     assert done.exit_code == 2
 
 
-def test_one_export_has_one_output(command: Command) -> None:
-    """If two were accepted, only the last would be written, and the exit code would be 0."""
-    done = command("export", "--to", "a.jsonl", "--to", "a.parquet")
+@pytest.mark.parametrize(("option", "value"), [("--to", "a.parquet"), ("--state", "b")])
+def test_one_export_has_one_output_and_one_state(option: str, value: str, command: Command) -> None:
+    """If two were accepted, only the last would be used, and the exit code would be 0."""
+    done = command("export", "--to", "a.jsonl", "--state", "a", option, value)
 
-    assert "Error: Invalid value for '--to': give it once" in done.log
+    assert f"Error: Invalid value for '{option}': give it once" in done.log
     assert done.exit_code == 2
 
 

@@ -96,6 +96,13 @@ def test_a_new_token_serves_all_organizations(concurrency: int, tmp_path: Path) 
     assert done.log.count("access_token_file holds a new token") == 2
 
 
+def test_the_first_line_of_a_run_says_how_many_organizations_it_reads() -> None:
+    """The sentence also fits a list of one."""
+    with SharedServer([a_service(1, 1)]).served() as shared:
+        log = shared.run().raise_for_exit_code().log
+    assert " Reading organizations: 1; lookback 300 s; at most 4 requests at a time\n" in log
+
+
 def test_quiet_organizations_cost_one_request_each_and_few_log_lines() -> None:
     """An organization without events adds no line to the log."""
     services = [a_service(n, 0) for n in range(40)]
