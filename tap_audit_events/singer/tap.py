@@ -58,6 +58,11 @@ _EXPECTED: Final = {
 }
 """The values that the most used settings of the SDK accept, for messages."""
 
+_EXPECTED_MAP: Final = (
+    'must be null or an object of texts, for example {"context": "__NULL__"}; in it, only'
+    " __key_properties__ is a list of texts"
+)
+
 
 class TapAuditEvents(Tap):
     """Singer tap for the audit events of an organization: who did what, when and where."""
@@ -300,6 +305,8 @@ def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str
 
 def _problem(error: ValidationError) -> str:
     path = ".".join(map(str, error.absolute_path)) or "settings"
+    if path.startswith("stream_maps."):
+        return f"{path} {_EXPECTED_MAP}"
     return (
         f"{path} {_EXPECTED[path]}" if path in _EXPECTED else f"{path}: {sanitize(error.message)}"
     )

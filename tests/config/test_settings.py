@@ -278,6 +278,10 @@ def test_mistakes_in_organizations_are_reported_with_the_others() -> None:
             {"stream_maps": "x"},
             'AE-SETTINGS: stream_maps must be an object, for example {"audit_events": ',
         ),
+        (
+            {"stream_maps": {"audit_events": {"retention_days": 90}}},
+            "AE-SETTINGS: stream_maps.audit_events must be null or an object of texts, for example",
+        ),
         ({"flattening_enabled": "x"}, "AE-SETTINGS: flattening_enabled must be true or false"),
         (
             {"stream_maps": {"audit_events": {"id": "("}}},
