@@ -46,7 +46,7 @@ def from_bookmark(
     """The watermark that a bookmark holds.
 
     A plain Singer bookmark has no ids. Ids that a newer version wrote, or whose bookmark was
-    changed by hand, are not used. Without ids, events within the lookback may be emitted again.
+    changed by hand, are not used. Without ids, events within the lookback may be delivered again.
     `warn` is called if something in the bookmark is not used.
 
     Raises:
@@ -68,7 +68,7 @@ def from_bookmark(
     if "watermark" in bookmark:
         warn(
             "The ids next to the bookmark belong to another replication_key_value or version:"
-            " events at most lookback_seconds older than the bookmark may be emitted again"
+            " events at most lookback_seconds older than the bookmark may be delivered again"
         )
     return Watermark(instant, lookback_seconds=lookback_seconds)
 

@@ -106,7 +106,7 @@ def test_ids_that_do_not_belong_to_the_bookmark_are_not_used(bookmark: dict[str,
         bookmark, organization_id=ORGANIZATION_ID, lookback_seconds=60, warn=lines.append
     )
     assert watermark.groups == []
-    assert ["may be emitted again" in line for line in lines] == [True]
+    assert ["may be delivered again" in line for line in lines] == [True]
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_ids_that_are_not_used_are_warned_about(service: Service, sync: Sync) ->
     service.add(TEN_EVENTS)
     state = sync().state
     state["bookmarks"]["audit_events"]["watermark"][0]["version"] = 99
-    assert "may be emitted again" in sync(state=state).warnings[0]
+    assert "may be delivered again" in sync(state=state).warnings[0]
 
 
 def test_ids_that_have_left_the_lookback_are_removed_from_the_state(
