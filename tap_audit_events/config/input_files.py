@@ -20,7 +20,10 @@ limit is needed because a device such as /dev/zero has no end."""
 
 _PIECE_BYTES: Final = 1_000_000
 
-_FIRST_RUN: Final = "leave out --state for a first run, or give the last state of an earlier run"
+_HINTS: Final = {
+    "state": ": leave out --state for a first run, or give the last state of an earlier run",
+    "export state": ": remove it, or put back what an earlier export wrote",
+}
 _CODES: Final = {"state": "AE-STATE", "catalog": "AE-CATALOG"}
 
 
@@ -35,12 +38,13 @@ def read_json_file(kind: str, path: str) -> dict[str, Any]:
 def read_any_json_file(kind: str, path: str) -> Any:
     """Read a JSON value from a file, or from stdin if ``path`` is ``-``.
 
-    `kind` is what the file is, for the message: config, catalog or state.
+    `kind` is what the file is, for the message: config, catalog, state or export state.
 
     Raises:
         SettingsError: the file cannot be read, is larger than `MAX_FILE_BYTES`, or is not JSON. The
             message does not contain its text, which may contain the token.
     """
+    hint = _HINTS.get(kind, "")
     if "://" in path:  # not shown: a password may be in it
         raise SettingsError([f"The {kind} must be the path of a file, not a URL"], "AE-FILE")
     try:
@@ -48,15 +52,12 @@ def read_any_json_file(kind: str, path: str) -> Any:
         if len(data) > MAX_FILE_BYTES:
             raise _unusable(kind, path, f"is larger than {MAX_FILE_BYTES // 1_000_000} MB")
         if not data.strip():
-            hint = _FIRST_RUN if kind == "state" else "write a JSON object"
-            raise _unusable(kind, path, f"is empty: {hint}")
+            raise _unusable(kind, path, f"is empty{hint or ': write a JSON object'}")
         return json.loads(data.decode("utf-8-sig"))
     except OSError as error:
-        is_missing_state = kind == "state" and isinstance(error, FileNotFoundError)
-        hint = f": {_FIRST_RUN}" if is_missing_state else ""
+        hint = hint if isinstance(error, FileNotFoundError) else ""
         raise _unusable(kind, path, f"cannot be read: {error.strerror}{hint}") from None
     except json.JSONDecodeError as error:
-        hint = f": {_FIRST_RUN}" if kind == "state" else ""
         position = f"line {error.lineno}, column {error.colno}{hint}"
         raise _unusable(kind, path, f"is not JSON: {error.msg} at {position}") from None
     except UnicodeDecodeError:

@@ -89,9 +89,7 @@ class StateFile:
         temporary(self.path).unlink(missing_ok=True)
         if not exists(self.path):
             return
-        if not _size_of(self.path):
-            raise self._unusable("is empty: remove it, or put back what an earlier export wrote")
-        self._known = self._checked(read_json_file("state", str(self.path)))
+        self._known = self._checked(read_json_file("export state", str(self.path)))
         if pending := self._known.get("pending"):
             renames = [(self._absolute(a), self._absolute(b)) for a, b in pending["renames"]]
             self._check_completable(renames, pending["bytes"])
