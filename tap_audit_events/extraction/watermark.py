@@ -129,7 +129,8 @@ class Watermark:
     def groups(self) -> list[Group]:
         """The ids that the next run may read again, in ascending order of the groups' instants."""
         start = self._complete_from()
-        known = [each for each in self._held if each[0] >= start or each[0] == self.bookmark]
+        held = self._held[self._position(self.ids_from) :]
+        known = [each for each in held if each[0] >= start or each[0] == self.bookmark]
         size = -(-min(len(self._held), self._max_remembered_ids) // _GROUPS)
         return grouped(known, bookmark=self.bookmark or EARLIEST, size=size)
 
