@@ -322,7 +322,7 @@ class Judge:
         if self._history.displaced_places is not None:
             return  # many events may then share the second at which a window is cut
         pages = -(-self._selected(run) // planned.settings["page_size"])
-        most = 1.25 * max(1, pages) + 5 + planned.early_429 + self._pages_of_ties(run)
+        most = 1.25 * max(1, pages) + 6 + planned.early_429 + self._pages_of_ties(run)
         assert network.count <= most, f"{network.count} requests for {pages} pages"
 
     def _pages_of_ties(self, run: PlayedRun) -> float:

@@ -15,13 +15,11 @@ from tap_audit_events.extraction.planning.window_sizes import WindowSizes
 WINDOW_PAGES: Final = 8
 """Maximum number of pages of a cut window, so that the first window is soon read to its end."""
 
-FEW_WORKERS: Final = 6
-FEWER_WORKERS: Final = 4
 SMALL_WINDOW_PAGES: Final = 2
-"""While the budget cannot afford a window for each worker, windows are cut larger: as if there were
-at most `FEW_WORKERS`, and to at least `SMALL_WINDOW_PAGES`, or the pages that are left divided by
-`FEWER_WORKERS` if that is less. Smaller windows would use up the budget, and the rest would be read
-by one cursor."""
+FEW_WORKERS: Final = 4
+"""While the budget cannot afford a window for each worker, a window is cut to at least
+`SMALL_WINDOW_PAGES`, or to the pages that are left divided by `FEW_WORKERS` if that is less.
+Smaller windows would use up the budget, and the rest would be read by one cursor."""
 
 LAST_SHARE: Final = 0.8
 """A window is cut to at most this share of one worker's part of the remaining pages, but never to
@@ -34,6 +32,11 @@ TOO_LARGE: Final = 2
 
 MANY_PAGES: Final = 24
 """Far more pages than it takes to earn back two requests: the forecast may be wrong."""
+
+_COST_OF_REST: Final = 1 + COST_OF_CUT
+"""What it costs to give up a window after its first page. While other requests are in flight, the
+whole rest of the range is requested only if the budget can afford that: it may hold far more pages
+than expected, for example if there are more events each day."""
 
 PAGES_HELD: Final = 800
 """Maximum number of pages that are requested and not yet taken."""
@@ -191,6 +194,13 @@ class Plan:
         elif not self._budget.can_afford(1, self._unread()):
             return None if self.in_flight else reader
         self._cut(reader)
+        is_rest = reader is self._readers[-1]
+        if (
+            is_rest
+            and self.in_flight
+            and not self._budget.can_afford(_COST_OF_REST, self._unread())
+        ):
+            return None
         return reader
 
     def _cut(self, reader: WindowReader) -> None:
@@ -203,11 +213,10 @@ class Plan:
         expected = self._sizes.pages_left(reader)
         open_pages = sum(_planned_pages_left(each) for each in unread if each.is_requested)
         pages_ahead = expected + open_pages
-        workers, least = self._concurrency, 1.0
-        if not self._budget.can_afford(workers, unread):
-            workers = min(workers, FEW_WORKERS)
-            least = max(least, min(SMALL_WINDOW_PAGES, pages_ahead / FEWER_WORKERS))
-        share = LAST_SHARE * pages_ahead / workers
+        least = 1.0
+        if not self._budget.can_afford(self._concurrency, unread):
+            least = max(least, min(SMALL_WINDOW_PAGES, pages_ahead / FEW_WORKERS))
+        share = LAST_SHARE * pages_ahead / self._concurrency
         pages = min(WINDOW_PAGES, max(least, share)) * 2**self._empty_windows
         is_small = expected <= 1.5 * pages + 0.5  # little would be left
         at = None if is_small else self._sizes.cut(reader, pages)

@@ -10,7 +10,7 @@ from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning.window_reader import WindowReader
 
 SPARE_SHARE: Final = 0.25
-SPARE_REQUESTS: Final = 3
+SPARE_REQUESTS: Final = 4
 """Requests beyond those of a sequential run: at most this share of them, and this many."""
 
 COST_OF_CUT: Final = 2

@@ -61,7 +61,7 @@ def test_a_day_after_a_night_is_not_left_to_one_cursor(seed: int) -> None:
     assert played.seconds <= 1008 / 5.3
 
 
-@pytest.mark.parametrize(("pages", "times_as_fast"), [(8, 0.95), (15, 1.2), (30, 2)])
+@pytest.mark.parametrize(("pages", "times_as_fast"), [(8, 1.2), (15, 1.5), (30, 2.4)])
 def test_a_short_run_does_not_waste_its_windows(pages: int, times_as_fast: float) -> None:
     """Many workers do not use up the budget at once, which would leave the rest to one cursor."""
     events = pages * 100

@@ -47,15 +47,15 @@ def most_windows(budget: RequestBudget, *readers: WindowReader) -> int:
 @pytest.mark.parametrize(
     ("pages", "open_windows", "known_to_have_more"),
     [
-        (0, (3, 2, 1), 3),
-        (1, (3, 2, 1), 3),
-        (4, (4, 3, 2), 4),
-        (39, (12, 11, 10), 13),
-        (40, (13, 12, 11), 13),
-        (43, (13, 12, 11), 14),
+        (0, (4, 3, 2), 4),
+        (1, (4, 3, 2), 4),
+        (4, (5, 4, 3), 5),
+        (39, (13, 12, 11), 14),
+        (40, (14, 13, 12), 14),
+        (43, (14, 13, 12), 15),
     ],
 )
-def test_a_quarter_of_the_pages_and_three_requests_are_spare(
+def test_a_quarter_of_the_pages_and_four_requests_are_spare(
     pages: int, open_windows: tuple[int, int, int], known_to_have_more: int
 ) -> None:
     """Each open window may waste a request, except for one if more events are known to follow."""
@@ -71,15 +71,15 @@ def test_pages_that_are_requested_again_were_wasted() -> None:
     """Until they were read again, the spare share is computed from fewer pages."""
     budget = counted(FULL, times=40)
     budget.count_again(8)
-    assert most_windows(budget) == 3
+    assert most_windows(budget) == 4
     budget.count_again(1)
-    assert most_windows(budget) == 1
+    assert most_windows(budget) == 2
     for _ in range(9):
         budget.count(a_reader(), FULL)
-    assert most_windows(budget) == 4
+    assert most_windows(budget) == 5
     for _ in range(11):
         budget.count(a_reader(), FULL)
-    assert most_windows(budget) == 4 + 2
+    assert most_windows(budget) == 5 + 2
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_last_page_is_useful_as_far_as_it_is_full(page: Page, eighths: int) 
     """Only a last page may waste a part; the others are as full as the service makes them."""
     budget = counted(page, times=40)
     pages = 5 * eighths
-    assert most_windows(budget) == floor(pages / 4 + 3) - (40 - pages)
+    assert most_windows(budget) == floor(pages / 4 + 4) - (40 - pages)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_events_of_other_windows_are_not_useful(window: Window, inside: int) -> 
     for is_last, pages in ((True, 5 * inside), (False, 10 * inside)):
         page = a_page([199, 99, 200, 100], is_last=is_last)
         budget = counted(page, times=40, window=window)
-        assert most_windows(budget) == floor(pages / 4 + 3) - (40 - pages)
+        assert most_windows(budget) == floor(pages / 4 + 4) - (40 - pages)
 
 
 @pytest.mark.parametrize("tenths", [[1] * 10, [2, 4, 3, 1]])
@@ -128,5 +128,5 @@ def test_parts_of_pages_add_up(tenths: list[int]) -> None:
     budget = RequestBudget(10)
     for events in tenths:
         budget.count(a_reader(), a_page(range(events), is_last=True))
-    assert most_windows(budget) == 3 - (len(tenths) - 1)
-    assert most_windows(budget, a_reader(has_more=True)) == 3 - (len(tenths) - 1)
+    assert most_windows(budget) == 4 - (len(tenths) - 1)
+    assert most_windows(budget, a_reader(has_more=True)) == 4 - (len(tenths) - 1)
