@@ -22,7 +22,7 @@ def test_the_newest_events_are_printed_in_ascending_order(
     done = command("tail", "-n", n).raise_for_exit_code()
 
     assert ids(done.lines) == [each["id"] for each in events][3000 - expected :]
-    assert len(service.requests) <= 2 + 1.25 * 2 + 3  # to find the first, and to read
+    assert len(service.requests) <= 2 + 1.25 * 2 + 4  # to find the first, and to read
 
 
 def test_ten_events_are_the_default_and_a_large_number_prints_all(
