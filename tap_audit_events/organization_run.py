@@ -119,7 +119,9 @@ class TokenGroup:
     def open_next(self) -> OrganizationRun | None:
         """Open the next organization; None if all are open. The run may already have an error."""
         settings = next(self.unopened, None)
-        return None if settings is None else self.open_run(settings, self)
+        if settings is None:
+            return None
+        return self.open_run(settings, self)
 
     def authenticator(self, settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
         """The authenticator for all organizations whose token has the same source."""

@@ -38,16 +38,17 @@ def to_run_state(
     """
     if watermark.bookmark is None:
         return {}
-    covered_from = watermark.covered_from
-    return {
+    state = {
         "version": VERSION,
         "bookmark": text_of(watermark.bookmark),
-        **({} if covered_from is None else {"covered_from": text_of(covered_from)}),
         "ids_from": text_of(watermark.ids_from),
         "ids": [[text_of(group.until), _to_base64(group.digests)] for group in watermark.groups],
         "organization_id": organization_id,
         "action_types": list(action_types),
     }
+    if watermark.covered_from is not None:
+        state["covered_from"] = text_of(watermark.covered_from)
+    return state
 
 
 def from_run_state(
