@@ -19,7 +19,7 @@ from tests.extraction.planning.scheduling import (
     instant,
     pages_needed,
 )
-from tests.extraction.planning.shapes import drawn, even, growing, office_hours
+from tests.extraction.planning.shapes import Shape, bursts, drawn, even, growing, office_hours
 
 
 @pytest.mark.parametrize(("concurrency", "times"), [(8, 5.7), (4, 3.3), (2, 1.7)])
@@ -71,6 +71,19 @@ def test_a_short_run_does_not_waste_its_windows(pages: int, times_as_fast: float
     assert mean(played.seconds for played in plays) <= pages / times_as_fast
 
 
+@pytest.mark.parametrize("concurrency", [16, 32])
+@pytest.mark.parametrize("shape", [even, office_hours])
+@pytest.mark.parametrize("pages", [30, 60, 100])
+def test_more_workers_do_not_slow_a_run_down(pages: int, shape: Shape, concurrency: int) -> None:
+    """Windows are not cut so small, for workers the budget cannot afford, that it is used up."""
+    histories = [drawn(shape, pages * 100, seed) for seed in range(6)]
+    eight, more = (
+        mean(Play(each, page_size=100, concurrency=count).run().seconds for each in histories)
+        for count in (8, concurrency)
+    )
+    assert more <= 1.3 * eight
+
+
 def test_a_used_up_budget_does_not_leave_the_rest_to_one_cursor() -> None:
     """The first windows end in a quiet evening and night, which waste the first requests."""
     times = [number * 20 for number in range(100)]
@@ -81,6 +94,16 @@ def test_a_used_up_budget_does_not_leave_the_rest_to_one_cursor() -> None:
     all_delivered(played, len(times))
     assert played.seconds <= 103 / 2.8
     assert len(played.requests) <= most_requests(len(times), 100)
+
+
+@pytest.mark.parametrize("concurrency", [8, 16, 32])
+def test_a_used_up_budget_is_earned_back(concurrency: int) -> None:
+    """Bursts use up the budget; one window at a time, each too small, would never earn it back."""
+    events = drawn(bursts, 10_000, seed=6)
+    played = Play(events, page_size=100, concurrency=concurrency).run()
+    all_delivered(played, 10_000)
+    assert played.seconds <= 75
+    assert len(played.requests) <= most_requests(10_000, 100)
 
 
 @pytest.mark.parametrize(("concurrency", "seconds"), [(4, 50), (8, 40)])
