@@ -70,11 +70,10 @@ class News(NamedTuple):
 class OrganizationsPlan:
     """Reads several organizations, each by its own plan.
 
-    Organizations without a request yet are first: most have only one page. Of the others, the one
-    that was opened first gets all the requests that are left, so that its plan can read windows in
-    parallel; each of the rest gets one. So only the first holds more than one page, besides
-    organizations that were the first until their requests had to wait. Once the pages that are held
-    fill one and a half times the room of a plan, every organization gets one request.
+    Organizations without a request yet are first: most have only one page. The others follow in the
+    order in which they were opened, each with as many requests as its plan has; once the pages that
+    are held fill one and a half times the room of a plan, each gets one. A plan is told its part of
+    the workers: if many organizations are open, it cuts few windows, because each costs a request.
 
     At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
     limits of their token, do not count, so that others are sent meanwhile; if there are no others,
@@ -120,13 +119,15 @@ class OrganizationsPlan:
             self._open.append(member)
             request = member.plan.next_request(1)
             return request and MemberRequest(member, request)
-        gets_rest = sum(member.plan.bytes_held for member in self._open) < 1.5 * BYTES_HELD
-        for member in filter(may_send, self._open):
+        has_room = sum(member.plan.bytes_held for member in self._open) < 1.5 * BYTES_HELD
+        able = list(filter(may_send, self._open))
+        workers = max(1, self._concurrency // max(1, len(able)))
+        for member in able:
             has_none = not (member.plan.in_flight or member.plan.ready_pages)
-            request = member.plan.next_request(most_in_flight) if gets_rest or has_none else None
-            if request is not None:
-                return MemberRequest(member, request)
-            gets_rest = False
+            if has_room or has_none:
+                request = member.plan.next_request(most_in_flight, workers)
+                if request is not None:
+                    return MemberRequest(member, request)
         return None
 
     def accept(self, request: MemberRequest, page: Page) -> None:

@@ -29,9 +29,11 @@ LAST_SHARE: Final = 0.8
 less than one page."""
 
 FEW_PAGES: Final = 2
+FEW_PAGES_OF_ONE_WORKER: Final = 12
 TOO_LARGE: Final = 2
-"""A window in progress is given up only if more than `FEW_PAGES` pages are left, and more than
-`TOO_LARGE` times as many as expected."""
+"""A window in progress is given up only if more than a few pages are left, and more than
+`TOO_LARGE` times as many as expected. With one worker, a few are more pages: other organizations
+have the other workers, so nothing is gained by cutting a window that is nearly read."""
 
 MANY_PAGES: Final = 24
 """Far more pages than it takes to earn back two requests: the forecast may be wrong."""
@@ -64,7 +66,7 @@ class Plan:
     def __init__(self, window: Window, *, page_size: int, concurrency: int = 1) -> None:
         self.windows = self.in_flight = 0
         self.restarted: list[Window] = []
-        self._concurrency = concurrency
+        self._concurrency = self._workers = concurrency
         self._readers = [WindowReader(window)]
         self._sizes = WindowSizes(page_size)
         self._budget = RequestBudget(page_size)
@@ -93,7 +95,7 @@ class Plan:
         ready = sum(each.ready_bytes for each in self._readers)
         return max(1, self.in_flight * self._newest_bytes + ready)
 
-    def next_request(self, most_in_flight: int) -> Request | None:
+    def next_request(self, most_in_flight: int, workers: int | None = None) -> Request | None:
         """The next request to send, None if none should be sent now.
 
         The caller then calls `accept` or `fail` with it.
@@ -102,7 +104,10 @@ class Plan:
             most_in_flight: how many requests in flight gain time; if only one, no window is cut.
                 The caller sends no more. If it is at most `concurrency`, pages arrive faster than
                 they are taken, so the caller counts ready pages too, except the one taken next.
+            workers: how many requests in flight to plan for, all by default. The others go to other
+                organizations, but the plan may get them too.
         """
+        self._workers = workers or self._concurrency
         most = 1 if self._is_sequential else self._concurrency
         if self.in_flight >= most:
             return None
@@ -219,10 +224,10 @@ class Plan:
         least = 1.0
         if not self.in_flight and not self._budget.can_afford(1, unread):
             least = WINDOW_PAGES  # a smaller one would only earn back what giving up the rest costs
-        elif not self._budget.can_afford(self._concurrency, unread):
+        elif not self._budget.can_afford(self._workers, unread):
             small = min(SMALL_WINDOW_PAGES, pages_ahead / FEW_WORKERS)
             least = max(least, small, min(MEDIUM_WINDOW_PAGES, pages_ahead / MANY_WORKERS))
-        share = LAST_SHARE * pages_ahead / self._concurrency
+        share = LAST_SHARE * pages_ahead / self._workers
         pages = min(WINDOW_PAGES, max(least, share)) * 2**self._empty_windows
         is_small = expected <= 1.5 * pages + 0.5  # little would be left
         at = None if is_small else self._sizes.cut(reader, pages)
@@ -239,10 +244,11 @@ class Plan:
         cursor would read all of them.
         """
         pages_left = self._sizes.pages_left(reader)
+        few = FEW_PAGES if self._workers > 1 else FEW_PAGES_OF_ONE_WORKER
         is_rest = reader.pages_read == 1 and not self.in_flight and pages_left > MANY_PAGES
         cost = 0 if is_rest else reader.pages_read + COST_OF_CUT
         return (
-            pages_left > max(FEW_PAGES, TOO_LARGE * _planned_pages_left(reader))
+            pages_left > max(few, TOO_LARGE * _planned_pages_left(reader))
             and reader.can_begin_again
             and self._sizes.can_cut(reader)
             and self._budget.can_afford(cost, self._unread())

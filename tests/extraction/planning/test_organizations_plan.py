@@ -74,25 +74,6 @@ def test_as_many_organizations_are_opened_as_requests_may_be_sent() -> None:
     assert len(group.opened) == 3
 
 
-def test_the_oldest_organization_gets_the_other_requests() -> None:
-    """Of two organizations with more pages, the younger one holds at most one page."""
-    group = Group("a", [50, 50], 8)
-    plan = a_plan(group, concurrency=8)
-    news_of(plan)
-    for request in requests_of(plan):
-        plan.accept(request, request.member.page())
-    counts = {"a0": 0, "a1": 0}
-    for _ in range(20):
-        for request in requests_of(plan):
-            counts[request.member.name] += 1
-            plan.accept(request, request.member.page())
-        younger = group.opened[1].plan
-        assert younger.in_flight + younger.ready_pages <= 1
-        if plan.next_page() is None:
-            break
-    assert counts["a0"] > 2 * counts["a1"]
-
-
 @pytest.mark.parametrize("most", [1, 2])
 def test_a_single_organization_gets_as_many_requests_as_gain_time(most: int) -> None:
     """Its own requests in flight are counted once."""

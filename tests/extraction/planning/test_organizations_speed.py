@@ -1,0 +1,104 @@
+"""How fast a plan reads several organizations: a second is the time of one response."""
+
+import heapq
+from collections import deque
+from statistics import mean
+
+import pytest
+
+from tap_audit_events.events.instants import Instant
+from tap_audit_events.extraction.planning.organizations_plan import (
+    MemberRequest,
+    OrganizationsPlan,
+)
+from tests.extraction.planning.members import requests_of
+from tests.extraction.planning.scheduling import Play, pages_needed
+from tests.extraction.planning.shapes import drawn, office_hours
+
+PAGE_SIZE = 100
+
+
+class PlayedMember:
+    """An organization whose service is played."""
+
+    error: Exception | None = None
+    has_requests = True
+
+    def __init__(self, instants: list[Instant], concurrency: int, group: "PlayedGroup") -> None:
+        self.group = group
+        self.pages = pages_needed(len(instants), PAGE_SIZE)
+        self.play = Play(instants, page_size=PAGE_SIZE, concurrency=concurrency)
+        self.plan = self.play.plan
+        self.requests = 0
+
+
+class PlayedGroup:
+    """Organizations with so many pages each."""
+
+    is_held = False
+
+    def __init__(self, pages: list[int], concurrency: int, seed: int) -> None:
+        histories = [
+            drawn(office_hours, count * PAGE_SIZE, 100 * seed + number)
+            for number, count in enumerate(pages)
+        ]
+        self.members = [PlayedMember(each, concurrency, self) for each in histories]
+        self._unopened = deque(self.members)
+
+    def open_next(self) -> PlayedMember | None:
+        return self._unopened.popleft() if self._unopened else None
+
+
+def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, int]:
+    """The seconds and the requests of a run that delivers every event of each organization."""
+    group = PlayedGroup(pages, concurrency, seed)
+    plan = OrganizationsPlan([group], concurrency=concurrency, waiting=lambda: 0)
+    seconds, sent = 0.0, 0
+    in_flight: list[tuple[float, int, MemberRequest]] = []
+    take_all(plan)
+    while not plan.is_done:
+        for request in requests_of(plan):
+            sent += 1
+            request.member.requests += 1
+            heapq.heappush(in_flight, (seconds + 1, sent, request))
+        assert len(in_flight) <= concurrency
+        seconds, _, received = heapq.heappop(in_flight)
+        _, page = received.member.play._respond(received.request)
+        plan.accept(received, page)
+        take_all(plan)
+    for member in group.members:
+        assert member.play.played.delivered == list(range(len(member.play.instants)))
+        assert member.requests <= 1.25 * member.pages + 4
+    return seconds, sent
+
+
+def take_all(plan: OrganizationsPlan) -> None:
+    while (news := plan.next_page()) is not None:
+        if news.page is not None:
+            news.member.play._take(news.page)
+
+
+@pytest.mark.parametrize("pages", [1, 2, 3, 5, 8])
+def test_many_organizations_of_a_few_pages_cost_no_windows(pages: int) -> None:
+    """Other organizations keep the workers busy, so none has to be cut, and nothing is wasted."""
+    seconds, requests = played([pages] * 24, concurrency=4)
+    assert requests <= 24 * pages * 1.05
+    assert seconds <= requests / 4 + pages
+
+
+@pytest.mark.parametrize(("concurrency", "times"), [(4, 3.1), (8, 4.7), (16, 8.5)])
+def test_organizations_share_the_requests(concurrency: int, times: float) -> None:
+    """Four organizations of the same size are read in parallel, each in windows."""
+    runs = [played([30] * 4, concurrency, seed) for seed in range(4)]
+    assert mean(seconds for seconds, _ in runs) <= 120 / times
+    assert mean(requests for _, requests in runs) <= 1.25 * 120
+
+
+@pytest.mark.parametrize("position", [0, 20, 40])
+def test_a_large_organization_among_small_ones_is_read_in_parallel(position: int) -> None:
+    """Its windows are cut from its first page on, so workers that become free can read them."""
+    pages = [3] * 41
+    pages[position] = 200
+    seconds, requests = played(pages, concurrency=8)
+    assert seconds <= 320 / 6
+    assert requests <= 1.12 * 320
