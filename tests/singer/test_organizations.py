@@ -191,6 +191,17 @@ def test_windows_that_do_not_fit_end_only_their_organization() -> None:
         assert sum(key[0] == an_id(number) for key in keys(done)) == 30
 
 
+def test_organizations_of_a_few_pages_cost_hardly_any_windows() -> None:
+    """While other organizations keep the workers busy, each is read by one cursor."""
+    services = [a_service(number, 50, page_latency_seconds=0.05) for number in range(12)]
+    with SharedServer(services).served() as shared:
+        end = "2024-05-06T08:01:00Z"
+        done = shared.run(page_size=10, concurrency=4, end_date=end).raise_for_exit_code()
+        requests = len(shared.several.requests)
+    assert len(done.records) == 12 * 50
+    assert requests <= 1.1 * 12 * 5
+
+
 def test_a_failed_organization_resumes_where_it_stopped() -> None:
     """Its events that were delivered are not delivered again."""
     services = [a_service(n, 30) for n in range(3)]
