@@ -114,3 +114,17 @@ def test_an_organization_that_is_held_gets_no_further_page() -> None:
     news_of(plan)
     limited.is_held = True
     assert {request.member.name for request in requests_of(plan)} == {"b0"}
+
+
+def test_without_room_an_organization_without_pages_gets_one_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pages that fill the room belong to another organization, and may be taken much later."""
+    most_bytes = "tap_audit_events.extraction.planning.organizations_plan.BYTES_HELD"
+    plan = a_plan(Group("a", [50, 50], 8), concurrency=8)
+    news_of(plan)
+    for request in requests_of(plan):
+        plan.accept(request, request.member.page())
+    news_of(plan)
+    monkeypatch.setattr(most_bytes, 0)
+    assert [request.member.name for request in requests_of(plan)] == ["a0", "a1"]

@@ -102,3 +102,18 @@ def test_a_large_organization_among_small_ones_is_read_in_parallel(position: int
     seconds, requests = played(pages, concurrency=8)
     assert seconds <= 320 / 6
     assert requests <= 1.12 * 320
+
+
+def test_organizations_that_are_held_need_no_workers() -> None:
+    """The only one that can be requested gets all of them, for windows."""
+    limited, other = PlayedGroup([8] * 7, 8, seed=0), PlayedGroup([8], 8, seed=1)
+    plan = OrganizationsPlan([limited, other], concurrency=8, waiting=lambda: 0)
+    take_all(plan)
+    for request in requests_of(plan):
+        _, page = request.member.play._respond(request.request)
+        plan.accept(request, page)
+    take_all(plan)
+    limited.is_held = True
+    found = requests_of(plan)
+    assert {request.member for request in found} == set(other.members)
+    assert len({request.request.window for request in found}) > 1
