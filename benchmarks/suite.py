@@ -75,7 +75,8 @@ def _near(content: Callable[..., Content]) -> list[Scenario]:
     return [
         Scenario("near", content(50_000), (*SLOW, DLT_LOAD)),
         Scenario("near-gzip", content(50_000, gzip=True), (*OTHERS, "usual", "usual-msgspec")),
-        Scenario("near-short", content(200_000), ("tap-8",)),
+        # Together as many events as "near-long", so the buffer can become as full in one of them.
+        Scenario("near-short", content(200_000), ("tap-8",), runs=5),
         Scenario("near-long", content(1_000_000), (*FAST, "shaped", "own-airbyte", *EXPORTS)),
         Scenario("near-long-gzip", content(200_000, gzip=True), FAST),
     ]
