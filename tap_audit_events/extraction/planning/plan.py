@@ -198,15 +198,11 @@ class Plan:
             given_up, reader = reader, reader.begin_again()
             self._insert_after(given_up, reader)
             self._budget.count_again(given_up.pages_read)
-        elif not self._budget.can_afford(1, self._unread()):
+        elif not self._can_afford(1):
             return None if self.in_flight else reader
         self._cut(reader)
         is_rest = reader is self._readers[-1]
-        if (
-            is_rest
-            and self.in_flight
-            and not self._budget.can_afford(_COST_OF_REST, self._unread())
-        ):
+        if is_rest and self.in_flight and not self._can_afford(_COST_OF_REST):
             return None
         return reader
 
@@ -216,14 +212,13 @@ class Plan:
         After empty windows, a window is cut to more pages: the range ends now, but its last event
         may be old.
         """
-        unread = self._unread()
         expected = self._sizes.pages_left(reader)
-        open_pages = sum(_planned_pages_left(each) for each in unread if each.is_requested)
-        pages_ahead = expected + open_pages
+        open_windows = [each for each in self._unread() if each.is_requested]
+        pages_ahead = expected + sum(map(_planned_pages_left, open_windows))
         least, workers = 1.0, self._workers
-        if not self.in_flight and not self._budget.can_afford(1, unread):
+        if not self.in_flight and not self._can_afford(1):
             least = WINDOW_PAGES  # a smaller one would only earn back what giving up the rest costs
-        elif not self._budget.can_afford(workers, unread):
+        elif not self._can_afford(workers):
             least = max(least, min(SMALL_WINDOW_PAGES, pages_ahead / FEW_WORKERS))
             workers = min(workers, MANY_WORKERS)
         share = LAST_SHARE * pages_ahead / workers
@@ -250,8 +245,12 @@ class Plan:
             pages_left > max(few, TOO_LARGE * _planned_pages_left(reader))
             and reader.can_begin_again
             and self._sizes.can_cut(reader)
-            and self._budget.can_afford(cost, self._unread())
+            and self._can_afford(cost)
         )
+
+    def _can_afford(self, more: int) -> bool:
+        """Whether the budget allows that many more windows."""
+        return self._budget.can_afford(more, self._unread())
 
     def _insert_after(self, reader: WindowReader, rest: WindowReader) -> None:
         self._readers.insert(self._readers.index(reader) + 1, rest)
