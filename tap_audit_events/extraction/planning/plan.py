@@ -17,11 +17,12 @@ WINDOW_PAGES: Final = 8
 
 SMALL_WINDOW_PAGES: Final = 2
 FEW_WORKERS: Final = 4
-MANY_WORKERS: Final = 8
-"""While the budget cannot afford a window for each worker, windows are cut as if there were at most
-`MANY_WORKERS`, and to at least `SMALL_WINDOW_PAGES`, or to the pages that are left divided by
-`FEW_WORKERS` if that is less. Smaller windows would use up the budget, and the rest would be read
-by one cursor."""
+MEDIUM_WINDOW_PAGES: Final = 5
+MANY_WORKERS: Final = 10
+"""While the budget cannot afford a window for each worker, a window is cut to at least
+`SMALL_WINDOW_PAGES`, or to the pages that are left divided by `FEW_WORKERS` if that is less; and to
+at least `MEDIUM_WINDOW_PAGES`, or to the pages that are left divided by `MANY_WORKERS` if that is
+less. Smaller windows would use up the budget, and the rest would be read by one cursor."""
 
 LAST_SHARE: Final = 0.8
 """A window is cut to at most this share of one worker's part of the remaining pages, but never to
@@ -215,13 +216,13 @@ class Plan:
         expected = self._sizes.pages_left(reader)
         open_windows = [each for each in self._unread() if each.is_requested]
         pages_ahead = expected + sum(map(_planned_pages_left, open_windows))
-        least, workers = 1.0, self._workers
+        least = 1.0
         if not self.in_flight and not self._can_afford(1):
             least = WINDOW_PAGES  # a smaller one would only earn back what giving up the rest costs
-        elif not self._can_afford(workers):
-            least = max(least, min(SMALL_WINDOW_PAGES, pages_ahead / FEW_WORKERS))
-            workers = min(workers, MANY_WORKERS)
-        share = LAST_SHARE * pages_ahead / workers
+        elif not self._can_afford(self._workers):
+            small = min(SMALL_WINDOW_PAGES, pages_ahead / FEW_WORKERS)
+            least = max(least, small, min(MEDIUM_WINDOW_PAGES, pages_ahead / MANY_WORKERS))
+        share = LAST_SHARE * pages_ahead / self._workers
         pages = min(WINDOW_PAGES, max(least, share)) * 2**self._empty_windows
         is_small = expected <= 1.5 * pages + 0.5  # little would be left
         at = None if is_small else self._sizes.cut(reader, pages)

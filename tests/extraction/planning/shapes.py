@@ -42,6 +42,11 @@ def growing(count: int, rng: random.Random) -> list[float]:
     return [RANGE_SECONDS * rng.random() ** 0.25 for _ in range(count)]
 
 
+def growing_steadily(count: int, rng: random.Random) -> list[float]:
+    """Nothing at first, and every day as many more than the day before."""
+    return [RANGE_SECONDS * rng.random() ** 0.5 for _ in range(count)]
+
+
 def shrinking(count: int, rng: random.Random) -> list[float]:
     return [RANGE_SECONDS * (1 - rng.random() ** 0.25) for _ in range(count)]
 

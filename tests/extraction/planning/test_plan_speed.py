@@ -19,7 +19,15 @@ from tests.extraction.planning.scheduling import (
     instant,
     pages_needed,
 )
-from tests.extraction.planning.shapes import Shape, bursts, drawn, even, growing, office_hours
+from tests.extraction.planning.shapes import (
+    Shape,
+    bursts,
+    drawn,
+    even,
+    growing,
+    growing_steadily,
+    office_hours,
+)
 
 
 @pytest.mark.parametrize(("concurrency", "times"), [(8, 5.7), (4, 3.3), (2, 1.7)])
@@ -77,6 +85,17 @@ def test_a_short_run_does_not_waste_its_windows(pages: int, times_as_fast: float
 def test_more_workers_do_not_slow_a_run_down(pages: int, shape: Shape, concurrency: int) -> None:
     """Windows are not cut so small, for workers the budget cannot afford, that it is used up."""
     histories = [drawn(shape, pages * 100, seed) for seed in range(6)]
+    eight, more = (
+        mean(Play(each, page_size=100, concurrency=count).run().seconds for each in histories)
+        for count in (8, concurrency)
+    )
+    assert more <= 1.3 * eight
+
+
+@pytest.mark.parametrize("concurrency", [16, 32])
+def test_more_workers_do_not_slow_down_a_history_that_grows_steadily(concurrency: int) -> None:
+    """Windows for fewer workers would turn out too large, as far more events follow later."""
+    histories = [drawn(growing_steadily, 40_000, seed) for seed in range(2)]
     eight, more = (
         mean(Play(each, page_size=100, concurrency=count).run().seconds for each in histories)
         for count in (8, concurrency)
