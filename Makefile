@@ -8,7 +8,7 @@ PYTHON ?= python3
 MATRIX ?= 3.11 3.12 3.13
 PYTEST_ARGS ?= -n auto --dist worksteal
 MINUTES ?= 5
-REPETITIONS ?= 5
+REPETITIONS ?= 3
 
 # What `make test-loaders` installs, each in an environment of its own: requirements/NAME.txt.
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
@@ -19,8 +19,7 @@ CLIENTS := airbyte-clients dlt dagster proof loader-postgres-server
 ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof
 # The base of the image in its test, which needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
-BENCH_LOADERS := target-jsonl meltanolabs-target-csv target-duckdb meltanolabs-target-postgres \
-	pipelinewise-target-postgres meltano-map-transform postgres-server
+BENCH_LOADERS := target-jsonl target-duckdb meltanolabs-target-postgres postgres-server
 
 # An installed uv is used if it runs; otherwise the pinned one, in its own folder.
 INSTALLED_UV := $(shell uv --version >/dev/null 2>&1 && command -v uv)
@@ -79,9 +78,9 @@ fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MI
 mutate: .tools/mutate/.installed ## Show which small changes to the code no test notices; MUTATE_ARGS='events extraction.planning.plan'
 	@.tools/mutate/bin/python -m tests.mutation $(MUTATE_ARGS)
 
-bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADERS:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 5), and update docs/performance.md; QUICK=1 tries it out
-	@.tools/bench/bin/python -m benchmarks $(if $(QUICK),--quick,--repetitions $(REPETITIONS))
-	@$(if $(QUICK),,.tools/bench/bin/python -m benchmarks.report)
+bench: .tools/bench/.installed .tools/bench-dlt/.installed .tools/bench-airbyte/.installed $(BENCH_LOADERS:%=.tools/loader-%/.installed) ## Measure the tap and others, REPETITIONS times (default 3), and update docs/performance.md; QUICK=1 tries it out, CHECK=1 fails after a slow-down
+	@.tools/bench/bin/python -m benchmarks --repetitions $(REPETITIONS) $(if $(QUICK),--quick) $(if $(CHECK),--check)
+	@$(if $(QUICK)$(CHECK),,.tools/bench/bin/python -m benchmarks.report)
 
 check: .venv/.installed ## Lint; check formatting, types, which folder imports which, and the workflow file
 	@.venv/bin/ruff check

@@ -1,5 +1,5 @@
-"""Measures the speed and the cost of the tap and of other tools: ``make bench``.
+"""How fast the tap is, next to other tools: ``make bench``.
 
-One run measures every candidate in turn against the sandbox and writes `results.json`;
-`benchmarks.report` generates `docs/performance.md` and its charts from that file.
+`candidates` names what is compared, `measuring` runs and counts, `results` keeps the figures, and
+`report` generates the tables and the chart of `docs/performance.md` from them.
 """

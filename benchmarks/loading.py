@@ -1,95 +1,72 @@
-"""Measures whole loads by the tap and real loaders into empty files and tables.
+"""Measures the tap and real loaders, from the start of both to the end of both."""
 
-It runs in a separate process, as it imports much: the peak memory of a process is never below
-that of the process that started it.
-"""
-
-import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from benchmarks.candidates import OWN
 from benchmarks.measuring import FailedError
-from benchmarks.results import BATCH, COPY, Content, Load, Loads
+from benchmarks.results import Figure, Run
 from benchmarks.sandbox import Sandbox, start_sandbox
 from tests.loaders.cases import CASES, Case
 from tests.loaders.pipeline import Command, load, written
 from tests.loaders.postgres import PostgresLoader
 from tests.loaders.postgres_server import postgres_server
 
-LOADS: Final = {case.name: case for case in CASES if case.is_timed}
-MANY: Final = 100_000
-FEW: Final = 20_000
-"""Events for loaders that are not compared; most store a few thousand events a second."""
+LOADS: Final = {
+    "target-jsonl": 20_000,
+    "target-duckdb": 20_000,
+    "meltanolabs-target-postgres": 20_000,
+    "meltanolabs-target-postgres, BATCH": 100_000,
+}
+"""The cases that are measured, and how many events each loads."""
 
 
-def run_loads(repetitions: int, scale: float, until: datetime) -> Loads:
-    """Load the same events by each loader in turn.
+def run_loads(repetitions: int, scale: float) -> list[Figure]:
+    """Load events from a sandbox that responds at once into empty files and tables.
 
     Raises:
         FailedError: a load failed.
     """
+    cases = {case.name: case for case in CASES}
     with (
         tempfile.TemporaryDirectory() as folder,
         postgres_server(Path(folder)) as PostgresLoader.server,
     ):
-        loads = [
-            load
-            for names, events in (([COPY, BATCH], MANY), (LOADS.keys() - {COPY, BATCH}, FEW))
-            for load in _loads(sorted(names), repetitions, max(1000, int(events * scale)), until)
+        return [
+            _measure(cases[name], max(1000, int(events * scale)), repetitions)
+            for name, events in LOADS.items()
         ]
-    versions = [case.versions() for case in LOADS.values()]
-    return Loads({name: text for each in versions for name, text in each.items()}, loads)
 
 
-def _loads(names: list[str], repetitions: int, events: int, until: datetime) -> Iterator[Load]:
-    with start_sandbox(Content(events), until) as sandbox:
-        settings = Sandbox(sandbox).settings
-        for repetition in range(1, repetitions + 1):
-            for name in names:
-                seconds = _seconds(LOADS[name], events, settings)
-                yield Load(name, repetition, events, seconds)
+def _measure(case: Case, events: int, repetitions: int) -> Figure:
+    with start_sandbox(events, 0) as sandbox:
+        runs = [Run(_seconds(case, events, sandbox), 0) for _ in range(repetitions)]
+    return Figure(case.name, 0, events, runs)
 
 
-def _seconds(case: Case, events: int, settings: dict[str, Any]) -> float:
-    """Return the time from the start of the tap and the loader to the end of both."""
+def _seconds(case: Case, events: int, sandbox: Sandbox) -> float:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         loader = case.loader(folder, case.settings)
-        # The range has no start and no end, as usual.
-        wanted = {key: settings[key] for key in ("base_url", "organization_id", "access_token")}
-        config = written(folder / "tap.json", wanted | case.tap_settings(folder))
+        names = ("base_url", "organization_id", "access_token")
+        settings = {name: sandbox.settings[name] for name in names} | case.tap_settings(folder)
+        config = written(folder / "tap.json", settings)
         tap: Command = [OWN / "tap-audit-events", "--config", config]
-        commands = [tap, *case.between(folder), loader.command()]
         started = time.perf_counter()
-        loaded = load(commands, folder, loader.environment())
+        loaded = load([tap, *case.between(folder), loader.command()], folder, loader.environment())
         seconds = time.perf_counter() - started
         if set(loaded.exit_codes) != {0}:
             raise FailedError(f"{case.name}: {loaded.log[-4000:]}")
-        if len(set(loader.ids())) != events:
-            raise FailedError(f"{len(set(loader.ids()))} of {events} events: {case.name}")
+        if (found := len(set(loader.ids()))) != events:
+            raise FailedError(f"{case.name}: {found} of {events} events were loaded")
         return seconds
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.loading", description=__doc__)
-    parser.add_argument("repetitions", type=int)
-    parser.add_argument("scale", type=float)
-    parser.add_argument("until", type=datetime.fromisoformat)
-    given = parser.parse_args()
-    try:
-        loads = run_loads(given.repetitions, given.scale, given.until)
-    except FailedError as error:
-        sys.exit(f"benchmarks: {error}")
-    sys.stdout.buffer.write(msgspec.json.encode(loads))
-
-
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # a process of its own: the peak of a child is never below its parent's
+    figures = run_loads(int(sys.argv[1]), float(sys.argv[2]))
+    sys.stdout.buffer.write(msgspec.json.encode(figures))

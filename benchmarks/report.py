@@ -1,22 +1,122 @@
-"""Generates the tables and charts of `docs/performance.md` from `results.json`."""
+"""Generates the tables and the chart of `docs/performance.md` from `results.json`."""
 
-import argparse
 import importlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
 from typing import Final
 
-from benchmarks.candidates import CANDIDATES, PROJECT
+from benchmarks.candidates import PROJECT, TOOLS
 from benchmarks.charts import Bar, bar_chart
-from benchmarks.figures import Figures, Runs, memory_runs, runs_of
-from benchmarks.results import RESULTS, Results, load
-from benchmarks.tables import PARTS, all_parts
+from benchmarks.results import Results, load
 
 DOCS: Final = PROJECT / "docs"
 PAGE: Final = DOCS / "performance.md"
-CHARTS: Final = DOCS / "charts"
+CHART: Final = DOCS / "charts" / "tools.svg"
+
+SIZES: Final = (100_000, 1_000_000, 10_000_000)
+WAYS: Final = {
+    "events.parquet": "`audit-events export` to Parquet",
+    "events.duckdb": "`audit-events export` to DuckDB",
+    "meltanolabs-target-postgres, BATCH": "tap and meltanolabs-target-postgres, batches",
+    "meltanolabs-target-postgres": "tap and meltanolabs-target-postgres",
+    "target-duckdb": "tap and target-duckdb",
+    "target-jsonl": "tap and target-jsonl",
+}
+
+
+def tools_table(results: Results) -> str:
+    """Compare the tools: speed, memory, and a run with nothing new."""
+    rows = []
+    for name, candidate in TOOLS.items():
+        near, far = results.find(name, 0), results.find(name, 100)
+        row = [
+            candidate.label,
+            f"{near.events_per_second:,.0f}",
+            f"{far.events_per_second:,.0f}",
+            f"{max(near.peak_mib, far.peak_mib):.0f}",
+        ]
+        try:
+            quiet = results.find(name, 0, is_quiet=True)
+            row += [f"{quiet.seconds:.1f}", str(quiet.events)]
+        except KeyError:
+            row += ["keeps no state", ""]
+        rows.append(row)
+    head = (
+        f"{results.find('tap-4', 0).events:,} events",
+        "events/s, service responds at once",
+        "events/s, 100 ms for each response",
+        "peak memory, MiB",
+        "run with nothing new, s",
+        "of it events again",
+    )
+    return _table(head, rows)
+
+
+def reading_table(results: Results) -> str:
+    """The time to read events of 30 days, by latency and size."""
+    rows = []
+    for milliseconds in (20, 100, 300):
+        for in_flight in (4, 8):
+            figure = results.find(f"first load, tap-{in_flight}", milliseconds)
+            times = (_duration(size / figure.events_per_second) for size in SIZES)
+            rows.append([f"{milliseconds} ms, `concurrency: {in_flight}`", *times])
+    return _table(["time of a response", *(f"{size:,} events" for size in SIZES)], rows)
+
+
+def loading_table(results: Results) -> str:
+    """The time to load events from a service that responds at once, by way and size."""
+    rows = []
+    for name, way in WAYS.items():
+        rate = results.find(name, 0).events_per_second
+        rows.append([way, f"{rate:,.0f}", *(_duration(size / rate) for size in SIZES)])
+    return _table(["into", "events/s", *(f"{size:,} events" for size in SIZES)], rows)
+
+
+def machine_table(results: Results) -> str:
+    facts = {
+        "date": results.date,
+        **results.machine,
+        "repetitions": str(results.repetitions),
+        **results.versions,
+    }
+    return _table(["what", ""], list(facts.items()))
+
+
+PARTS: Final[dict[str, Callable[[Results], str]]] = {
+    "tools": tools_table,
+    "reading": reading_table,
+    "loading": loading_table,
+    "machine": machine_table,
+}
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def chart(results: Results) -> str:
+    """The tools against a service at a distance."""
+    figures = [(candidate, results.find(name, 100)) for name, candidate in TOOLS.items()]
+    return bar_chart(
+        "Events per second, 100 ms for each response",
+        [
+            Bar(
+                candidate.label.replace("`", ""),
+                figure.events_per_second,
+                f"{figure.events_per_second:,.0f}",
+                candidate.is_own,
+            )
+            for candidate, figure in figures
+        ],
+    )
 
 
 def generator() -> ModuleType:
@@ -33,70 +133,12 @@ def generator() -> ModuleType:
 
 def page(text: str, results: Results) -> str:
     """Return the page with every generated part replaced."""
-    module, figures = generator(), Figures(results)
     for name, part in PARTS.items():
-        text = module.with_part(text, name, part(figures))
+        text = generator().with_part(text, name, part(results))
     return text
 
 
-def charts(results: Results) -> dict[str, str]:
-    """Return each chart by the name of its file."""
-    figures = Figures(results)
-    latency = f"{figures.scenario('far').milliseconds} ms per response"
-    events = f"{figures.scenario('far-long').events:,} events"
-    speed, seconds = figures.events_per_second, figures.after_start_up
-    near, far = runs_of(figures, "near", "near-long"), runs_of(figures, "far")
-    in_flight = runs_of(figures, "far-long")
-    return {
-        "near.svg": _chart("Events per second, 0 ms per response", near, speed, "{:,.0f}"),
-        "far.svg": _chart(f"Events per second, {latency}", far, speed, "{:,.0f}"),
-        "in-flight.svg": _chart(f"Seconds for {events}, {latency}", in_flight, seconds, "{:.1f}"),
-        "memory.svg": bar_chart("Peak memory, MiB", _peaks(figures)),
-    }
-
-
-def _chart(
-    title: str, rows: Sequence[Runs], measure: Callable[[str, str], float], shown: str
-) -> str:
-    values = {name: measure(scenario, name) for scenario, name in rows}
-    bars = [_bar(name, value, shown.format(value)) for name, value in values.items()]
-    return bar_chart(title, bars)
-
-
-def _bar(name: str, value: float, shown: str, more: str = "") -> Bar:
-    candidate = CANDIDATES[name]
-    return Bar(candidate.label + more, value, shown, candidate.own)
-
-
-def _peaks(figures: Figures) -> Iterator[Bar]:
-    for scenario, name in memory_runs(figures):
-        peak = figures.peak_mib(scenario, name)
-        measured = figures.scenario(scenario)
-        more = f"; {measured.events:,} events"
-        if measured.milliseconds:
-            more += f", {measured.milliseconds} ms per response"
-        yield _bar(name, peak, f"{peak:.0f}", more)
-
-
-def write(results: Results) -> None:
-    """Update the page and its charts."""
-    PAGE.write_text(page(PAGE.read_text(), results))
-    CHARTS.mkdir(exist_ok=True)
-    for name, chart in charts(results).items():
-        (CHARTS / name).write_text(chart)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.report", description=__doc__)
-    parser.add_argument("results", nargs="?", type=Path, default=RESULTS)
-    parser.add_argument("--show", action="store_true", help="only print the tables")
-    given = parser.parse_args()
-    results = load(given.results)
-    if given.show:
-        sys.stdout.write(all_parts(results))
-    else:
-        write(results)
-
-
 if __name__ == "__main__":
-    main()
+    PAGE.write_text(page(PAGE.read_text(), load()))
+    CHART.parent.mkdir(exist_ok=True)
+    CHART.write_text(chart(load()))
