@@ -48,7 +48,8 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
         if state_file is None or format_ != "/":
             entered.enter_context(locked(path))
         # Arrow's own pool returns memory after each page; the system clears it for the next.
-        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+        if not os.environ.get("ARROW_DEFAULT_MEMORY_POOL"):
+            os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
         output = open_output(format_, path, state_file, common.logger)
         end = settings.end_date or instant_of(datetime.now(UTC))
         reporter = Reporter(end, quiet=common.quiet)

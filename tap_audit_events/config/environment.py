@@ -21,6 +21,9 @@ def read_environment(
     so are those that Meltano sets, with one more underscore after the prefix. No ``.env`` file is
     read.
 
+    A variable that is empty or blank is unset, as compose files and ``.env`` files leave it if they
+    pass on a variable without a value. This includes the settings of the SDK.
+
     The texts are converted to the types of the settings' schemas. A text that does not fit its
     type stays a string, so that its validator refuses it. A list is JSON, or strings separated by
     commas.
@@ -28,7 +31,7 @@ def read_environment(
     settings: dict[str, Any] = {}
     for variable, text in sorted(environment.items(), reverse=True):  # upper case last
         name = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
-        if not variable.startswith(ENVIRONMENT_PREFIX) or name.startswith("_"):
+        if not variable.startswith(ENVIRONMENT_PREFIX) or name.startswith("_") or not text.strip():
             continue
         if name in properties:
             settings[name] = _parse(text, properties[name]["type"][0])
@@ -47,7 +50,7 @@ def _parse(text: str, kind: str) -> Any:
 def _parse_list(text: str) -> Any:
     if text.lstrip().startswith(("[", '"', "'")) or text.strip() == "null":
         return json.loads(text)  # text in quotes is not a list: its validator refuses it
-    return [item.strip() for item in text.split(",")] if text.strip() else []
+    return [item.strip() for item in text.split(",")]
 
 
 _PARSERS: Final[dict[str, Callable[[str], Any]]] = {

@@ -67,7 +67,7 @@ def _organization(
 ) -> Organization:
     if not isinstance(item, Mapping):
         raise ValueError(' must be an object, for example {"organization_id": "…"}')
-    given = {name: value for name, value in item.items() if value is not None}
+    given = validators.set_values(item)
     problems = list(_problems_of_names(given))
     values: dict[str, str] = {}
     for name, validate in _VALIDATORS.items():

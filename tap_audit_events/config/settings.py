@@ -121,7 +121,7 @@ def override(config: Mapping[str, Any], later: Mapping[str, Any]) -> dict[str, A
 
     Of two settings that exclude each other, the one of the later source counts.
     """
-    given = {name for name, value in later.items() if value is not None}
+    given = validators.set_values(later).keys()
     replaced = {name for pair in _PAIRS if pair & given for name in pair}
     return {name: config[name] for name in config.keys() - replaced} | dict(later)
 
@@ -144,7 +144,7 @@ def checked_settings(
 def read_settings(
     config: Mapping[str, Any], *, environment: str = "", allows_token_file: bool = True
 ) -> Settings:
-    """Check a configuration. A null value is treated as unset.
+    """Check a configuration. A null value or an empty text is treated as unset.
 
     Args:
         config: the settings by name.
@@ -154,7 +154,7 @@ def read_settings(
     Raises:
         SettingsError: one line for each setting to fix. No line contains the token.
     """
-    given = {name: value for name, value in config.items() if value is not None}
+    given = validators.set_values(config)
     values: dict[str, Any] = {"organizations": ()}
     problems = []
     for name, validate in _VALIDATORS.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Final
@@ -31,6 +31,15 @@ _HOST_AND_PORT = re.compile(
 """Other characters would be escaped in the request, which would then go to another host."""
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def set_values(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are set, that is, neither null nor an empty text.
+
+    Platforms send both for a field of a form that was left empty, and Meltano sends an empty text
+    for an empty variable.
+    """
+    return {name: value for name, value in config.items() if value is not None and value != ""}
 
 
 def base_url(value: Any) -> str:

@@ -38,6 +38,7 @@ from tap_audit_events.config.settings import (
     shape_to_discover,
 )
 from tap_audit_events.config.singer_shapes import check_catalog, check_state
+from tap_audit_events.config.validators import set_values
 from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM
@@ -194,11 +195,10 @@ class TapAuditEvents(Tap):
         self.settings = checked_settings(
             self.config, self.logger, environment="in the environment, with --config ENV"
         )
+        self._config = deepcopy(set_values(self._config))  # the SDK changes stream_maps
         read_batch_config(self.config.get("batch_config"), tokens=self.settings.tokens)
         if problems := stream_map_problems(self.config.get("stream_maps")):
             raise SettingsError(problems, "AE-STREAM-MAPS")
-        given = deepcopy(dict(self._config))  # the SDK removes __else__ from stream_maps
-        self._config = {name: value for name, value in given.items() if value is not None}
         if problems := _sdk_problems(self._config, sdk_schema):
             raise SettingsError(problems)
         if "flattening_max_depth" in self._config and "flattening_enabled" not in self._config:

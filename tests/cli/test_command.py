@@ -12,6 +12,7 @@ import pytest
 
 from tap_audit_events.cli.command import audit_events
 from tap_audit_events.cli.outputs.formats import FORMATS
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.builders import an_event
 from tests.cli.command import Command
@@ -115,6 +116,18 @@ def test_a_file_overrides_the_environment(service: Service, command: Command) ->
         "Warning: 'pagesize' is not a setting and is ignored: did you mean page_size?"
     )
     assert "chmod 600" in readable
+
+
+def test_an_empty_variable_is_unset(service: Service, command: Command) -> None:
+    """Compose files leave it like this if they pass on a variable that is not set."""
+    service.add(history(10))
+    needed = {"base_url", "organization_id", "access_token"}
+    others = [*(SETTINGS_SCHEMA["properties"].keys() - needed), "stream_maps", "batch_config"]
+
+    done = command("tail", **{f"TAP_AUDIT_EVENTS_{name.upper()}": "" for name in others})
+
+    assert len(done.raise_for_exit_code().lines) == 10
+    assert done.warnings == []
 
 
 @pytest.mark.parametrize("token", [ACCESS_TOKEN, "of-another-kind"])

@@ -24,7 +24,8 @@ NO_DATE = "is not an RFC 3339 date-time with an offset"
 
 BAD = [
     ("base_url", None, "is missing: set it to the https URL"),
-    ("base_url", "", "is empty"),
+    ("base_url", "", "is missing: set it to the https URL"),
+    ("base_url", " ", "is empty"),
     ("base_url", 5, "must be a string"),
     ("base_url", "api.example.com", "is not a usable URL"),
     ("base_url", "ftp://api.example.com", "is not a usable URL"),
@@ -57,14 +58,13 @@ BAD = [
     ("base_url", "https://a.exampl`e", "has no usable host or port"),
     ("base_url", "https://a.example\\.b.example", "backslashes"),
     ("organization_id", None, "is missing: set it to the UUID"),
-    ("organization_id", "", "is empty"),
+    ("organization_id", " ", "is empty"),
     ("organization_id", "acme", "is not a UUID"),
     ("organization_id", f"{{{ORGANIZATION_ID}}}", "is not a UUID"),
     ("organization_id", f"{ORGANIZATION_ID}/../x", "is not a UUID"),
     ("organization_id", ORGANIZATION_ID.replace("-", ""), "is not a UUID"),
     ("organization_id", f"{ORGANIZATION_ID}\n", "ends with white space, such as a line break"),
     ("access_token", None, "is missing: set it to a personal access token"),
-    ("access_token", "", "is empty"),
     ("access_token", "  ", "is empty"),
     ("access_token", 12345, "must be a string"),
     ("access_token", f"{TOKEN}\n", "one word of printable ASCII"),
@@ -76,7 +76,7 @@ BAD = [
     ("access_token", f'"{TOKEN}"', "has quotes around the token: remove them"),
     ("access_token", f"'{TOKEN}'", "has quotes around the token: remove them"),
     ("start_date", "2026-01-31", NO_DATE),
-    ("start_date", "", "is empty"),
+    ("start_date", " ", "is empty"),
     ("start_date", "yesterday", NO_DATE),
     ("start_date", " 2026-01-31T00:00:00Z", "begins or ends with white space"),
     ("start_date", "2026-01-31T00:00:00", NO_DATE),
@@ -106,7 +106,7 @@ BAD = [
     ("max_retries", -1, "is -1: it must be 0 or more"),
     ("max_response_megabytes", 0, "is 0: it must be 1 to 2000"),
     ("max_response_megabytes", 2001, "is 2001: it must be 1 to 2000"),
-    ("user_agent", "", "is empty"),
+    ("user_agent", " ", "is empty"),
     ("user_agent", "a\r\nX-Other: b", "must be printable ASCII on one line"),
 ]
 
@@ -253,16 +253,16 @@ def test_a_url_may_be_https_or_lead_to_this_machine(url: str) -> None:
     assert read_settings(GOOD | {"base_url": url}).base_url == url.rstrip("/")
 
 
-def test_null_is_treated_as_unset() -> None:
-    """Platforms send null for a field of a form that was left empty."""
-    settings = read_settings(GOOD | {"start_date": None, "page_size": None, "action_types": None})
+def test_null_and_an_empty_text_are_treated_as_unset() -> None:
+    """Platforms send them for a field of a form that was left empty."""
+    settings = read_settings(GOOD | {"start_date": None, "page_size": "", "action_types": None})
     assert (settings.start_date, settings.page_size, settings.action_types) == (None, 1000, ())
 
 
 def test_mistakes_in_organizations_are_reported_with_the_others() -> None:
     """A mistake in the shared token is reported only once."""
     items = [{"organization_id": "x"}, {"organization_id": ORGANIZATION_ID}]
-    wrong = GOOD | {"organization_id": None, "access_token": "", "organizations": items}
+    wrong = GOOD | {"organization_id": None, "access_token": "a b", "organizations": items}
     done = run(wrong | {"page_size": 0})
     assert [line.split()[1] for line in done.errors] == [
         "access_token",

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import override, read_settings
 from tap_audit_events.sandbox import Service
+from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import ORGANIZATION_ID
 from tests.config.test_settings import GOOD, TOKEN
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.running import run
+
+ALL_SETTINGS = [*SETTINGS_SCHEMA["properties"], *TapAuditEvents._sdk_settings()["properties"]]
 
 
 def test_several_files_and_the_environment_are_merged(service: Service, sync: Sync) -> None:
@@ -83,10 +87,32 @@ def test_a_list_in_the_environment_may_use_commas(service: Service, sync: Sync) 
     assert service.requests[0].params["actionTypes"] == "a,b"
 
 
-def test_an_empty_list_in_the_environment_is_empty(service: Service, sync: Sync) -> None:
-    """Compose files set it like this if they pass on a variable that is not set."""
-    sync("--config", "ENV", environment={"TAP_AUDIT_EVENTS_ACTION_TYPES": ""})
-    assert "actionTypes" not in service.requests[0].params
+@pytest.mark.parametrize("text", ["", " "])
+def test_an_empty_variable_is_unset(text: str, service: Service, sync: Sync) -> None:
+    """Compose files leave it like this. It holds for each setting, also for those of the SDK."""
+    environment = {f"TAP_AUDIT_EVENTS_{name.upper()}": text for name in [*ALL_SETTINGS, "other"]}
+    done = sync("--config", "ENV", environment=environment, page_size=7).raise_for_exit_code()
+    assert done.warnings == []
+    (request,) = service.requests
+    assert request.params["pageSize"] == "7"
+    assert {"actionTypes", "startTime"}.isdisjoint(request.params)
+
+
+def test_an_empty_variable_does_not_hide_the_one_in_lower_case(
+    service: Service, sync: Sync
+) -> None:
+    """Otherwise upper case takes precedence."""
+    environment = {"TAP_AUDIT_EVENTS_PAGE_SIZE": "", "TAP_AUDIT_EVENTS_page_size": "7"}
+    sync("--config", "ENV", environment=environment).raise_for_exit_code()
+    assert service.requests[0].params["pageSize"] == "7"
+
+
+def test_an_empty_text_in_a_file_is_unset(service: Service, sync: Sync) -> None:
+    """Meltano writes it for an empty variable, and platforms for an empty field of a form."""
+    needed = ("base_url", "organization_id", "access_token")
+    empty = {name: "" for name in ALL_SETTINGS if name not in needed}
+    assert sync(**empty).raise_for_exit_code().warnings == []
+    assert service.requests[0].params["pageSize"] == "1000"
 
 
 def test_null_in_the_environment_is_not_an_action_type(service: Service, sync: Sync) -> None:

@@ -18,7 +18,7 @@ class Organization:
 
 def read_organizations() -> tuple[str, dict[str, Organization]]:
     """Return the first day to export, and the organizations by the names of their partitions."""
-    path = Path(os.environ.get("AUDIT_EVENTS_ORGANIZATIONS", DEFAULT_FILE))
+    path = Path(os.environ.get("AUDIT_EVENTS_ORGANIZATIONS") or DEFAULT_FILE)
     document = json.loads(path.read_text())
     organizations = {
         name: Organization(**fields) for name, fields in document["organizations"].items()
