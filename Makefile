@@ -14,9 +14,9 @@ REPETITIONS ?= 3
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
-CLIENTS := airbyte-clients dlt dagster proof loader-postgres-server
+CLIENTS := airbyte-clients dlt dagster proof site loader-postgres-server
 # The clients and the tools of this project, each from requirements/NAME.txt.
-ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof
+ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof site
 # The base of the image in its test, which needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADERS := target-jsonl target-duckdb meltanolabs-target-postgres postgres-server
@@ -40,7 +40,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders test-integrations test-large image soak fuzz mutate bench check fix docs test-matrix test-oldest audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations test-large image site soak fuzz mutate bench check fix docs test-matrix test-oldest audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -93,6 +93,10 @@ fix: .venv/.installed ## Fix what the linter can fix, and format
 	@.venv/bin/ruff check --fix
 	@.venv/bin/ruff format
 
+site: .tools/site/.installed ## Build the documents as a searchable site: build/site/index.html
+	@.tools/site/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs/site . build/site
+	@cp build/site/README.html build/site/index.html
+
 docs: .venv/.installed .meltano/.installed ## Update the generated parts of the documents: tables, the demo's output
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python docs/generate.py
 
@@ -140,6 +144,7 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/dlt.txt --extra arrow pyproject.toml requirements/dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/dagster.txt --extra arrow pyproject.toml requirements/dagster.in >/dev/null
 	$(COMPILE) --output-file requirements/proof.txt --extra sandbox --extra postgres --extra report pyproject.toml requirements/proof.in >/dev/null
+	$(COMPILE) --output-file requirements/site.txt requirements/site.in >/dev/null
 	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
 	$(COMPILE) --output-file requirements/mutate.txt --extra sandbox --group test pyproject.toml requirements/mutate.in >/dev/null
 	$(COMPILE) --output-file requirements/oldest.txt --resolution lowest-direct --extra sandbox --extra duckdb --group test pyproject.toml >/dev/null

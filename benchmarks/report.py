@@ -48,7 +48,7 @@ def tools_table(results: Results) -> str:
         "events/s, 100 ms for each response",
         "peak memory, MiB",
         "run with nothing new, s",
-        "of it events again",
+        "events it delivers again",
     )
     return _table(head, rows)
 
