@@ -14,9 +14,9 @@ REPETITIONS ?= 3
 LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newest meltanolabs-target-postgres \
 	pipelinewise-target-postgres target-elasticsearch z3-target-bigquery meltano-map-transform postgres-server
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
-CLIENTS := airbyte-clients dlt dagster proof site loader-postgres-server
+CLIENTS := airbyte-clients dlt dagster readers $(if $(shell command -v java),spark) proof site loader-postgres-server
 # The clients and the tools of this project, each from requirements/NAME.txt.
-ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster proof site
+ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark proof site
 # The base of the image in its test, which needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADERS := target-jsonl target-duckdb meltanolabs-target-postgres postgres-server
@@ -60,7 +60,7 @@ test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader
 	@$(if $(UPDATE),LOADER_FINDINGS="$(CURDIR)/.tools/loader-findings" .venv/bin/python -m pytest -m loaders tests/loaders/test_rates.py)
 	@$(if $(UPDATE),.venv/bin/python -m tests.loaders.report .tools/loader-findings)
 
-test-integrations: .venv/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, and the image
+test-integrations: .venv/.installed $(CLIENTS:%=.tools/%/.installed) $(IMAGE_ROOT) ## Run real clients of other kinds: Airbyte's, dlt, Dagster, query engines, and the image
 	@.venv/bin/python -m pytest -m integrations $(PYTEST_ARGS)
 
 image: ## Build the container image with podman, buildah or docker; IMAGE_ARGS='--build-arg BASE=python:3.12-slim'
@@ -143,6 +143,8 @@ lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/bench-dlt.txt requirements/bench-dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/dlt.txt --extra arrow pyproject.toml requirements/dlt.in >/dev/null
 	$(COMPILE) --output-file requirements/dagster.txt --extra arrow pyproject.toml requirements/dagster.in >/dev/null
+	$(COMPILE) --output-file requirements/readers.txt requirements/readers.in >/dev/null
+	$(COMPILE) --output-file requirements/spark.txt requirements/spark.in >/dev/null
 	$(COMPILE) --output-file requirements/proof.txt --extra sandbox --extra postgres --extra report pyproject.toml requirements/proof.in >/dev/null
 	$(COMPILE) --output-file requirements/site.txt requirements/site.in >/dev/null
 	$(COMPILE) --output-file requirements/fuzz.txt --extra sandbox pyproject.toml requirements/fuzz.in >/dev/null
