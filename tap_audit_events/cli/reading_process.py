@@ -44,14 +44,12 @@ class ReadingProcess:
     """A fork that waits for the state from which to read. Leaving the ``with`` block ends it.
 
     Start it while this process has no thread, lock or output, since the fork would hold them too.
+    If the system refuses another process, this process reads.
 
     Args:
         read: reads the pages; called in the fork.
         shape: the shape of the events.
         stop: ends the run at a signal. Signals of this process are passed on to the fork.
-
-    Raises:
-        OutputError: the system refuses another process.
     """
 
     def __init__(self, read: Read, shape: RecordShape, stop: Stop) -> None:
@@ -62,20 +60,21 @@ class ReadingProcess:
     def __enter__(self) -> Read:
         # Of the ways to start a process, only this one needs no second start of Python.
         context = multiprocessing.get_context("fork")
+        self._connection, fork_end = multiprocessing.Pipe()
+        arguments = (self._read, self._stop, fork_end, self._connection)
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
         try:
-            self._connection, fork_end = multiprocessing.Pipe()
-            arguments = (self._read, self._stop, fork_end, self._connection)
-            self._process = context.Process(target=_serve, args=arguments, daemon=True)
             self._process.start()
-        except OSError as error:
-            reason = f"the process that reads cannot be started ({error.strerror})"
-            raise OutputError(reason, "AE-EXPORT") from error
-        fork_end.close()
+        except OSError:
+            return self._read
+        finally:
+            fork_end.close()
         return self._pages
 
     def __exit__(self, *exception: object) -> None:
         self._connection.close()  # which ends the fork, whatever it does
-        self._process.join()
+        if self._process.pid is not None:
+            self._process.join()
 
     def _pages(self, state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
         """The pages. Their state is known when all of them have been received.
@@ -172,7 +171,8 @@ def _serve(read: Read, stop: Stop, connection: Connection, parent_end: Connectio
     state, signal_number = parent.receive()
     if signal_number is not None:  # it arrived before the fork could handle it
         stop.request(signal_number)
-    threading.Thread(target=parent.receive, daemon=True).start()  # exits when the parent ends
+    with suppress(RuntimeError):  # without a thread, the fork exits when it sends the next page
+        threading.Thread(target=parent.receive, daemon=True).start()  # exits when the parent ends
     parent.send(_send_pages(read, state, parent))
 
 

@@ -321,7 +321,7 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.OUTPUT,
         "The output cannot be written",
         "The disk is full, the folder does not exist or may not be written to, another program has"
-        " the file open, the system refused or ended the process that reads, or the path, its"
+        " the file open, the system ended the process that reads, or the path, its"
         " content and the state file do not fit together. The line says which.",
         "Fix that, and run the command again.",
     ),
@@ -356,6 +356,15 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " pictures need matplotlib; the tap itself needs none of them, so they are extras of the"
         " package.",
         "Install the package with the extra that the line names.",
+    ),
+    "AE-THREADS": ErrorEntry(
+        Category.SETTINGS,
+        "The limit of threads is reached (pids.max of the cgroup or RLIMIT_NPROC), so no request"
+        " can be sent",
+        "The container or the user already has as many processes and threads as its limit allows."
+        " If at least one more thread can be started, a run continues with what it has.",
+        "Raise the limit (--pids-limit of Docker and Podman, podPidsLimit of Kubernetes, TasksMax"
+        " of systemd, ulimit -u), or end other processes.",
     ),
     "AE-STOPPED": ErrorEntry(
         Category.STOPPED,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias
 
+from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.shutdown import Stop
@@ -33,7 +34,8 @@ class Requests(Protocol):
 class Workers:
     """Sends the requests of a plan in at most `count` daemon threads, one at a time in each.
 
-    Only one thread at a time uses the plan. `stop` ends the main thread's wait for a page.
+    If the system allows no further thread, those that have started send all requests. Only one
+    thread at a time uses the plan. `stop` ends the main thread's wait for a page.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Workers:
 
         Raises:
             StoppedError: a signal asked the run to stop.
+            AuditEventsError: the system does not allow even one thread.
             Exception: the error of the request for the next page.
         """
         try:
@@ -103,9 +106,19 @@ class Workers:
                 return
             self._busy += 1
             if self._busy > self._started:
-                self._started += 1
-                threading.Thread(target=self._work, daemon=True).start()
+                self._start_thread()
             self._requests.put(request)
+
+    def _start_thread(self) -> None:
+        """Start another thread; if the system refuses it, no further one is started in this run."""
+        try:
+            threading.Thread(target=self._work, daemon=True).start()
+        except RuntimeError as error:
+            if not self._started:
+                raise AuditEventsError("AE-THREADS") from error
+            self._count = self._started
+        else:
+            self._started += 1
 
     def _work(self) -> None:
         try:
