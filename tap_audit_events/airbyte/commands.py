@@ -16,7 +16,7 @@ from tap_audit_events.airbyte.state import stream_state_in
 from tap_audit_events.airbyte.sync import Sync
 from tap_audit_events.config.input_files import read_any_json_file, read_json_file
 from tap_audit_events.config.process import tune_memory
-from tap_audit_events.config.settings import Settings, checked_settings, settings_warnings
+from tap_audit_events.config.settings import Settings, checked_settings
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     SettingsError,
@@ -84,16 +84,11 @@ class Commands:
         Sync(settings, self._writer, runtime=self._runtime, logger=self._logger).run(earlier)
 
     def _read_settings(self, path: str) -> Settings:
-        """The settings in a file; unknown ones are ignored, with a warning."""
         config = read_json_file("config", path)
-        for warning in settings_warnings(config, PROPERTIES):
-            self._logger.warning("%s", warning)
         _check_items(config.get("organizations"))
         # A form may leave an empty list if its last item is removed.
-        known = {
-            name: value for name, value in config.items() if name in PROPERTIES and value != []
-        }
-        return checked_settings(known, self._logger, allows_token_file=False)
+        given = {name: value for name, value in config.items() if value != []}
+        return checked_settings(given, self._logger, known=PROPERTIES, allows_token_file=False)
 
 
 def _check_items(organizations: Any) -> None:

@@ -61,12 +61,18 @@ class Common:
         Raises:
             SettingsError: one line for each setting to fix.
         """
+        from tap_audit_events.config.schema import SETTINGS
         from tap_audit_events.config.settings import checked_settings
         from tap_audit_events.events.instants import instant_of
 
         if self.quiet:
             self.logger.setLevel(max(self.logger.level, logging.WARNING))
-        settings = checked_settings(self._config(), self.logger, environment="in the environment")
+        settings = checked_settings(
+            self._config(),
+            self.logger,
+            known=[*SETTINGS, *_OF_THE_TAP],
+            environment="in the environment",
+        )
         start = _instant("--start", self.start) or settings.start_date
         end = _instant("--end", self.end) or settings.end_date
         if start is not None and end is not None and end < start:
@@ -92,7 +98,7 @@ class Common:
         from tap_audit_events.config.environment import read_environment
         from tap_audit_events.config.input_files import read_json_file
         from tap_audit_events.config.schema import SETTINGS_SCHEMA
-        from tap_audit_events.config.settings import override, settings_warnings
+        from tap_audit_events.config.settings import override
 
         known = SETTINGS_SCHEMA["properties"]
         tap_only = {name: {"type": ["object"]} for name in _OF_THE_TAP}
@@ -100,8 +106,6 @@ class Common:
         for path in self.config_files:
             if path != "ENV":  # the environment is always read
                 config = override(config, read_json_file("config", path))
-        for warning in settings_warnings(config, [*known, *_OF_THE_TAP]):
-            self.logger.warning("%s", warning)
         for name in config.keys() & set(_OF_THE_TAP):
             self.logger.warning("%s shapes the records of the tap and is ignored here", name)
         return config

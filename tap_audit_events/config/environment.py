@@ -16,10 +16,9 @@ def read_environment(
 
     The name may be in lower case; if a setting is given in both cases, upper case counts.
 
-    A variable with the prefix that does not name a setting is in the result as None, so that a
-    warning names it like any other unknown setting. The variable of the log level is left out, and
-    so are those that Meltano sets, with one more underscore after the prefix. No ``.env`` file is
-    read.
+    A variable with the prefix that does not name a setting is in the result under its whole name,
+    as None, so that a message can name it. The variable of the log level is left out, and so are
+    those that Meltano sets, with one more underscore after the prefix. No ``.env`` file is read.
 
     A variable that is empty or blank is unset, as compose files and ``.env`` files leave it if they
     pass on a variable without a value. This includes the settings of the SDK.
@@ -36,7 +35,7 @@ def read_environment(
         if name in properties:
             settings[name] = _parse(text, properties[name]["type"][0])
         elif name != "loglevel":
-            settings[name] = None
+            settings[variable] = None
     return settings
 
 

@@ -186,3 +186,6 @@ SETTINGS_SCHEMA: Final[dict[str, Any]] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
 }
 """The settings as JSON Schema, for ``--about`` and for platforms."""
+
+SETTINGS: Final = tuple(_PROPERTIES)
+"""The names of the settings."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from logging import Logger
 from pathlib import Path
@@ -17,7 +16,8 @@ from tap_audit_events.config.access_token import (
     read_token_file,
 )
 from tap_audit_events.config.organizations import Organization, read_organizations
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
+from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS, SETTINGS_SCHEMA
+from tap_audit_events.config.unknown_settings import problems_of_names, warnings_of_names
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import Instant
@@ -130,33 +130,41 @@ def checked_settings(
     config: Mapping[str, Any],
     logger: Logger,
     *,
+    known: Collection[str] = SETTINGS,
     environment: str = "",
     allows_token_file: bool = True,
 ) -> Settings:
-    """Read settings as `read_settings` does; mask secrets from now on; log warnings on tokens."""
+    """Read settings as `read_settings` does; mask secrets from now on; log warnings."""
     register_secrets(config)
-    settings = read_settings(config, environment=environment, allows_token_file=allows_token_file)
-    for warning in token_warnings(settings):
+    settings = read_settings(
+        config, known=known, environment=environment, allows_token_file=allows_token_file
+    )
+    for warning in [*warnings_of_names(config, known), *token_warnings(settings)]:
         logger.warning("%s", warning)
     return settings
 
 
 def read_settings(
-    config: Mapping[str, Any], *, environment: str = "", allows_token_file: bool = True
+    config: Mapping[str, Any],
+    *,
+    known: Collection[str] = SETTINGS,
+    environment: str = "",
+    allows_token_file: bool = True,
 ) -> Settings:
     """Check a configuration. A null value or an empty text is treated as unset.
 
     Args:
         config: the settings by name.
+        known: the names that it may have. No other is read.
         environment: text that names the environment in errors; empty if it is not a source.
         allows_token_file: whether errors may propose the setting ``access_token_file``.
 
     Raises:
         SettingsError: one line for each setting to fix. No line contains the token.
     """
-    given = validators.set_values(config)
+    given = validators.set_values({name: config[name] for name in config.keys() & set(known)})
     values: dict[str, Any] = {"organizations": ()}
-    problems = []
+    problems = list(problems_of_names(config, known))
     for name, validate in _VALIDATORS.items():
         try:
             values[name] = (
@@ -191,21 +199,6 @@ def shape_to_discover(config: Mapping[str, Any]) -> RecordShape:
         has_raw_event=config.get("raw_event") is True,
         organization_id="" if config.get("organizations") else None,
     )
-
-
-def settings_warnings(config: Mapping[str, Any], known: Iterable[str]) -> list[str]:
-    """A warning for each name in a configuration that is not a setting.
-
-    Secrets are masked from now on, even in the warnings: a name may be a secret.
-    """
-    register_secrets(config)
-    warnings = []
-    names = list(known)
-    for unknown in sorted(config.keys() - set(names)):
-        similar = difflib.get_close_matches(unknown, names, n=1, cutoff=0.7)
-        hint = f": did you mean {similar[0]}?" if similar else "; no setting has a similar name"
-        warnings.append(f"{sanitize(unknown, 60)} is not a setting and is ignored{hint}")
-    return warnings
 
 
 def token_warnings(settings: Settings) -> list[str]:

@@ -84,12 +84,19 @@ class SettingsError(AuditEventsError):
 
     def __init__(self, problems: Sequence[str], code: str = "AE-SETTINGS") -> None:
         super().__init__(code)
-        self._problems = problems
+        self._lines = tuple(f"{code}: {problem}" for problem in problems)
+
+    @classmethod
+    def joined(cls, errors: Sequence[SettingsError]) -> SettingsError:
+        """One error with the lines of all, and the code of the first."""
+        error = cls([], errors[0].code)
+        error._lines = tuple(line for each in errors for line in each.lines)
+        return error
 
     @property
     def lines(self) -> tuple[str, ...]:
         """One log line for each thing to fix."""
-        return tuple(f"{self.code}: {problem}" for problem in self._problems)
+        return self._lines
 
 
 class OutputError(AuditEventsError):

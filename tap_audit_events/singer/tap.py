@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from itertools import chain
@@ -28,13 +28,12 @@ from singer_sdk.tap_base import CliTestOptionValue
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
-from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
+from tap_audit_events.config.schema import PACKAGE, SETTINGS, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
     checked_settings,
     override,
     register_secrets,
-    settings_warnings,
     shape_to_discover,
 )
 from tap_audit_events.config.singer_shapes import check_catalog, check_state
@@ -188,19 +187,22 @@ class TapAuditEvents(Tap):
         if not raise_errors:
             return []
         sdk_schema = self._sdk_settings()
-        for warning in settings_warnings(
-            self.config, [*SETTINGS_SCHEMA["properties"], *sdk_schema["properties"]]
-        ):
-            self.logger.warning("%s", warning)
-        self.settings = checked_settings(
-            self.config, self.logger, environment="in the environment, with --config ENV"
-        )
+        given = self._config
         self._config = deepcopy(set_values(self._config))  # the SDK changes stream_maps
-        read_batch_config(self.config.get("batch_config"), tokens=self.settings.tokens)
-        if problems := stream_map_problems(self.config.get("stream_maps")):
-            raise SettingsError(problems, "AE-STREAM-MAPS")
-        if problems := _sdk_problems(self._config, sdk_schema):
-            raise SettingsError(problems)
+        errors: list[SettingsError] = []
+        try:
+            self.settings = checked_settings(
+                given,
+                self.logger,
+                known=[*SETTINGS, *sdk_schema["properties"]],
+                environment="in the environment, with --config ENV",
+            )
+        except SettingsError as error:
+            errors.append(error)
+        tokens = () if errors else self.settings.tokens
+        errors += _sdk_errors(self._config, sdk_schema, tokens)
+        if errors:
+            raise SettingsError.joined(errors)
         if "flattening_max_depth" in self._config and "flattening_enabled" not in self._config:
             self.logger.warning("flattening_max_depth has no effect without flattening_enabled")
         return []
@@ -288,6 +290,23 @@ def _drop_line_of_deselected_coverage(record: logging.LogRecord) -> bool:
     """Drop the SDK's line that the coverage stream is deselected, as it is by default."""
     is_skipped = str(record.msg).startswith("Skipping deselected stream")
     return not (is_skipped and record.args == (COVERAGE_STREAM,))
+
+
+def _sdk_errors(
+    config: Mapping[str, Any], schema: dict[str, Any], tokens: Sequence[str]
+) -> Iterator[SettingsError]:
+    """The errors in the settings that the SDK adds, each setting in one of them."""
+    others = dict(config)
+    try:
+        read_batch_config(config.get("batch_config"), tokens=tokens)
+    except SettingsError as error:
+        del others["batch_config"]
+        yield error
+    if problems := stream_map_problems(config.get("stream_maps")):
+        del others["stream_maps"]
+        yield SettingsError(problems, "AE-STREAM-MAPS")
+    if problems := _sdk_problems(others, schema):
+        yield SettingsError(problems)
 
 
 def _sdk_problems(config: Mapping[str, Any], schema: dict[str, Any]) -> list[str]:

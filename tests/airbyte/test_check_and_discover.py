@@ -53,7 +53,8 @@ def test_a_missing_token_is_not_looked_for_elsewhere(source: Source) -> None:
     """Airbyte's settings are only in the config file, not in the environment or another file."""
     found = status(source("check", access_token=None, access_token_file="/etc/hostname"))
     assert found["message"] == (
-        "AE-SETTINGS: access_token is missing: set it to a personal access token with the scope"
+        "AE-SETTINGS: 'access_token_file' is not a setting: did you mean access_token?;"
+        " AE-SETTINGS: access_token is missing: set it to a personal access token with the scope"
         " organization:audit_events_read"
     )
 
@@ -71,9 +72,9 @@ def test_environment_variables_are_not_settings(settings: dict[str, Any]) -> Non
     assert "access_token is missing" in status(done)["message"]
 
 
-def test_an_unknown_setting_is_warned_about(source: Source) -> None:
-    done = source("check", page_sice=10)
-    assert "'page_sice' is not a setting and is ignored: did you mean page_size?" in done.warnings
+def test_an_unknown_setting_is_refused(source: Source) -> None:
+    found = status(source("check", page_sice=10))
+    assert "'page_sice' is not a setting: did you mean page_size?" in found["message"]
 
 
 def test_discover_describes_the_stream(source: Source) -> None:

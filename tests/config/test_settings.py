@@ -224,13 +224,38 @@ def test_bad_settings_send_no_request(service: Service, sync: Sync) -> None:
     assert service.requests == []
 
 
-def test_an_unknown_setting_gets_a_warning_with_the_nearest_name(sync: Sync) -> None:
-    """A misspelt setting is not silently ignored, but it does not end the run."""
-    done = sync(pagesize=5, zzz=1).raise_for_exit_code()
-    assert done.warnings == [
-        "'pagesize' is not a setting and is ignored: did you mean page_size?",
-        "'zzz' is not a setting and is ignored; no setting has a similar name",
+def test_an_unknown_setting_is_an_error_with_the_nearest_name(service: Service, sync: Sync) -> None:
+    """A misspelt setting does not let the run read everything. All mistakes are named together."""
+    done = sync(
+        start="2026-01-31T00:00:00Z",
+        pagesize=5,
+        zzz=1,
+        flattening_enable=True,
+        concurrency=0,
+        batch_config={"encodings": {}},
+        stream_maps={"others": {}},
+        flattening_max_depth=-1,
+    )
+    assert done.exit_code == 1
+    begins = [line.split(": ", 1)[1] for line in done.errors]
+    assert begins[:5] == [
+        "'flattening_enable' is not a setting: did you mean flattening_enabled?",
+        "'pagesize' is not a setting: did you mean page_size?",
+        "'start' is not a setting: did you mean start_date?",
+        "'zzz' is not a setting, nor similar to one: remove it",
+        "concurrency is 0: it must be 1 to 32",
     ]
+    assert "batch_config has no setting 'encodings'" in begins[5]
+    assert begins[-1] == "flattening_max_depth must be a whole number, 0 or more"
+    assert any(line.startswith("AE-STREAM-MAPS: ") for line in done.errors)
+    assert service.requests == []
+
+
+def test_settings_of_the_sdk_and_of_platforms_are_not_misspelt(sync: Sync) -> None:
+    """Meltano keeps extras with a leading underscore; the SDK has settings for other taps."""
+    accepted = {"_select": ["*.*"], "faker_config": {"seed": 1}, "stream_map_config": {"a": 1}}
+    done = sync(**accepted, use_singer_decimal=True).raise_for_exit_code()
+    assert done.warnings == ["'use_singer_decimal' is not a setting and is ignored"]
 
 
 def test_a_token_of_another_kind_gets_a_warning(service: Service, sync: Sync) -> None:

@@ -117,11 +117,25 @@ def test_an_empty_log_level_counts_as_unset(name: str, service: Service, sync: S
     assert "| INFO " in done.log
 
 
-def test_variables_that_are_not_settings_get_a_warning(sync: Sync) -> None:
-    """A misspelt variable gets the same warning as a misspelt setting."""
-    given = {"TAP_AUDIT_EVENTS_PAGESIZE": "5", "TAP_AUDIT_EVENTS__ID": "m"}
+@pytest.mark.parametrize("name", ["START", "startdate"])
+def test_a_misspelt_variable_is_an_error(name: str, service: Service, sync: Sync) -> None:
+    """Otherwise the run would read everything."""
+    given = {f"TAP_AUDIT_EVENTS_{name}": "2026-01-31T00:00:00Z"}
+    assert only_error(sync("--config", "ENV", environment=given)) == (
+        f"AE-SETTINGS: 'TAP_AUDIT_EVENTS_{name}' is not a setting: did you mean"
+        " TAP_AUDIT_EVENTS_START_DATE?"
+    )
+    assert service.requests == []
+
+
+def test_variables_of_other_programs_do_not_end_a_run(sync: Sync) -> None:
+    """Kubernetes sets the first two for a service of the tap's name, Meltano the third."""
+    names = ("PORT", "PORT_80_TCP_ADDR", "_SELECT")
+    given = {f"TAP_AUDIT_EVENTS_{name}": "5" for name in names}
     done = sync("--config", "ENV", environment=given).raise_for_exit_code()
-    assert done.warnings == ["'pagesize' is not a setting and is ignored: did you mean page_size?"]
+    assert done.warnings == [
+        f"'TAP_AUDIT_EVENTS_{name}' is not a setting and is ignored" for name in names[:2]
+    ]
 
 
 def test_the_name_of_a_variable_may_be_in_lower_case(service: Service, sync: Sync) -> None:

@@ -16,9 +16,10 @@ from singer_sdk.singerlib import Catalog
 
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
-from tap_audit_events.config.settings import settings_warnings
+from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS, SETTINGS_SCHEMA
+from tap_audit_events.config.settings import register_secrets
 from tap_audit_events.config.singer_shapes import check_catalog, check_state
+from tap_audit_events.config.unknown_settings import problems_of_names
 from tap_audit_events.errors.exceptions import (
     ContractError,
     RetryableError,
@@ -63,9 +64,10 @@ def settings(data: bytes) -> bool:
     if given is None:
         return False
     cursor = given.pop("cursor", None)
-    for line in settings_warnings(given, SETTINGS_SCHEMA["properties"]):
+    register_secrets(given)
+    for line in problems_of_names(given, SETTINGS):
         check_line(line)
-    read = read_or_refuse(GOOD | given)
+    read = read_or_refuse(GOOD | {name: given[name] for name in given.keys() & set(SETTINGS)})
     if read:
         check_request(read, cursor if is_text(cursor) else None)
     return read is not None
