@@ -76,7 +76,7 @@ def test_every_line_of_a_run_is_explained(service: Service, sync: Sync) -> None:
         ]
     )
     narrow = sync(page_size=2, concurrency=1, action_types=["workspace_create"])
-    widened = sync(state=narrow.state, not_a_setting=1)
+    widened = sync(state=narrow.state, use_singer_decimal=True)
     runs = [
         narrow,
         widened,
