@@ -2,10 +2,15 @@
 
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 from types import ModuleType
 
+import pyarrow as pa
 import pytest
 import yaml
+from pyarrow import parquet
 
 from tests.integrations.pipeline import PROJECT
 
@@ -89,3 +94,22 @@ def test_the_files_of_the_project_are_listed() -> None:
         assert (EXAMPLE / name).is_file(), name
     assert json.loads((EXAMPLE / "organizations.json").read_text())["organizations"]
     assert yaml.safe_load((EXAMPLE / "workspace.yaml").read_text())["load_from"]
+
+
+def test_the_files_can_be_queried(tmp_path: Path) -> None:
+    """The folders are those into which the asset writes."""
+    for organization, events in (("research", 2), ("sales", 3)):
+        folder = tmp_path / "events" / f"organization={organization}" / "day=2026-01-14"
+        folder.mkdir(parents=True)
+        ids = pa.table({"id": [str(number) for number in range(events)]})
+        parquet.write_table(ids, folder / "audit_events.parquet")
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+
+    assert re.findall(r"(research|sales) +│ 2026-01-14 +│ +(\d)", done.stdout) == [
+        ("research", "2"),
+        ("sales", "3"),
+    ]
