@@ -24,7 +24,6 @@ from tap_audit_events.organization_run import OrganizationRun, TokenGroup, organ
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RunRequests
-from tap_audit_events.service.transport import Transport
 
 MAX_THREADS: Final = 64
 """Maximum number of threads of a run for several organizations: more than `concurrency`, because
@@ -52,7 +51,7 @@ class Reader:
         self._logger = logger
         wakeups = runtime.stop.wakeups
         self.requests = RunRequests(settings.concurrency, lambda: wakeups.put(None))
-        self._transport = Transport(settings.base_url, runtime.new_session)
+        self._transport = runtime.new_transport(settings.base_url)
         each = list(settings.each())
         self.organization_count = len(each)
         self._not_started = dict.fromkeys(one.organization_id for one in each)  # an ordered set

@@ -10,18 +10,26 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.service.connection import new_session
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
-from tap_audit_events.service.transport import NewSession
+from tap_audit_events.service.transport import Connections, NewSession, Transport
 
 
 @dataclass(frozen=True)
 class Runtime:
     """The clock, sessions, threads and signals of a run; tests and the simulation replace them.
 
-    There is a session for each thread, and a rate limiter for each token.
+    There is a rate limiter for each token.
+
+    Attributes:
+        connections: those that several runs share; None if each run has its own.
     """
 
     stop: Stop = field(default_factory=Stop)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_session: NewSession = new_session
+    connections: Connections | None = None
     new_rate_limiter: Callable[[RunRequests], RateLimiter] = RateLimiter
     new_workers: Callable[[Requests, Fetch, Stop, int], Workers] = Workers
+
+    def new_transport(self, base_url: str) -> Transport:
+        """What sends the requests of a run; as `Transport`, it may raise `RefusedError`."""
+        return Transport(base_url, self.new_session, self.connections)

@@ -101,14 +101,13 @@ class Client:
         """
         settings = self.settings
         try:
-            response = self.transport.send(
+            with self.transport.response_to(
                 self._request(window, cursor), timeout_seconds=settings.request_timeout_seconds
-            )
-            if response.status_code == HTTPStatus.OK:
-                return response, read_body(response, settings.max_response_megabytes * MEGABYTE)
-            body = read_error(response)
-            response.raw.close()  # the rest is not read; without a rest, the connection stays open
-            return response, body
+            ) as response:
+                if response.status_code == HTTPStatus.OK:
+                    most_bytes = settings.max_response_megabytes * MEGABYTE
+                    return response, read_body(response, most_bytes)
+                return response, read_error(response)
         except NETWORK_ERRORS as error:
             raise network_error(error) from None
 
@@ -120,7 +119,7 @@ class Client:
         request.prepare(
             method="GET",
             url=f"{settings.base_url}{path}?{self._query(window, cursor)}",
-            headers={**self.transport.session.headers, **own_headers},
+            headers={**self.transport.headers, **own_headers},
             auth=self.authenticator,
         )
         return request

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
 import socket
 import threading
 import time
 from contextlib import suppress
 from functools import partial
-from http.client import HTTPResponse
+from http.client import HTTPConnection, HTTPResponse
 from math import inf
 from typing import Any, Final
 from weakref import WeakSet
@@ -28,40 +27,37 @@ _INTERIM: Final = range(102, 200)
 
 
 class OpenSockets:
-    """Sockets that are in use; safe to use from several threads.
-
-    Attributes:
-        is_aborted: whether `abort` was called.
-    """
+    """Sockets of one connection that responses are read from; `abort` ends these responses."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()  # reentrant, as in `Workers`
         self._sockets: WeakSet[socket.socket] = WeakSet()
-        self._process_id = os.getpid()
-        self.is_aborted = False
+        self._is_aborted = False
 
     def add(self, sock: Any) -> None:
         """Add a socket before it is read; `ConnectionAbortedError` after `abort`."""
         if isinstance(sock, SSLTransport):  # TLS inside TLS, as the proxy's URL begins with https
             sock = sock.socket
         with self._lock:
-            if self.is_aborted:
+            if self._is_aborted:
                 raise ConnectionAbortedError("the run is over")
             self._sockets.add(sock)
 
     def abort(self) -> None:
-        """End every wait for bytes with an error, and prevent new waits.
+        """End every wait for bytes with an error, and prevent new waits; any thread may call it.
 
-        In a forked process, the connections stay open, as the parent process still uses them.
+        The sockets are shut down, and stay open until the thread that reads them closes them.
         """
         with self._lock:
-            self.is_aborted = True
-            if os.getpid() != self._process_id:
-                return
+            self._is_aborted = True
             for sock in self._sockets:
                 with suppress(OSError):  # it is closed
                     # Not the method of a TLS socket, which changes the socket while it is read.
                     socket.socket.shutdown(sock, socket.SHUT_RDWR)
+
+    def reset(self) -> None:
+        """Allow responses again."""
+        self._is_aborted = False
 
 
 class _DeadlineReader(io.RawIOBase):
@@ -147,22 +143,34 @@ class _Adapter(HTTPAdapter):
 
     def __init__(self, open_sockets: OpenSockets) -> None:
         self._response_class = partial(_Response, open_sockets=open_sockets)
+        self._connections: WeakSet[HTTPConnection] = WeakSet()
         super().__init__()
 
     def get_connection_with_tls_context(self, *args: Any, **options: Any) -> Any:
         pool: Any = super().get_connection_with_tls_context(*args, **options)
-        pool.ConnectionCls = partial(_new_connection, type(pool), self._response_class)
+        pool.ConnectionCls = partial(self._new_connection, type(pool))
         return pool
 
+    def _new_connection(self, pool: Any, **options: Any) -> Any:
+        connection = pool.ConnectionCls(**options)
+        connection.response_class = self._response_class
+        self._connections.add(connection)
+        return connection
 
-def _new_connection(pool: Any, response_class: Any, **options: Any) -> Any:
-    connection = pool.ConnectionCls(**options)
-    connection.response_class = response_class
-    return connection
+    def close(self) -> None:
+        """Close the connections; the next request opens one again.
+
+        urllib3 would only drop its pools: the garbage collector closes their connections later.
+        """
+        for connection in list(self._connections):
+            connection.close()
 
 
 def new_session(open_sockets: OpenSockets) -> Session:
-    """A session of `requests` for one thread; it adds each socket before reading from it."""
+    """A session of `requests` for one thread at a time.
+
+    It adds each socket before reading from it.
+    """
     session = Session()
     for scheme in ("https://", "http://"):
         session.mount(scheme, _Adapter(open_sockets))

@@ -58,7 +58,6 @@ def read_body(response: requests.Response, most_bytes: int) -> bytes:
     body = read_start(response, most_bytes + 1)
     if len(body) <= most_bytes:
         return body
-    response.raw.close()  # the connection cannot be used again: the rest is not read
     raise service_error("AE-TOO-LARGE", details=f"more than {most_bytes:,} bytes")
 
 

@@ -1,12 +1,14 @@
-"""What all requests have in common: a session for each thread, proxies, certificates."""
+"""What all requests have in common: connections, proxies, certificates."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from ssl import SSLEOFError
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from requests import PreparedRequest, Response, Session, exceptions
 from urllib3.exceptions import MaxRetryError, ProtocolError, ProxyError, SSLError
@@ -17,70 +19,173 @@ from tap_audit_events.service.proxies import check_proxy
 NewSession: TypeAlias = Callable[[OpenSockets], Session]
 
 
-class _Connection(threading.local):
-    """What each thread has for itself: a session, and whether its last request got a response.
+class _Connection:
+    """A session with one connection, for one thread at a time.
 
-    `sessions` keeps each session, so that no thread frees one while Python exits: that is not safe.
+    Attributes:
+        is_used: whether its last request got a response, so that the next one uses it again.
     """
 
-    def __init__(
-        self, new_session: NewSession, open_sockets: OpenSockets, sessions: list[Session]
-    ) -> None:
-        self.session = new_session(open_sockets)
+    def __init__(self, new_session: NewSession) -> None:
+        self.sockets = OpenSockets()
+        self.session = new_session(self.sockets)
         self.is_used = False
-        sessions.append(self.session)
+
+    def close(self) -> None:
+        self.session.close()
+        self.is_used = False
+
+
+class Connections:
+    """Idle connections, for the next request of any thread and of any run; `close` closes them.
+
+    It has no lock: the garbage collector may end an abandoned run in any line. Each connection
+    stays referenced, so that no thread frees one while Python exits, which is not safe.
+    """
+
+    def __init__(self) -> None:
+        self._idle: deque[_Connection] = deque()
+        self._all: list[_Connection] = []
+        self._is_closed = False
+
+    def take(self, new_session: NewSession) -> _Connection:
+        """An idle connection, or else a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            connection = _Connection(new_session)
+            self._all.append(connection)
+            return connection
+
+    def add(self, connection: _Connection) -> None:
+        """Keep a connection that is idle now, or close it after `close`."""
+        self._idle.append(connection)
+        if self._is_closed:
+            self.close()
+
+    def close(self) -> None:
+        """Close the idle connections; those in use are closed when they are idle."""
+        self._is_closed = True
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 class Transport:
-    """Sends requests to one service; safe to use from several threads.
+    """Sends the requests of one run to one service; safe to use from several threads.
 
-    `RefusedError` if the environment names a proxy that cannot be used.
+    Args:
+        base_url: URL of the service.
+        new_session: creates the session of a connection.
+        connections: kept from run to run by the caller. By default, the run has its own, which
+            `close` closes.
+
+    Attributes:
+        headers: the headers that `requests` sends by default.
+
+    Raises:
+        RefusedError: the environment names a proxy that cannot be used.
     """
 
-    def __init__(self, base_url: str, new_session: NewSession) -> None:
+    def __init__(
+        self, base_url: str, new_session: NewSession, connections: Connections | None = None
+    ) -> None:
         self._url = f"{base_url}/v1/organizations"
-        self._open_sockets = OpenSockets()
-        self._connection = _Connection(new_session, self._open_sockets, sessions=[])
+        self._new_session = new_session
+        self._is_owner = connections is None
+        self._connections = connections or Connections()
+        self._in_use: set[_Connection] = set()
+        self._lock = threading.RLock()  # reentrant, as in `Workers`
+        self._process_id = os.getpid()
+        self._is_closed = False
+        connection = self._connections.take(new_session)
+        self.headers = dict(connection.session.headers)
         # Proxies and certificate bundles, read from the environment once.
         self._options: dict[str, Any] = dict(
-            self.session.merge_environment_settings(self._url, {}, True, None, None)
+            connection.session.merge_environment_settings(self._url, {}, True, None, None)
         )
+        self._connections.add(connection)
         if base_url.startswith("http://"):  # only to loopback: no proxy may see the token
             self._options["proxies"] = {}
         check_proxy(self._url, self._options["proxies"], os.environ)
 
     def close(self) -> None:
-        """End every request that waits for its response."""
-        self._open_sockets.abort()
+        """End every request that waits for its response, and close the run's connections.
 
-    @property
-    def session(self) -> Session:
-        """This thread's session."""
-        return self._connection.session
-
-    def send(self, request: PreparedRequest, *, timeout_seconds: float) -> Response:
-        """Send a request to the service; the body of the response is not read yet.
-
-        A connection that the service closed while it was idle is replaced immediately, once: that
-        is not a failure and not counted as a retry. The timeout limits the wait for a connection,
-        and for each further part of the response.
+        A connection in use is closed by its own thread, as soon as its request has ended. In a
+        forked process, the connections stay open, as the parent process still uses them.
         """
-        connection = self._connection
-        was_used, connection.is_used = connection.is_used, False
+        if os.getpid() != self._process_id:
+            self._is_closed = True
+            return
+        with self._lock:
+            self._is_closed = True
+            for connection in self._in_use:
+                connection.sockets.abort()
+        if self._is_owner:
+            self._connections.close()
+
+    @contextmanager
+    def response_to(
+        self, request: PreparedRequest, *, timeout_seconds: float
+    ) -> Iterator[Response]:
+        """Send a request to the service, for a block that reads the body of the response.
+
+        If the block does not read all of it, the connection is closed. A connection that the
+        service closed while it was idle is replaced immediately, once: that is not a failure and
+        not counted as a retry. The timeout limits the wait for a connection, and for each further
+        part of the response.
+        """
+        with self._connection() as connection:
+            response = self._send(connection, request, timeout_seconds)
+            try:
+                yield response
+            finally:
+                response.raw.close()  # has no effect if all of it was read
+
+    @contextmanager
+    def _connection(self) -> Iterator[_Connection]:
+        """A connection for one request; it is closed afterwards if the run is over."""
+        connection = self._connections.take(self._new_session)
+        with self._lock:
+            self._in_use.add(connection)
         try:
-            response = self._send_once(request, timeout_seconds)
+            yield connection
+        finally:
+            with self._lock:
+                self._in_use.discard(connection)
+            if self._is_closed:
+                connection.close()
+                connection.sockets.reset()
+            self._connections.add(connection)
+
+    def _send(
+        self, connection: _Connection, request: PreparedRequest, timeout_seconds: float
+    ) -> Response:
+        was_used, connection.is_used = connection.is_used, False
+        session = connection.session
+        try:
+            response = self._send_once(session, request, timeout_seconds)
         except exceptions.ConnectionError as error:
             if not was_used or not _was_closed(error):
                 raise
-            response = self._send_once(request, timeout_seconds)
+            response = self._send_once(session, request, timeout_seconds)
         connection.is_used = True
         return response
 
-    def _send_once(self, request: PreparedRequest, timeout_seconds: float) -> Response:
+    def _send_once(
+        self, session: Session, request: PreparedRequest, timeout_seconds: float
+    ) -> Response:
         """Send without `Session.send`, which follows redirects, keeps cookies and costs time."""
-        if self._open_sockets.is_aborted:
+        if self._is_closed:
             raise exceptions.ConnectionError("the run is over")
-        adapter = self.session.get_adapter(self._url)
+        adapter = session.get_adapter(self._url)
         return adapter.send(request, timeout=(timeout_seconds, timeout_seconds), **self._options)
 
 

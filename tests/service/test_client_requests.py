@@ -18,6 +18,7 @@ from tests.builders import ORGANIZATION_ID
 from tests.service.scripted import (
     WINDOW,
     LoggedLines,
+    Peer,
     client_of,
     keeps_open,
     scripted_service,
@@ -130,13 +131,31 @@ def test_a_proxy_that_cannot_be_used_is_refused_before_any_request(
         a_client("https://audit.invalid")
 
 
-def test_each_thread_has_a_connection_of_its_own() -> None:
-    """It serves all requests of the thread, and none of another thread."""
+def test_an_idle_connection_serves_the_next_request_of_any_thread() -> None:
+    """So a run has no more connections than requests in flight, however many threads it has."""
     with scripted_service(keeps_open) as service:
         client = client_of(service)
-        for threads in range(1, 4):
+        for _ in range(3):
             thread = threading.Thread(target=lambda: [client.fetch() for _ in range(3)])
             thread.start()
             thread.join()
-            assert service.connections == threads
+        assert service.connections == 1
         assert len(service.heard) == 9
+
+
+def test_a_connection_serves_one_request_at_a_time() -> None:
+    both_wait = threading.Barrier(2)
+
+    def serve(peer: Peer) -> None:
+        peer.hear()
+        both_wait.wait(15)
+        peer.respond()
+
+    with scripted_service(serve) as service:
+        client = client_of(service)
+        threads = [threading.Thread(target=client.fetch) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert service.connections == 2

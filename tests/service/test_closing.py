@@ -163,13 +163,22 @@ def test_no_request_begins_after_the_close() -> None:
 
 def test_a_session_outlives_its_thread() -> None:
     """urllib3 would free it with a finalizer, which Python may run at the same time as it exits."""
-    transport = Transport("http://127.0.0.1:9", new_session)
     sessions: list[weakref.ref[Session]] = []
-    thread = threading.Thread(target=lambda: sessions.append(weakref.ref(transport.session)))
-    thread.start()
-    thread.join(WAIT_SECONDS)
-    gc.collect()
-    assert [session() is not None for session in sessions] == [True]
+
+    def noted(sockets: OpenSockets) -> Session:
+        session = new_session(sockets)
+        sessions.append(weakref.ref(session))
+        return session
+
+    with scripted_service(keeps_open) as service:
+        client = client_of(service)
+        client.client.transport = transport = Transport(service.base_url, noted)
+        thread = threading.Thread(target=client.fetch)
+        thread.start()
+        thread.join(WAIT_SECONDS)
+        transport.close()
+        gc.collect()
+        assert [session() is not None for session in sessions] == [True]
 
 
 def test_nothing_is_sent_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,8 +187,11 @@ def test_nothing_is_sent_after_the_close(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(HTTPAdapter, "send", lambda _, request, **__: sent.append(request))
     transport = Transport("http://127.0.0.1:9", new_session)
     transport.close()
-    with pytest.raises(exceptions.ConnectionError, match="the run is over"):
-        transport.send(PreparedRequest(), timeout_seconds=1)
+    with (
+        pytest.raises(exceptions.ConnectionError, match="the run is over"),
+        transport.response_to(PreparedRequest(), timeout_seconds=1),
+    ):
+        pass
     assert sent == []
 
 
