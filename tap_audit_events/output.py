@@ -47,8 +47,13 @@ class LineWriter:
         """Whether a STATE should be written now: see `STATE_SHARE`."""
         return (
             len(self._last_state) <= max(SMALL_STATE_BYTES, STATE_SHARE * self._bytes_since_state)
-            or self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
+            or self.state_is_old
         )
+
+    @property
+    def state_is_old(self) -> bool:
+        """Whether a STATE should be written even while no page arrives."""
+        return self._clock() - self._state_written_at >= STATE_INTERVAL_SECONDS
 
     def _note_state(self, line: bytes) -> None:
         """Note that a STATE is the last line, so that it is not due again at once."""

@@ -57,13 +57,16 @@ class MessageWriter(LineWriter):
     Records are buffered. Every other message flushes the buffer: once a STATE is written, the STATE
     and every record before it are in the pipe. Worker threads write LOG messages, so each call
     holds a lock.
+
+    Attributes:
+        record_count: records since the last STATE.
     """
 
     def __init__(self, stdout: TextIO | None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(clock, lambda: stdout)
         self._lock = RLock()
         self._failed: OutputError | None = None
-        self._record_count = 0
+        self.record_count = 0
         self._last_value: Mapping[str, Any] | None = None
 
     def write(self, message: Message) -> None:
@@ -91,7 +94,7 @@ class MessageWriter(LineWriter):
             begin = b'{"type":"RECORD","record":{"stream":%b,"data":' % encode(STREAM)
             end = b',"emitted_at":%d}}\n' % milliseconds
             self._write(begin, (end + begin).join(texts), end)
-            self._record_count += len(texts)
+            self.record_count += len(texts)
 
     def write_state(self, value: Mapping[str, Any]) -> None:
         """Write a STATE for all records written so far, unless nothing is new since the last.
@@ -99,13 +102,13 @@ class MessageWriter(LineWriter):
         Raises:
             OutputError: as `write`.
         """
-        if value == self._last_value and not self._record_count:
+        if value == self._last_value and not self.record_count:
             return
-        line = encode(stream_state(value, self._record_count)) + b"\n"
+        line = encode(stream_state(value, self.record_count)) + b"\n"
         with self._lock:
             self._write(line, flush=True)
             self._note_state(line)
-        self._last_value, self._record_count = value, 0
+        self._last_value, self.record_count = value, 0
 
     def _write(self, *pieces: bytes, flush: bool = False) -> None:
         """Write to stdout. Once a call has failed, every further call fails.

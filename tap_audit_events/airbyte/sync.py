@@ -77,8 +77,14 @@ class Sync:
     def _write_pages(self, reader: Reader) -> None:
         now = self._runtime.now
         report = Report(reader, self._settings, logger=self._logger, now=now, keeps_bookmark=True)
+
+        def idle() -> None:
+            report.tick()
+            if self._writer.record_count and self._writer.state_is_old:
+                self._write_state()
+
         try:
-            with closing(reader.pages(report.tick)) as runs:
+            with closing(reader.pages(idle)) as runs:
                 for run in runs:
                     self._changed[run.settings.organization_id] = run
                     self._handle(run, report)

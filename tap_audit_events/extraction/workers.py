@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias
 
@@ -17,7 +18,7 @@ Fetch: TypeAlias = Callable[[Any], Page]
 """Sends a request of the plan; it is called from several threads."""
 
 IDLE_SECONDS = 1.0
-"""The main thread calls `idle` if nothing has woken it for this time while it waits for a page."""
+"""While no page is there to take, the main thread calls `idle` each time that this time passes."""
 
 
 class Requests(Protocol):
@@ -55,6 +56,7 @@ class Workers:
         self._lock = threading.RLock()  # the garbage collector may end an abandoned run in it
         self._started = self._busy = 0
         self._requests: SimpleQueue[Any] = SimpleQueue()
+        self._idle_at = clock() + IDLE_SECONDS
         self._is_over = False
         self._defect: BaseException | None = None
 
@@ -84,7 +86,9 @@ class Workers:
                     started_at = self._clock()
                     yield page
                     del page  # so that the next page can take its place in memory
-                    self._estimator.delivered(self._clock() - started_at)
+                    taken_at = self._clock()
+                    self._estimator.delivered(taken_at - started_at)
+                    self._idle_at = taken_at + IDLE_SECONDS
                 elif is_done:
                     return
                 else:
@@ -93,10 +97,11 @@ class Workers:
             self._end()
 
     def _wait(self, idle: Callable[[], object]) -> None:
-        try:
-            self._stop.wakeups.get(timeout=IDLE_SECONDS)
-        except Empty:
+        with suppress(Empty):
+            self._stop.wakeups.get(timeout=max(0.0, self._idle_at - self._clock()))
+        if self._clock() >= self._idle_at:  # even if retries of many requests keep waking it
             idle()
+            self._idle_at = self._clock() + IDLE_SECONDS
 
     def _assign(self) -> None:
         """Hand requests that are due to idle threads, or to new ones."""

@@ -36,7 +36,8 @@ class BatchFiles:
     """Writes records into files, and a BATCH message for each file that is complete.
 
     A file is complete when it is full, or before a STATE: so a STATE covers only records that a
-    BATCH message before it names.
+    BATCH message before it names. While the run waits for the service, STATE does not wait for a
+    full file.
     """
 
     def __init__(
@@ -64,6 +65,11 @@ class BatchFiles:
         if not self._open:
             return self._writer.state_is_due
         return any(file.is_almost_full(self._page_size) for file in self._open.values())
+
+    @property
+    def state_is_old(self) -> bool:
+        """As `LineWriter.state_is_old`: a file need not be full if no page arrives."""
+        return self._writer.state_is_old
 
     def write_records(self, stream: str, texts: Sequence[JsonText], extracted_at: datetime) -> None:
         """Write records into the stream's file; full files are completed.

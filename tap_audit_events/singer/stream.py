@@ -63,6 +63,7 @@ class AuditEventsStream(ExactStream):
         self._get_settings = settings
         self._output: MessageWriter | BatchFiles = writer
         self._changed: dict[str, OrganizationRun] = {}
+        self._has_news = False  # that the last STATE does not cover
         self._report: Report | None = None
 
     def _sync_records(self, *_: object, **__: object) -> tuple[()]:  # type: ignore[override]
@@ -124,7 +125,13 @@ class AuditEventsStream(ExactStream):
             now=self._runtime.now,
             keeps_bookmark=self.replication_method == REPLICATION_INCREMENTAL,
         )
-        with closing(reader.pages(report.tick)) as runs:
+
+        def idle() -> None:
+            report.tick()
+            if self._has_news and self._output.state_is_old:
+                self._write_checkpoint()
+
+        with closing(reader.pages(idle)) as runs:
             for run in runs:
                 self._handle(run, report)
         report.done(records=self.records_written, left_out=self.events_left_out)
@@ -146,7 +153,8 @@ class AuditEventsStream(ExactStream):
             if not run.error:
                 self._coverage.write(run, self._output.complete)
             self._keep_bookmarks()  # so that the run need not stay in memory
-        if self._is_worth_a_state(run) and self._output.state_is_due:
+        self._has_news = self._has_news or self._is_worth_a_state(run)
+        if self._has_news and self._output.state_is_due:
             self._write_checkpoint()
 
     def _warn_of_removals(self) -> None:
@@ -210,6 +218,7 @@ class AuditEventsStream(ExactStream):
         """Write STATE after all records that it covers, even if it is unchanged."""
         self._output.complete()
         super()._write_state_message()
+        self._has_news = False
 
     # Records
 
