@@ -16,7 +16,7 @@ LOADERS := target-jsonl meltanolabs-target-csv target-duckdb target-duckdb-newes
 # What `make test-integrations` installs, each in an environment of its own: requirements/NAME.txt.
 CLIENTS := airbyte-clients dlt dagster readers $(if $(shell command -v java),spark) proof site loader-postgres-server
 # The clients and the tools of this project, each from requirements/NAME.txt.
-ENVIRONMENTS := meltano audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark proof site
+ENVIRONMENTS := meltano release audit fuzz mutate oldest bench bench-airbyte bench-dlt airbyte-clients dlt dagster readers spark proof site
 # The base of the image in its test, which needs buildah, debootstrap and root, and is skipped without them.
 IMAGE_ROOT := $(if $(and $(shell command -v buildah),$(shell command -v debootstrap),$(filter 0,$(shell id -u))),.tools/debian-root/.installed)
 BENCH_LOADERS := target-jsonl target-duckdb meltanolabs-target-postgres postgres-server
@@ -51,7 +51,7 @@ demo: .venv/.installed .meltano/.installed ## Run sandbox -> tap -> Meltano -> D
 test: .venv/.installed ## Run the test suite, except the tests that repeat for confidence or run other programs
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "not long and not meltano and not loaders and not integrations" $(PYTEST_ARGS)
 
-test-long: .venv/.installed .meltano/.installed ## Run the tests that repeat for confidence (long histories, all mutations, fuzzing), and those with Meltano
+test-long: .venv/.installed .meltano/.installed .tools/release/.installed ## Run the tests that repeat for confidence (long histories, all mutations, fuzzing), and those with Meltano
 	@PATH="$(TOOLS_PATH):$$PATH" .venv/bin/python -m pytest -m "(long or hypothesis or meltano) and not loaders and not integrations" --hypothesis-profile=long $(PYTEST_ARGS)
 
 test-loaders: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader-%/.installed) ## Run real loaders and compare what they stored; UPDATE=1 updates docs/loaders.md and docs/fields.md
@@ -122,6 +122,7 @@ audit: .tools/audit/.installed .tools/bench/.installed ## Check for known vulner
 
 lock: $(UV_READY) ## Update every pin in requirements/
 	$(COMPILE) --output-file requirements/uv.txt requirements/uv.in >/dev/null
+	$(COMPILE) --output-file requirements/release.txt requirements/release.in >/dev/null
 	$(COMPILE) --output-file requirements/audit.txt requirements/audit.in >/dev/null
 	$(COMPILE) --output-file requirements/meltano.txt requirements/meltano.in >/dev/null
 	$(COMPILE) --output-file requirements/target-jsonl.txt requirements/target-jsonl.in >/dev/null

@@ -31,6 +31,7 @@ from tap_audit_events.events.schema import SCHEMA
 from tap_audit_events.extraction.id_groups import Group, digest_of
 from tap_audit_events.extraction.watermark import MAX_REMEMBERED_IDS, Watermark
 from tap_audit_events.sandbox import generate
+from tap_audit_events.service.retries import MAX_BACKOFF_SECONDS
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.state import to_bookmark
 
@@ -58,14 +59,15 @@ ALTERNATIVES = dict.fromkeys(
 
 
 def record() -> str:
-    """Show a record in the form in which the target receives it."""
+    """Show a record as the target receives it, with a line for each field of the first level."""
     events = generate(1000, days=1, seed=3, until=datetime(2026, 1, 31, 8, tzinfo=UTC))
     event = next(
         each
         for each in events
         if (each["action"]["type"], each["actor"]["type"]) == ("workspace_create", "user")
     )
-    return f"```json\n{json.dumps(event, indent=2, ensure_ascii=False)}\n```\n"
+    fields = [f'"{name}": {json.dumps(value, ensure_ascii=False)}' for name, value in event.items()]
+    return "```json\n{" + ",\n ".join(fields) + "}\n```\n"
 
 
 def settings_table() -> str:
@@ -84,6 +86,17 @@ def settings_table() -> str:
             f"| `{name}` | {kind} | {required} | {default}"
             f" | `{ENVIRONMENT_PREFIX}{name.upper()}` | {schema['description']} |"
         )
+    return "\n".join(rows) + "\n"
+
+
+def waits_table() -> str:
+    """List how long a request may wait for its retries in all, without Retry-After."""
+    rows = ["| `max_retries` | longest wait of one request in all | on average |", "|---|---|---|"]
+    default = SETTINGS_SCHEMA["properties"]["max_retries"]["default"]
+    for count in (3, 5, default, 20):
+        limits = [min(2.0**number, MAX_BACKOFF_SECONDS) for number in range(count)]
+        name = f"{count} (default)" if count == default else str(count)
+        rows.append(f"| {name} | {sum(limits):,.0f} s | {sum(limits) / 2:,.0f} s |")
     return "\n".join(rows) + "\n"
 
 
@@ -162,12 +175,13 @@ def columns_table() -> str:
 
 
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"record": record, "settings": settings_table},
+    "README.md": {"record": record},
     "docs/delivery.md": {"state": state_table},
     "docs/errors.md": {"line": error_line, "errors": error_sections},
     "docs/export.md": {"columns": columns_table},
     "docs/python.md": {"reference": python_reference.reference},
     "docs/scale.md": {"sizing": scale.table},
+    "docs/settings.md": {"settings": settings_table, "waits": waits_table},
 }
 """The parts of each page, and the functions that generate them; the demo is run for its part."""
 
@@ -193,7 +207,7 @@ def main() -> None:
         update(page, {name: content() for name, content in parts.items()})
     command = [sys.executable, str(PROJECT / "demo" / "demo.py")]
     demo = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True)
-    update("README.md", {"demo": demo_output(demo.stdout)})
+    update("docs/sandbox.md", {"demo": demo_output(demo.stdout)})
     drawn = PROJECT / "demo" / "output" / "events.svg"
     PICTURE.write_text(drawn.read_text(encoding="utf-8"), encoding="utf-8")
 

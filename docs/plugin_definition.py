@@ -6,6 +6,7 @@ has no definition there. ``make docs`` generates both files.
 """
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -20,6 +21,9 @@ VARIANT = "audit-events"
 FOLDER = PROJECT / "plugins" / "extractors"
 DEFINITION = FOLDER / f"{NAME}.yml"
 LOCK = FOLDER / f"{NAME}--{VARIANT}.lock"
+LOGO = "docs/pictures/logo.svg"
+NO_HOME = "https://example.org/"
+CLONE = f"../{NAME}"
 
 HEADER = """\
 # The tap as a Meltano plugin: `meltano add --from-ref` copies this into a project's meltano.yml.
@@ -44,7 +48,8 @@ LEFT_OUT = "faker_"  # settings of a package that the tap does not install
 def definition() -> dict[str, Any]:
     """Return the plugin in the form of Meltano, from the tap's description of itself."""
     about = _about()
-    urls = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"]
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+    urls = project["urls"]
     required = about["settings"]["required"]
     return {
         "name": NAME,
@@ -54,7 +59,13 @@ def definition() -> dict[str, Any]:
         "description": about["description"],
         "repo": urls["Repository"],
         "docs": urls["Documentation"],
-        "pip_url": f"git+{urls['Repository']}.git",
+        "domain_url": f"{urls['Repository']}/blob/main/openapi.yaml",
+        "logo_url": f"{urls['Repository']}/raw/main/{LOGO}",
+        "keywords": [*project["keywords"], "meltano_sdk"],
+        "maintenance_status": "active",
+        "quality": "unknown",  # the hub rates it
+        "supported_python_versions": re.findall(r"3\.\d+", " ".join(project["classifiers"])),
+        "pip_url": pip_url(urls["Repository"]),
         "executable": NAME,
         "capabilities": sorted(about["capabilities"]),
         "settings_group_validation": [
@@ -68,6 +79,11 @@ def definition() -> dict[str, Any]:
             if not name.startswith(LEFT_OUT)
         ],
     }
+
+
+def pip_url(repository: str) -> str:
+    """Return what Meltano installs: the clone next to the project, as long as there is no home."""
+    return CLONE if repository.startswith(NO_HOME) else f"git+{repository}.git"
 
 
 def _about() -> dict[str, Any]:

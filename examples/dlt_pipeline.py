@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Loads audit events with dlt, incrementally, into DuckDB or PostgreSQL.
 
-    pip install 'tap-audit-events[arrow] @ git+https://git.example.com/audit-events/tap-audit-events.git'
-    pip install 'dlt[duckdb,postgres]'
+    pip install '.[arrow]' 'dlt[duckdb,postgres]'    # in a clone of the repository
     export TAP_AUDIT_EVENTS_BASE_URL=https://api.example.com
     export TAP_AUDIT_EVENTS_ORGANIZATION_ID=6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47
     export TAP_AUDIT_EVENTS_ACCESS_TOKEN=$(cat /run/secrets/audit-events-token)

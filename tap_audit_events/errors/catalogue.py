@@ -355,7 +355,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         "Arrow and Parquet need pyarrow, DuckDB files need duckdb, PostgreSQL needs psycopg,"
         " pictures need matplotlib; the tap itself needs none of them, so they are extras of the"
         " package.",
-        "Install the package with the extra that the line names.",
+        "Run the command that the line ends with. It adds the libraries to this installation, and"
+        " keeps its other extras.",
     ),
     "AE-THREADS": ErrorEntry(
         Category.SETTINGS,

@@ -22,6 +22,7 @@ from typing import Any, Final, Self
 
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
 from tap_audit_events.errors.redaction import longest_form, redact
+from tap_audit_events.installation import command_for
 
 MAX_TEXT_LENGTH: Final = 300
 """Maximum number of characters that a message shows of a text from outside."""
@@ -231,7 +232,10 @@ def is_temporary(error: AuditEventsError) -> bool:
 
 def missing_extra(library: str, extra: str) -> SettingsError:
     """The error for a library that an extra of the package installs."""
-    problem = f"{library} is not installed: install tap-audit-events[{extra}]"
+    problem = (
+        f"{library}, of the extra [{extra}], is not installed. This command adds it and keeps"
+        f" everything else: {command_for(extra, library)}"
+    )
     return SettingsError([problem], "AE-EXTRA")
 
 

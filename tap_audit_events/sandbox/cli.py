@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from tap_audit_events.installation import command_for
 from tap_audit_events.sandbox.cli_options import (
     FAULTS_HELP,
     create_service,
@@ -41,7 +42,8 @@ def main() -> None:
         importlib.import_module("tap_audit_events.sandbox.server")
     except ModuleNotFoundError as error:
         raise click.ClickException(
-            f"the sandbox needs {error.name}: install tap-audit-events[sandbox]"
+            f"the sandbox needs {error.name}. This command adds it and keeps everything else:"
+            f" {command_for('sandbox', str(error.name))}"
         ) from None
 
 

@@ -198,6 +198,6 @@ def test_the_error_of_a_missing_library_names_the_extra(
 
     error = refused(command.under(environment, "export", "--to", to), "AE-EXTRA")
 
-    assert f"tap-audit-events[{'arrow' if to == 'a.parquet' else 'duckdb'}]" in error
+    assert f", of the extra [{'arrow' if to == 'a.parquet' else 'duckdb'}], " in error
     done = command.under(environment, "export", "--to", "a.jsonl")
     assert done.exit_code == 0, done.log

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,15 @@ def sections(page: str) -> dict[str, Section]:
     text = (PROJECT / "docs" / page).read_text()
     _, *parts = re.split(r"^## (.+)\n", text, flags=re.MULTILINE)
     return {title: Section(body) for title, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def unpacked_sdist(folder: Path) -> Path:
+    """Build the sdist, which holds what a user clones, and return the folder of its files."""
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]
+    subprocess.run(build, cwd=PROJECT, check=True, capture_output=True)
+    (archive,) = folder.glob("*.tar.gz")
+    subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
+    return folder / archive.name.removesuffix(".tar.gz")
 
 
 def shell(

@@ -4,9 +4,7 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import time
-import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,7 +23,7 @@ from tests.integrations.pipeline import (
     check_installed,
     inherited,
 )
-from tests.project.pages import Section, sections, shell
+from tests.project.pages import Section, sections, shell, unpacked_sdist
 from tests.project.test_recipes import ids
 
 pytestmark = [pytest.mark.meltano, pytest.mark.long, pytest.mark.timeout(1200)]
@@ -33,9 +31,6 @@ pytestmark = [pytest.mark.meltano, pytest.mark.long, pytest.mark.timeout(1200)]
 PAGE = sections("meltano.md")
 PAGE_TEXT = (PROJECT / "docs" / "meltano.md").read_text()
 URL = "https://api.example.com"
-REPOSITORY = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"][
-    "Repository"
-]
 TOKEN = "acme_pat_..."
 ORGANIZATIONS = re.findall(r"organization_id (\S+)", (PROJECT / "docs" / "meltano.md").read_text())
 OLD = generate(60, days=40, seed=7, until=NOON)
@@ -83,12 +78,7 @@ def alerts() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository of the sdist, which holds what a user clones."""
-    folder = tmp_path_factory.mktemp("published")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]
-    subprocess.run(build, cwd=PROJECT, check=True, capture_output=True)
-    (archive,) = folder.glob("*.tar.gz")
-    subprocess.run(["tar", "-xzf", archive, "-C", folder], check=True)
-    repository = folder / archive.name.removesuffix(".tar.gz")
+    repository = unpacked_sdist(tmp_path_factory.mktemp("published"))
     commit(repository, "init", "--quiet")
     commit(repository, "add", "--all", "--force")
     commit(repository, "commit", "--quiet", "--message", "first")
@@ -101,16 +91,9 @@ def commit(repository: Path, *arguments: str) -> None:
 
 
 def environment(repository: Path) -> dict[str, str]:
-    """Return variables: Git uses the repository in place of its URL, and versions are pinned."""
-    urls = (REPOSITORY, f"{REPOSITORY}.git")
-    git = {"GIT_CONFIG_COUNT": str(len(urls))}
-    for number, url in enumerate(urls):
-        git |= {
-            f"GIT_CONFIG_KEY_{number}": f"url.{repository.as_uri()}.insteadOf",
-            f"GIT_CONFIG_VALUE_{number}": url,
-        }
+    """Return variables in which versions are pinned."""
     pins = str(repository / "requirements" / "dev.txt")
-    return inherited() | git | {"UV_CONSTRAINT": pins, "UV_BUILD_CONSTRAINT": pins}
+    return inherited() | {"UV_CONSTRAINT": pins, "UV_BUILD_CONSTRAINT": pins}
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +109,9 @@ def added(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (project / "meltano.yml").open("a") as file:
         yaml.safe_dump({"plugins": {"loaders": loaders}}, file, sort_keys=False)
     (project / ".meltano" / "loaders").symlink_to(INSTALLED / "loaders")
+    clone = f"git clone --quiet {repository.as_uri()} tap-audit-events"
+    done = shell(clone, project.parent, variables)
+    assert done.returncode == 0, done.stderr
     for command in PAGE["Add the tap"].commands:
         done = shell(command, project, variables)
         assert done.returncode == 0, done.stderr + done.stdout
@@ -152,7 +138,7 @@ def test_the_tap_is_added_and_configured(runner: PageRunner) -> None:
     """Meltano knows its settings and can test it. The token is in `.env` and is never shown."""
     runner.follow(PAGE["Configure it"])
     (extractor,) = runner.extractors
-    assert extractor["pip_url"] == f"git+{REPOSITORY}.git"
+    assert extractor["pip_url"] == "../tap-audit-events"
     assert extractor["config"].keys() == {"base_url", "organization_id"}
     *_, listed, tested, told = runner.done
     assert "access_token" in listed

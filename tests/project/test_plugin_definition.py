@@ -6,10 +6,13 @@ import subprocess
 import sys
 import tomllib
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft7Validator
+from referencing import Registry, Resource
 
 from benchmarks.report import generator
 from tests.integrations.pipeline import PROJECT
@@ -28,6 +31,11 @@ KINDS = {
     "boolean": "raw_event flattening_enabled",
     "object": "stream_maps stream_map_config batch_config",
 }
+REPOSITORY: str = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"][
+    "Repository"
+]
+SCHEMAS = Path(__file__).parent / "hub_schemas"
+HUB = "https://hub.example/"
 DEPENDS_ON_VERSION = {"user_agent"}
 """Settings whose default changes from release to release, so that only the tap has it."""
 
@@ -89,12 +97,40 @@ def test_the_definition_requires_what_the_tap_requires() -> None:
     assert all(required < set(group) for group in EXTRACTOR["settings_group_validation"])
 
 
-def test_another_project_installs_the_tap_from_its_repository() -> None:
-    """A path would lead to a folder of the other project."""
-    urls = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]["urls"]
+HOME = "https://github.com/somebody/tap-audit-events"
 
-    assert EXTRACTOR["pip_url"] == f"git+{urls['Repository']}.git"
-    assert EXTRACTOR["repo"] == urls["Repository"]
+
+@pytest.mark.parametrize(
+    ("repository", "installed"),
+    [(REPOSITORY, "../tap-audit-events"), (HOME, f"git+{HOME}.git")],
+)
+def test_another_project_installs_the_tap_from_its_home_or_else_from_a_clone(
+    repository: str, installed: str
+) -> None:
+    """There is no home yet; the host in `pyproject.toml` is reserved, so nobody can claim it."""
+    assert generator().plugin_definition.pip_url(repository) == installed
+
+
+def test_the_definition_follows_the_schema_of_meltanos_hub() -> None:
+    """And has what the hub shows: label, logo, a link, keywords."""
+
+    def retrieve(uri: str) -> Resource[Any]:
+        schema = json.loads((SCHEMAS / uri.removeprefix(HUB)).read_text())
+        schema.pop("$id")  # its folders are not those of the references
+        return Resource.from_contents(schema)
+
+    schema = {"$ref": f"{HUB}plugin_definitions/extractors.schema.json"}
+    registry: Registry[Any] = Registry(retrieve=retrieve)  # type: ignore[call-arg]  # of attrs
+    validator = Draft7Validator(schema, registry=registry)
+    assert [error.message for error in validator.iter_errors(EXTRACTOR)] == []
+    assert {"label", "logo_url", "domain_url", "keywords", "description", "docs"} <= set(EXTRACTOR)
+    logo = EXTRACTOR["logo_url"].removeprefix(f"{REPOSITORY}/raw/main/")
+    assert (PROJECT / logo).is_file()
+
+
+def test_the_links_of_the_definition_begin_with_the_repository() -> None:
+    names = ("repo", "docs", "domain_url", "logo_url")
+    assert {EXTRACTOR[name].startswith(REPOSITORY) for name in names} == {True}
 
 
 def test_this_project_uses_the_definition() -> None:
