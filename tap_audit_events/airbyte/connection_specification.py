@@ -10,6 +10,13 @@ from tap_audit_events.config.schema import PACKAGE, SETTINGS_SCHEMA
 TOKEN_FILE: Final = "access_token_file"  # noqa: S105 - a name
 """A setting that the source lacks: users of Airbyte's form must not name files of the machine."""
 
+_TIME: Final = {
+    "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2}))?$",
+    "pattern_descriptor": "YYYY-MM-DD or YYYY-MM-DDTHH:MM:SSZ",
+}
+"""A form checks times while they are typed. The format date-time would refuse a date alone."""
+
 _ADDED: Final[dict[str, dict[str, Any]]] = {
     "base_url": {"examples": ["https://api.example.com"]},
     "organization_id": {
@@ -39,8 +46,8 @@ _ADDED: Final[dict[str, dict[str, Any]]] = {
         "description": "Personal access token of an administrator of the organization, with the"
         " scope organization:audit_events_read.",
     },
-    "start_date": {"examples": ["2026-01-01T00:00:00Z"]},
-    "end_date": {"examples": ["2026-01-31T23:59:59Z"]},
+    "start_date": {"examples": ["2026-01-01", "2026-01-01T00:00:00Z"], **_TIME},
+    "end_date": {"examples": ["2026-01-31", "2026-01-31T12:00:00Z"], **_TIME},
     "action_types": {"items": {"type": "string"}, "examples": [["workspace_create"]]},
 }
 _NOT_OF_AIRBYTE: Final = ("secret", "writeOnly")

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
+from datetime import date
 from logging import Logger
 from typing import TYPE_CHECKING, Any, Final
 
@@ -56,8 +56,8 @@ class AuditEvents:
         organizations: Sequence[Mapping[str, str]] | None = None,
         access_token: str | None = None,
         access_token_file: str | None = None,
-        start_date: datetime | str | None = None,
-        end_date: datetime | str | None = None,
+        start_date: date | str | None = None,
+        end_date: date | str | None = None,
         action_types: Sequence[str] | None = None,
         page_size: int | None = None,
         concurrency: int | None = None,
@@ -97,8 +97,8 @@ class AuditEvents:
 
     def pages(
         self,
-        start: datetime | str | None = None,
-        end: datetime | str | None = None,
+        start: date | str | None = None,
+        end: date | str | None = None,
         state: Mapping[str, Any] | None = None,
     ) -> PageIterator:
         """Read the events of a range, a page at a time.
@@ -113,11 +113,12 @@ class AuditEvents:
         the process cannot continue it. In asyncio, use ``asyncio.to_thread(next, pages, None)``.
 
         Args:
-            start: time of the earliest event, inclusive: an aware ``datetime`` or RFC 3339 text.
-                Default: the setting ``start_date``; if that is unset, the oldest event.
-            end: time of the latest event, inclusive. Default: the setting ``end_date``; if that is
-                unset, the time just before the organization's first request. Later events are left
-                for the next call.
+            start: time of the earliest event, inclusive: an aware ``datetime``, RFC 3339 text, or a
+                date, which is midnight UTC. Default: the setting ``start_date``; if that is unset,
+                the oldest event.
+            end: time of the latest event, inclusive; a date is the end of that day in UTC. Default:
+                the setting ``end_date``; if that is unset, the time just before the organization's
+                first request. Later events are left for the next call.
             state: the last state that was stored; None or empty for the first call.
 
         Raises:
@@ -141,8 +142,8 @@ class AuditEvents:
 
     def arrow(
         self,
-        start: datetime | str | None = None,
-        end: datetime | str | None = None,
+        start: date | str | None = None,
+        end: date | str | None = None,
         state: Mapping[str, Any] | None = None,
     ) -> pa.RecordBatchReader:
         """Read the events of a range as Arrow record batches of the schema `arrow_schema`.
@@ -175,19 +176,23 @@ class AuditEvents:
 
         return SCHEMA
 
-    def _settings_for(self, start: datetime | str | None, end: datetime | str | None) -> Settings:
+    def _settings_for(self, start: date | str | None, end: date | str | None) -> Settings:
         settings = self._settings
-        start_date = settings.start_date if start is None else _instant("start", start)
-        end_date = settings.end_date if end is None else _instant("end", end)
+        start_date = (
+            settings.start_date
+            if start is None
+            else _instant("start", validators.start_date, start)
+        )
+        end_date = settings.end_date if end is None else _instant("end", validators.end_date, end)
         if start_date is not None and end_date is not None and end_date < start_date:
             problem = "end or end_date is before start or start_date"
             raise SettingsError([f"{problem}: it must be the same or later"])
         return replace(settings, start_date=start_date, end_date=end_date)
 
 
-def _instant(name: str, value: datetime | str) -> Instant:
+def _instant(name: str, validate: Callable[[Any], Instant], value: date | str) -> Instant:
     try:
-        return validators.instant(value)
+        return validate(value)
     except ValueError as error:
         raise SettingsError([f"{name} {error}"]) from None
 

@@ -188,8 +188,7 @@ def tail(follow: bool, lines: int, interval: float, common: Common) -> None:
 
 \b
     audit-events verify --against postgresql://reader@db/warehouse \\
-        --start 2026-10-01T00:00:00Z --end 2026-10-31T23:59:59.999999999Z \\
-        --repair missing.singer
+        --start 2026-10-01 --end 2026-10-31 --repair missing.singer
 
 The range is read again from the service. Events are compared by id and occurredAt, at the precision
 of the table. The exit code is 0 if all are equal, and 1 if not.

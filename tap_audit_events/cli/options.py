@@ -63,7 +63,7 @@ class Common:
         """
         from tap_audit_events.config.schema import SETTINGS
         from tap_audit_events.config.settings import checked_settings
-        from tap_audit_events.events.instants import instant_of
+        from tap_audit_events.events.instants import first_instant, instant_of, last_instant
 
         if self.quiet:
             self.logger.setLevel(max(self.logger.level, logging.WARNING))
@@ -73,8 +73,8 @@ class Common:
             known=[*SETTINGS, *_OF_THE_TAP],
             environment="in the environment",
         )
-        start = _instant("--start", self.start) or settings.start_date
-        end = _instant("--end", self.end) or settings.end_date
+        start = _instant("--start", first_instant, self.start) or settings.start_date
+        end = _instant("--end", last_instant, self.end) or settings.end_date
         if start is not None and end is not None and end < start:
             problem = "--end or end_date is before --start or start_date"
             raise SettingsError([f"{problem}: it must be the same or later"])
@@ -111,11 +111,9 @@ class Common:
         return config
 
 
-def _instant(option: str, text: str | None) -> Instant | None:
-    from tap_audit_events.events.instants import parse_instant
-
+def _instant(option: str, parse: Callable[[str], Instant], text: str | None) -> Instant | None:
     try:
-        return None if text is None else parse_instant(text)
+        return None if text is None else parse(text)
     except ValueError as error:
         raise SettingsError([f"{option} {error}"]) from None
 
@@ -124,10 +122,12 @@ _OPTIONS: Final = (
     click.option("--config", "config_files", multiple=True, metavar="FILE",
                  help="A JSON file with settings. They override the environment. May be repeated."),
     click.option("--start", metavar="TIME",
-                 help="Time of the earliest event, such as 2026-01-31T00:00:00Z."
-                      "  [default: start_date, else the oldest event]"),
+                 help="Time of the earliest event, such as 2026-01-31T00:00:00Z; a date alone,"
+                      " such as 2026-01-31, is midnight UTC.  [default: start_date, else the"
+                      " oldest event]"),
     click.option("--end", metavar="TIME",
-                 help="Time of the latest event.  [default: end_date, else now]"),
+                 help="Time of the latest event; a date alone is the end of that day in UTC."
+                      "  [default: end_date, else now]"),
     click.option("-q", "--quiet", is_flag=True,
                  help="On stderr, show only warnings and errors."),
 )  # fmt: skip

@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,11 @@ def check_log_levels(environment: MutableMapping[str, str]) -> None:
             raise SettingsError(
                 [f"{name} is not a log level: set it to DEBUG, INFO, WARNING or ERROR"]
             )
+
+
+def runs_under_meltano(environment: Mapping[str, str]) -> bool:
+    """Whether Meltano has started the process, with settings from its YAML file."""
+    return any(name.startswith("MELTANO_") for name in environment)
 
 
 def tune_memory() -> None:

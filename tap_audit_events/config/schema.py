@@ -85,17 +85,17 @@ _PROPERTIES: Final[dict[str, Any]] = {
     ),
     "start_date": _optional(
         "string",
-        format="date-time",
         title="Start date",
         description="Time of the earliest event to read, inclusive: RFC 3339 with an offset, for"
-        " example 2026-01-01T00:00:00Z. If unset, the first run starts at the oldest event.",
+        " example 2026-01-01T00:00:00Z, or a date alone, 2026-01-01, which is midnight UTC. If"
+        " unset, the first run starts at the oldest event.",
     ),
     "end_date": _optional(
         "string",
-        format="date-time",
         title="End date",
-        description="Time of the latest event to read, inclusive: RFC 3339 with an offset, not"
-        " before start_date. If unset, a run reads up to the time at which it starts.",
+        description="Time of the latest event to read, inclusive: RFC 3339 with an offset, or a"
+        " date alone, which is the end of that day in UTC; not before start_date. If unset, a run"
+        " reads up to the time at which it starts.",
     ),
     "action_types": _optional(
         "array",

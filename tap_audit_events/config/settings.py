@@ -79,8 +79,8 @@ _VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {
     "organization_id": validators.organization_id,
     "access_token": validators.access_token,
     "access_token_file": validators.access_token_file,
-    "start_date": validators.instant,
-    "end_date": validators.instant,
+    "start_date": validators.start_date,
+    "end_date": validators.end_date,
     "action_types": validators.action_types,
     "page_size": validators.integer(1, 1000),
     "concurrency": validators.integer(1, 32),
@@ -92,6 +92,9 @@ _VALIDATORS: Final[dict[str, Callable[[Any], Any]]] = {
     "raw_event": validators.boolean,
     "user_agent": validators.user_agent,
 }
+
+_TIMES: Final = ("start_date", "end_date")
+_IN_QUOTES: Final = "; in a YAML file write it in quotes"
 
 _REPLACED_BY: Final = {
     "organization_id": ("organizations",),
@@ -132,12 +135,17 @@ def checked_settings(
     *,
     known: Collection[str] = SETTINGS,
     environment: str = "",
+    from_yaml: bool = False,
     allows_token_file: bool = True,
 ) -> Settings:
     """Read settings as `read_settings` does; mask secrets from now on; log warnings."""
     register_secrets(config)
     settings = read_settings(
-        config, known=known, environment=environment, allows_token_file=allows_token_file
+        config,
+        known=known,
+        environment=environment,
+        from_yaml=from_yaml,
+        allows_token_file=allows_token_file,
     )
     for warning in [*warnings_of_names(config, known), *token_warnings(settings)]:
         logger.warning("%s", warning)
@@ -149,6 +157,7 @@ def read_settings(
     *,
     known: Collection[str] = SETTINGS,
     environment: str = "",
+    from_yaml: bool = False,
     allows_token_file: bool = True,
 ) -> Settings:
     """Check a configuration. A null value or an empty text is treated as unset.
@@ -157,6 +166,7 @@ def read_settings(
         config: the settings by name.
         known: the names that it may have. No other is read.
         environment: text that names the environment in errors; empty if it is not a source.
+        from_yaml: whether a program may have read the settings from YAML.
         allows_token_file: whether errors may propose the setting ``access_token_file``.
 
     Raises:
@@ -173,7 +183,10 @@ def read_settings(
                 else _default(name, given, environment, allows_token_file=allows_token_file)
             )
         except ValueError as error:
-            problems.append(f"{name} {error}")
+            is_time = (
+                from_yaml and name in _TIMES and validators.is_changed_by_yaml(given.get(name))
+            )
+            problems.append(f"{name} {error}{_IN_QUOTES if is_time else ''}")
     if "access_token" in given and "access_token_file" in given:
         problems.append("access_token and access_token_file are both set: set only one of them")
     elif path := values.get("access_token_file"):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from tap_audit_events.config.access_token import check_token
-from tap_audit_events.events.instants import Instant, instant_of, parse_instant
+from tap_audit_events.events.instants import Instant, first_instant, instant_of, last_instant
 
 EXPECTED: Final = {
     "base_url": "the https URL of the service, for example https://api.example.com",
@@ -96,21 +96,33 @@ def access_token_file(value: Any) -> str:
     return _string(value, "the path of a file that contains the access token")
 
 
-def instant(value: Any) -> Instant:
-    """An RFC 3339 date-time, or an aware ``datetime``, as an instant."""
-    if isinstance(value, date):
-        return _instant_of_datetime(value)
-    text = _trimmed(value, "an RFC 3339 date-time such as 2026-01-31T00:00:00Z")
+def start_date(value: Any) -> Instant:
+    """The first instant of an RFC 3339 date-time, an aware ``datetime`` or a day in UTC."""
+    return _instant(value, first_instant)
+
+
+def end_date(value: Any) -> Instant:
+    """The last instant of an RFC 3339 date-time, an aware ``datetime`` or a day in UTC."""
+    return _instant(value, last_instant)
+
+
+def is_changed_by_yaml(value: Any) -> bool:
+    """Whether a text may be a time that a YAML parser has read and written in another form."""
     try:
-        return parse_instant(text)
-    except ValueError as error:
-        hint = "; in a YAML file write it in quotes" if _may_be_converted(text) else ""
-        raise ValueError(f"{error}{hint}") from None
+        return isinstance(value, str) and bool(datetime.fromisoformat(value))
+    except ValueError:
+        return False
 
 
-def _instant_of_datetime(value: date) -> Instant:
-    if not isinstance(value, datetime):
-        raise ValueError("must be an aware datetime or an RFC 3339 text")
+def _instant(value: Any, parse: Callable[[str], Instant]) -> Instant:
+    if isinstance(value, datetime):
+        return _instant_of_datetime(value)
+    if isinstance(value, date):
+        return parse(value.isoformat())
+    return parse(_trimmed(value, "a time such as 2026-01-31T00:00:00Z, or a date"))
+
+
+def _instant_of_datetime(value: datetime) -> Instant:
     if value.utcoffset() is None:
         raise ValueError(
             "has no time zone: use an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)"
@@ -119,15 +131,6 @@ def _instant_of_datetime(value: date) -> Instant:
         return instant_of(value)
     except OverflowError:
         raise ValueError("is outside of the years 1 to 9999 in UTC") from None
-
-
-def _may_be_converted(text: str) -> bool:
-    """Whether a text may be a time that a YAML parser has read and written in another form."""
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def action_types(value: Any) -> tuple[str, ...]:

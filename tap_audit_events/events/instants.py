@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NewType, cast
+from typing import Final, NewType, cast
 
 Instant = NewType("Instant", str)
 """The exact moment of an RFC 3339 text: ``YYYY-MM-DDTHH:MM:SS[.fraction]`` in UTC.
@@ -23,6 +23,10 @@ _DATE_TIME = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]((?:[01][0-9]|2[0-3]):[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
     r"([Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 )
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DIGITS_OF_LAST: Final = 99
+"""Digits of the fraction of the last instant of a day: no time has so many that are all 9."""
+
 _UTC_LINES = re.compile(r"(?:\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d+)?Z\n)*+", re.ASCII)
 _WHOLE = len(EARLIEST)
 _FIRST = datetime.fromisoformat(EARLIEST)
@@ -41,6 +45,36 @@ def parse_instant(text: str) -> Instant:
     whole, fraction = _split(text)
     digits = fraction.rstrip("0")
     return Instant(f"{whole}.{digits}" if digits else whole)
+
+
+def first_instant(text: str) -> Instant:
+    """The first instant of a time: that of an RFC 3339 date-time, or the start of a UTC day.
+
+    Raises:
+        ValueError: ``text`` is neither, as in `parse_instant`.
+    """
+    if _DAY.fullmatch(text):
+        return parse_instant(f"{text}T00:00:00Z")
+    if not _DATE_TIME.fullmatch(text):
+        raise ValueError(
+            "is not an RFC 3339 date-time with an offset, such as 2026-01-31T00:00:00Z, or a date,"
+            " such as 2026-01-31"
+        )
+    return parse_instant(text)
+
+
+def last_instant(text: str) -> Instant:
+    """The last instant of a time: that of an RFC 3339 date-time, or the end of a UTC day.
+
+    Every event of the day is before it, whatever the precision of its time.
+
+    Raises:
+        ValueError: as `first_instant`.
+    """
+    first = first_instant(text)
+    if _DAY.fullmatch(text):
+        return Instant(f"{text}T23:59:59.{'9' * _DIGITS_OF_LAST}")
+    return first
 
 
 def utc_text(text: str) -> str:
@@ -88,6 +122,11 @@ def instant_of(moment: datetime) -> Instant:
 def whole_second(instant: Instant) -> Instant:
     """The instant rounded down to a whole second."""
     return Instant(instant[:_WHOLE])
+
+
+def to_nanoseconds(instant: Instant) -> Instant:
+    """The instant rounded down to nanoseconds: many databases refuse more digits."""
+    return Instant(instant[: _WHOLE + 10])
 
 
 def next_whole_second(instant: Instant) -> Instant:

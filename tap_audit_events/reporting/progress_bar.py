@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, TextIO
 
+from tap_audit_events.config.process import runs_under_meltano
+
 _WIDTH: Final = 20
 _CLEAR_LINE: Final = "\r\x1b[K"
 
@@ -28,7 +30,7 @@ def can_draw_bar(environment: Mapping[str, str]) -> bool:
         sys.stderr is not None
         and sys.stderr.isatty()
         and environment.get("TERM") != "dumb"
-        and not any(name.startswith("MELTANO_") for name in environment)
+        and not runs_under_meltano(environment)
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from singer_sdk import Tap
 
-from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant
+from tap_audit_events.events.instants import EARLIEST, Instant, parse_instant, to_nanoseconds
 from tap_audit_events.events.schema import COVERAGE_SCHEMA
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, ORGANIZATION_KEY
 from tap_audit_events.extraction.coverage import Coverage, start_of_chain
@@ -62,15 +62,18 @@ class CoverageStream(ExactStream):
         Before that, `complete` passes all written events on to the target.
         """
         coverage, window = run.delivery.coverage, run.window
-        if coverage is None or window is None or window.end <= coverage.start:
+        if coverage is None or window is None:
+            return
+        until = to_nanoseconds(window.end)
+        if until <= coverage.start:
             return
         complete()
         if not self._has_schema:
             self._has_schema = True
             self._write_schema_message()
-        record = coverage.record(run.settings.organization_id, window.end, run.opened_at)
+        record = coverage.record(run.settings.organization_id, until, run.opened_at)
         self._write_record_message(record)
-        run.delivery.coverage = coverage.following(window.end)
+        run.delivery.coverage = coverage.following(until)
 
 
 def coverage_entry(run: OrganizationRun) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from singer_sdk.tap_base import CliTestOptionValue
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.environment import read_environment
 from tap_audit_events.config.input_files import read_json_file
+from tap_audit_events.config.process import runs_under_meltano
 from tap_audit_events.config.schema import PACKAGE, SETTINGS, SETTINGS_SCHEMA
 from tap_audit_events.config.settings import (
     Settings,
@@ -196,6 +197,7 @@ class TapAuditEvents(Tap):
                 self.logger,
                 known=[*SETTINGS, *sdk_schema["properties"]],
                 environment="in the environment, with --config ENV",
+                from_yaml=runs_under_meltano(os.environ),
             )
         except SettingsError as error:
             errors.append(error)

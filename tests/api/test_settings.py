@@ -15,7 +15,7 @@ from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, read_settings
 from tap_audit_events.sandbox import Service
 from tests.api.logs import events, ids
-from tests.builders import ORGANIZATION_ID
+from tests.builders import ORGANIZATION_ID, an_event
 
 VALID: dict[str, Any] = {
     "base_url": "https://audit.example.com",
@@ -29,7 +29,7 @@ WRONG: dict[str, list[Any]] = {
     "access_token": ["two words", ""],
     "access_token_file": ["/does/not/exist"],
     "start_date": ["yesterday", 5],
-    "end_date": ["2024-05-06"],
+    "end_date": ["2024-5-6"],
     "action_types": ["a", ["a,b"], [5]],
     "page_size": [0, 1001, "x", True, Decimal("NaN")],
     "concurrency": [0, 33],
@@ -128,7 +128,6 @@ def test_an_offset_may_have_seconds(service: Service, settings: dict[str, Any]) 
             datetime(2026, 1, 1, tzinfo=_NoOffset()),
             "has no time zone: use an aware datetime, such as datetime(2026, 1, 1, tzinfo=UTC)",
         ),
-        (date(2026, 1, 1), "must be an aware datetime or an RFC 3339 text"),
         (
             datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
             "is outside of the years 1 to 9999 in UTC",
@@ -143,6 +142,20 @@ def test_a_time_that_is_not_an_instant_is_refused(moment: Any, problem: str) -> 
     with pytest.raises(SettingsError) as raised:
         AuditEvents(**VALID).pages(end=moment)
     assert raised.value.lines == (f"AE-SETTINGS: end {problem}",)
+
+
+@pytest.mark.parametrize("day", ["2024-05-06", date(2024, 5, 6)])
+def test_a_date_is_the_whole_day_in_utc(
+    day: date | str, service: Service, settings: dict[str, Any]
+) -> None:
+    """This holds for the settings and for the arguments of a call."""
+    times = [
+        *("2024-05-05T23:59:59.9999999Z", "2024-05-06T00:00:00Z"),
+        *("2024-05-06T23:59:59.9999999Z", "2024-05-07T00:00:00Z"),
+    ]
+    service.add([an_event(id=time, at=time) for time in times])
+    assert ids(AuditEvents(**settings).pages(day, day)) == times[1:3]
+    assert ids(AuditEvents(**settings, start_date=day, end_date=day).pages()) == times[1:3]
 
 
 def test_all_wrong_settings_are_in_one_error() -> None:

@@ -9,7 +9,7 @@ from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.config.settings import Settings, read_settings
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
-from tests.builders import ORGANIZATION_ID
+from tests.builders import ORGANIZATION_ID, an_event
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.running import run
@@ -75,7 +75,9 @@ BAD = [
     ("access_token", "x" * 8193, "is larger than any token: at most 8,192 bytes"),
     ("access_token", f'"{TOKEN}"', "has quotes around the token: remove them"),
     ("access_token", f"'{TOKEN}'", "has quotes around the token: remove them"),
-    ("start_date", "2026-01-31", NO_DATE),
+    ("start_date", "2026-1-31", NO_DATE),
+    ("start_date", "20260131", NO_DATE),
+    ("end_date", "2026-02-30", "is not a date-time that exists"),
     ("start_date", " ", "is empty"),
     ("start_date", "yesterday", NO_DATE),
     ("start_date", " 2026-01-31T00:00:00Z", "begins or ends with white space"),
@@ -183,7 +185,6 @@ def test_a_bad_setting_ends_the_command_with_one_line(
 @pytest.mark.parametrize(
     ("text", "is_hinted"),
     [
-        ("2026-01-31", True),
         ("2026-01-31T00:00:00", True),
         ("2026-01-31 00:00:00+00:00", True),
         ("2026-02-30T00:00:00Z", False),
@@ -191,9 +192,38 @@ def test_a_bad_setting_ends_the_command_with_one_line(
     ],
 )
 def test_only_a_time_that_yaml_may_have_changed_needs_quotes(text: str, is_hinted: bool) -> None:
-    """YAML reads a time without quotes as a date, which is written in another form."""
-    line = only_error(run(GOOD | {"start_date": text}))
+    """Meltano reads a time without quotes as one, and writes it in another form."""
+    meltano = {"MELTANO_PROJECT_ROOT": "/srv"}
+    line = only_error(run(GOOD | {"start_date": text}, environment=meltano))
     assert line.endswith("in a YAML file write it in quotes") == is_hinted
+    assert "YAML" not in only_error(run(GOOD | {"start_date": text}))
+
+
+DAY = "2024-05-06"
+TIMES = [
+    "2024-05-05T23:59:59.999999999999Z",
+    "2024-05-06T00:00:00Z",
+    "2024-05-06T12:00:00Z",
+    "2024-05-06T23:59:59.9999999Z",
+    f"2024-05-06T23:59:59.{'9' * 40}8Z",
+    "2024-05-07T00:00:00Z",
+]
+
+
+@pytest.mark.parametrize("source", ["file", "environment"])
+def test_a_date_alone_is_the_whole_day_in_utc(source: str, service: Service, sync: Sync) -> None:
+    """The start is its midnight; the end holds every event of the day, at any precision."""
+    service.add([an_event(id=time, at=time) for time in TIMES])
+    dates = {"start_date": DAY, "end_date": DAY}
+    if source == "environment":
+        variables = {f"TAP_AUDIT_EVENTS_{name.upper()}": day for name, day in dates.items()}
+        done = sync("--config", "ENV", environment=variables)
+    else:
+        done = sync(**dates)
+    times = [record["occurredAt"] for record in done.raise_for_exit_code().records]
+    assert times == TIMES[1:5]
+    request = service.requests[0].params
+    assert request["endTime"] == "2024-05-07T00:00:00Z"
 
 
 def test_each_bad_setting_has_its_own_line() -> None:

@@ -74,7 +74,7 @@ def test_fractions_of_seconds_do_not_add_up_to_less_than_an_hour() -> None:
 
 
 def test_a_range_that_ends_just_before_the_next_one_leaves_no_gap() -> None:
-    """Loaders cut an `end_date` with nine nines, as in docs/recipes.md, to microseconds."""
+    """Loaders cut the end of a day, as in docs/recipes.md, to microseconds."""
     microsecond = timedelta(microseconds=1)
     start, end = timedelta(days=-200), timedelta(days=300)
     hour = timedelta(hours=1)

@@ -61,6 +61,17 @@ def test_a_stream_map_may_be_for_coverage(service: Service, sync: Sync) -> None:
     assert len(of_stream(failed, "audit_events")) == 3
 
 
+def test_a_day_is_covered_once_and_to_the_nanosecond(service: Service, sync: Sync) -> None:
+    """The end of a day has more digits, which many databases refuse."""
+    service.add(events(0, 3))
+    catalog = a_catalog(sync)
+    first = sync(catalog=catalog, end_date=DAY).raise_for_exit_code()
+    again = sync(catalog=catalog, end_date=DAY, state=first.state).raise_for_exit_code()
+    (record,) = of_stream(first, STREAM)
+    assert record["covered_until"] == f"{DAY}T23:59:59.999999999Z"
+    assert of_stream(again, STREAM) == []
+
+
 def test_records_form_a_chain(service: Service, sync: Sync) -> None:
     """Each record begins where the previous one ends, even after a run that finds nothing."""
     service.add(events(0, 10))
