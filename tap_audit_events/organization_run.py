@@ -19,7 +19,7 @@ from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 
 
 class OrganizationRun:
@@ -108,7 +108,7 @@ class TokenGroup:
 
     unopened: Iterator[Settings]
     limiter: RateLimiter
-    open_run: Callable[[Settings, TokenGroup], OrganizationRun]
+    open_run: Callable[[Settings, TokenGroup], Any]
     has_others: bool
     _authenticators: dict[str | None, AccessTokenAuthenticator] = field(default_factory=dict)
 
@@ -116,8 +116,8 @@ class TokenGroup:
     def is_held(self) -> bool:
         return self.has_others and self.limiter.is_held
 
-    def open_next(self) -> OrganizationRun | None:
-        """Open the next organization; None if all are open. The run may already have an error."""
+    def open_next(self) -> Any:
+        """What `open_run` returns for the next organization; None if all are open."""
         settings = next(self.unopened, None)
         if settings is None:
             return None
@@ -129,6 +129,24 @@ class TokenGroup:
         if path not in self._authenticators:
             self._authenticators[path] = AccessTokenAuthenticator(settings, logger)
         return self._authenticators[path]
+
+
+def token_groups(
+    settings: Settings,
+    open_run: Callable[[Settings, TokenGroup], Any],
+    requests: RunRequests,
+    runtime: Runtime,
+) -> list[TokenGroup]:
+    """The organizations of a run, grouped by their tokens; each group has a rate limiter."""
+    groups: dict[str, list[Settings]] = {}
+    for each in settings.each():
+        groups.setdefault(each.access_token, []).append(each)
+    return [
+        TokenGroup(
+            iter(group), runtime.new_rate_limiter(requests), open_run, has_others=len(groups) > 1
+        )
+        for group in groups.values()
+    ]
 
 
 def organization_logger(logger: Logger, settings: Settings) -> Logger:

@@ -5,10 +5,9 @@ Singer, Airbyte, the command line and the Python API use this module, which impo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator
 from contextlib import closing
 from logging import Logger
-from typing import Final
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError
@@ -20,14 +19,15 @@ from tap_audit_events.extraction.planning.organizations_plan import (
     Stage,
 )
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import OrganizationRun, TokenGroup, organization_logger
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.organization_run import (
+    OrganizationRun,
+    TokenGroup,
+    organization_logger,
+    token_groups,
+)
+from tap_audit_events.runtime import MAX_THREADS, Runtime
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RunRequests
-
-MAX_THREADS: Final = 64
-"""Maximum number of threads of a run for several organizations: more than `concurrency`, because
-some threads wait."""
 
 
 class Reader:
@@ -56,16 +56,7 @@ class Reader:
         self.organization_count = len(each)
         self._not_started = dict.fromkeys(one.organization_id for one in each)  # an ordered set
         self._errors: dict[str, Exception] = {}
-        groups = _by_token(each)
-        self._groups = [
-            TokenGroup(
-                iter(group),
-                runtime.new_rate_limiter(self.requests),
-                self._open_run,
-                has_others=len(groups) > 1,
-            )
-            for group in groups
-        ]
+        self._groups = token_groups(settings, self._open_run, self.requests, runtime)
         self._failures = FailuresInARow(self._groups)
 
     def pages(
@@ -168,10 +159,3 @@ class Reader:
 def _fetch(request: MemberRequest) -> Page:
     run: OrganizationRun = request.member
     return run.client.fetch(request.request.window, request.request.cursor)
-
-
-def _by_token(each: Iterable[Settings]) -> Collection[list[Settings]]:
-    groups: dict[str, list[Settings]] = {}
-    for settings in each:
-        groups.setdefault(settings.access_token, []).append(settings)
-    return groups.values()

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Final
 
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
 from tap_audit_events.service.connection import new_session
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.service.transport import Connections, NewSession, Transport
+
+MAX_THREADS: Final = 64
+"""Maximum number of threads of a run for several organizations: more than `concurrency`, because
+some threads wait."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.first_instants import first_instants
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.searches import search_each
 from tap_audit_events.service.rate_limiter import RateLimiter
 from tests.builders import an_event
 
@@ -25,14 +26,13 @@ def found(
     settings: dict[str, Any], window: Window, order: str, runtime: Runtime | None = None
 ) -> list[Instant]:
     """The times of the first two events."""
-    return first_instants(
-        2,
+    ((_, (instants, _)),) = search_each(
         read_settings(settings),
-        window,
-        order,
+        lambda client: first_instants(2, client, window, order),
         runtime=runtime or Runtime(),
         logger=logging.getLogger("first"),
-    )[0]
+    )
+    return instants
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OrganizationsError
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
-from tap_audit_events.extraction.failures import one_by_one
 from tap_audit_events.first_instants import first_instants
-from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.runtime import Runtime
+from tap_audit_events.searches import search_each
+from tap_audit_events.service.client import Client
 
 
 class Newest(NamedTuple):
@@ -32,7 +32,7 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
     """Where the newest `count` events begin.
 
     `count` is 1 or more. If there are fewer events, the oldest event is the start. Organizations
-    that cannot be read, or that `one_by_one` does not start, are left out.
+    that cannot be read, or that `search_each` gives up, are left out.
 
     Raises:
         ServiceError: the newest events cannot be read.
@@ -45,15 +45,18 @@ def start_of_newest(count: int, settings: Settings, *, runtime: Runtime, logger:
         return Newest(None)
     found: list[Instant] = []
 
-    def search(each: Settings) -> None:
-        nonlocal found
-        own_logger = organization_logger(logger, each)
-        newest, _ = first_instants(count, each, window, "desc", runtime=runtime, logger=own_logger)
-        found = sorted(found + newest, reverse=True)[:count]
+    def search(client: Client) -> list[Instant]:
+        newest, _ = first_instants(count, client, window, "desc")
+        return newest
 
-    failed = one_by_one(settings, search)
+    failed: OrganizationsError | None = None
+    try:
+        for _, newest in search_each(settings, search, runtime=runtime, logger=logger):
+            found = sorted(found + newest, reverse=True)[:count]
+    except OrganizationsError as error:
+        failed = error
+        if not found:
+            raise
     if failed is None or len(found) >= count:
         return Newest(min(found, default=None))
-    if not found:
-        raise failed
     return Newest(min(found), failed)

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
+from logging import Logger
 from operator import itemgetter
 from queue import Empty
 from typing import Final, TypeVar
@@ -28,7 +29,9 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
 from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.retries import MAX_RETRY_AFTER_SECONDS
+from tap_audit_events.service.transport import Connections
 
 _Result = TypeVar("_Result")
 _LONG_WAIT: Final = "AE-RETRY-AFTER"
@@ -47,29 +50,43 @@ def run_tail(lines: int, common: Common, interval_seconds: float | None) -> None
     settings = common.settings()
     if interval_seconds is not None and settings.end_date is not None:
         raise SettingsError(["--follow has no end: leave out --end, and the setting end_date"])
-    retrying = _Retrying(common, interval_seconds)
-    begun_at = instant_of(common.runtime().now())
-    follows = interval_seconds is not None
-    newest = retrying.call(lambda: _newest(lines, settings, common, begun_at, follows=follows))
+    with Connections() as connections:  # all runs use the same
+        runtime = replace(common.runtime(), connections=connections)
+        _run_tail(lines, settings, runtime, _Retrying(runtime, common.logger, interval_seconds))
+
+
+def _run_tail(lines: int, settings: Settings, runtime: Runtime, retrying: _Retrying) -> None:
+    logger, follows = retrying.logger, retrying.follows
+    begun_at = instant_of(runtime.now())
+    newest = retrying.call(
+        lambda: _newest(lines, settings, runtime, logger, begun_at, follows=follows)
+    )
     if newest.start is None:
         return
     if newest.error is not None and follows:
-        common.logger.warning(
+        logger.warning(
             "%s. Of these organizations, only events since %s are printed",
             newest.error.summary,
             brief(newest.start),
         )
-    tail = Tail(common.events_of(replace(settings, start_date=newest.start)), _print, begun_at)
+    events = AuditEvents.of_settings(replace(settings, start_date=newest.start), lambda: runtime)
+    tail = Tail(events, _print, begun_at)
     retrying.call(lambda: tail.begin(lines))
     if newest.error is not None and not follows:
         raise newest.error
-    while interval_seconds is not None:
-        wait(interval_seconds, common.stop)
+    while retrying.interval_seconds is not None:
+        wait(retrying.interval_seconds, runtime.stop)
         retrying.call(tail.print_new)
 
 
 def _newest(
-    lines: int, settings: Settings, common: Common, begun_at: Instant, *, follows: bool
+    lines: int,
+    settings: Settings,
+    runtime: Runtime,
+    logger: Logger,
+    begun_at: Instant,
+    *,
+    follows: bool,
 ) -> Newest:
     """Where to begin to read; without a time, there is nothing to read.
 
@@ -79,9 +96,7 @@ def _newest(
     """
     if not (lines or follows):
         return Newest(None)
-    newest = start_of_newest(
-        max(lines, 1), settings, runtime=common.runtime(), logger=common.logger
-    )
+    newest = start_of_newest(max(lines, 1), settings, runtime=runtime, logger=logger)
     if not follows:
         return newest
     lookback = later(begun_at, seconds=-settings.lookback_seconds)
@@ -152,9 +167,14 @@ class _Retrying:
     Without an interval, events are not followed, and errors are raised at once.
     """
 
-    def __init__(self, common: Common, interval_seconds: float | None) -> None:
-        self._common = common
-        self._interval_seconds = interval_seconds
+    def __init__(self, runtime: Runtime, logger: Logger, interval_seconds: float | None) -> None:
+        self._runtime = runtime
+        self.logger = logger
+        self.interval_seconds = interval_seconds
+
+    @property
+    def follows(self) -> bool:
+        return self.interval_seconds is not None
 
     def call(self, action: Callable[[], _Result]) -> _Result:
         while True:
@@ -163,7 +183,7 @@ class _Retrying:
                 return action()
             except (ServiceError, OrganizationsError) as error:
                 errors = error.errors if isinstance(error, OrganizationsError) else {"": error}
-                seconds = self._interval_seconds
+                seconds = self.interval_seconds
                 if seconds is None:  # events are not followed
                     raise
                 if not all(_may_pass(each) for each in errors.values()):
@@ -180,8 +200,8 @@ class _Retrying:
         seconds = max([seconds, *filter(None, requested)])
         for organization_id, each in errors.items():
             problem = f"{organization_id}: {each.summary}" if organization_id else each.summary
-            self._common.logger.warning("%s. Retrying in %.1f s", problem, seconds)
-        wait(seconds, self._common.stop)
+            self.logger.warning("%s. Retrying in %.1f s", problem, seconds)
+        wait(seconds, self._runtime.stop)
 
 
 def _may_pass(error: AuditEventsError) -> bool:

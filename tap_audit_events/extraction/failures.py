@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Final, Generic, TypeVar
 
-from tap_audit_events.config.settings import Settings
-from tap_audit_events.errors.exceptions import (
-    AuditEventsError,
-    OrganizationsError,
-    ServiceError,
-    is_temporary,
-)
+from tap_audit_events.errors.exceptions import ServiceError, is_temporary
 
 MAX_FAILURES: Final = 10
 """Organizations in a row for which the service fails, before others are given up."""
@@ -48,33 +42,3 @@ class FailuresInARow(Generic[_Token]):
     def end(self) -> None:
         """End the row, because the service has sent a page."""
         self._failed.clear()
-
-
-def one_by_one(
-    settings: Settings, action: Callable[[Settings], object]
-) -> OrganizationsError | None:
-    """Call `action` with the settings of one organization after the other.
-
-    Return the errors of the organizations for which it failed; None if it failed for none.
-    If there is only one organization, its `ServiceError` is raised.
-    """
-    failures = FailuresInARow({each.access_token for each in settings.each()})
-    errors: dict[str, AuditEventsError] = {}
-    given_up: set[str] = set()
-    not_started: list[str] = []
-    for each in settings.each():
-        if each.access_token in given_up:
-            not_started.append(each.organization_id)
-            continue
-        try:
-            action(each)
-        except ServiceError as error:
-            if not settings.organizations:
-                raise
-            errors[each.organization_id] = error.without_frames()
-            given_up.update(failures.add(each.access_token, error))
-        else:
-            failures.end()
-    if not errors:
-        return None
-    return OrganizationsError(errors, len(settings.organizations), not_started=not_started)

@@ -10,11 +10,10 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeAlias
 
 from tap_audit_events.errors.exceptions import AuditEventsError
-from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.planning.concurrency import ConcurrencyEstimator
 from tap_audit_events.extraction.shutdown import Stop
 
-Fetch: TypeAlias = Callable[[Any], Page]
+Fetch: TypeAlias = Callable[[Any], Any]
 """Sends a request of the plan; it is called from several threads."""
 
 IDLE_SECONDS = 1.0
@@ -27,7 +26,7 @@ class Requests(Protocol):
     @property
     def is_done(self) -> bool: ...
     def next_request(self, most_in_flight: int) -> Any: ...
-    def accept(self, request: Any, page: Page) -> None: ...
+    def accept(self, request: Any, page: Any) -> None: ...
     def fail(self, request: Any, error: Exception) -> None: ...
     def next_page(self) -> Any: ...
 
@@ -135,7 +134,6 @@ class Workers:
 
     def _perform(self, request: Any) -> None:
         started_at, processor = self._clock(), time.thread_time()
-        outcome: Page | Exception
         try:
             outcome = self._fetch(request)
         except Exception as error:  # noqa: BLE001 - the plan raises it after earlier pages

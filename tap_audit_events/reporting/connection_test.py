@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Final
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import ServiceError
-from tap_audit_events.events.instants import brief, instant_of
+from tap_audit_events.events.instants import Instant, brief, instant_of
 from tap_audit_events.events.window import Window, run_window
-from tap_audit_events.extraction.failures import one_by_one
 from tap_audit_events.first_instants import first_instants
-from tap_audit_events.organization_run import organization_logger
 from tap_audit_events.runtime import Runtime
+from tap_audit_events.searches import search_each
+from tap_audit_events.service.client import Client
 from tap_audit_events.service.retries import http_date
+
+MAX_RETRIES: Final = 1
+"""Somebody waits for the result, and an error may be a mistyped URL."""
 
 CLOCKS_AGREE_SECONDS: Final = 2.0
 """The Date header has whole seconds, and a response takes a while to arrive."""
@@ -29,42 +33,70 @@ _RESPONDED: Final = _TOKEN_KNOWN | {"AE-400", "AE-401", "AE-500"}
 def check_connection(settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
     """Request the oldest and the newest event that a first run would read; log each success.
 
-    Several organizations are tested one after the other. If the service fails for ten in a row,
-    the others are not tested, as in a run.
+    Of several organizations, only the newest event of each is requested, side by side as in a run.
+    A request is retried at most `MAX_RETRIES` times.
 
     Raises:
         ServiceError: a request failed; earlier successes were logged.
         OrganizationsError: requests for some of several organizations failed.
         StoppedError: a signal asked the test to stop.
     """
-    failed = one_by_one(
-        settings,
-        lambda each: _check_organization(each, runtime, organization_logger(logger, each)),
-    )
-    if failed is not None:
-        raise failed
-
-
-def _check_organization(settings: Settings, runtime: Runtime, logger: logging.Logger) -> None:
     now = instant_of(runtime.now())
     window = run_window(start_date=settings.start_date, end_date=settings.end_date, now=now)
     if window is None:
         logger.warning("Nothing to read yet: start_date lies in the future")
         window = Window(None, now)
-    first = partial(first_instants, 1, settings, window, runtime=runtime, logger=logger)
+    settings = replace(settings, max_retries=min(settings.max_retries, MAX_RETRIES))
+    if settings.organizations:
+        _check_organizations(settings, window, runtime, logger)
+    else:
+        _check_organization(settings, window, runtime, logger)
+
+
+def _check_organization(
+    settings: Settings, window: Window, runtime: Runtime, logger: logging.Logger
+) -> None:
     try:
-        oldest, date = first("asc")
+        ((_, oldest, date),) = _first_of_each("asc", settings, window, runtime, logger)
     except ServiceError as error:
         _log_reached(error.code, settings, logger)
         raise
     _log_reached(None, settings, logger)
-    _log_clock(http_date(date), runtime.now(), logger)
-    newest, _ = first("desc")
+    logger.info("Audit events of %s can be read", settings.organization_id)
+    _log_clock(date, runtime.now(), logger)
+    ((_, newest, _),) = _first_of_each("desc", settings, window, runtime, logger)
     if oldest and newest:
-        shown = brief(oldest[0]), brief(newest[0])
-        logger.info("Events %s: oldest %s, newest %s", window, *shown)
+        logger.info("Events %s: oldest %s, newest %s", window, oldest, newest)
     else:
         logger.info("There are no events %s", window)
+
+
+def _check_organizations(
+    settings: Settings, window: Window, runtime: Runtime, logger: logging.Logger
+) -> None:
+    count = 0
+    for own_logger, newest, date in _first_of_each("desc", settings, window, runtime, logger):
+        if not count:
+            _log_reached(None, settings, logger)
+            _log_clock(date, runtime.now(), logger)
+        count += 1
+        if newest:
+            own_logger.info("Audit events can be read: the newest %s is from %s", window, newest)
+        else:
+            own_logger.info("Audit events can be read: there are none %s", window)
+    logger.info("Audit events of all %d organizations can be read", count)
+
+
+def _first_of_each(
+    order: str, settings: Settings, window: Window, runtime: Runtime, logger: logging.Logger
+) -> Iterator[tuple[logging.Logger, str | None, datetime | None]]:
+    """For each organization: its logger, the time of its first event, and the service's time."""
+
+    def search(client: Client) -> tuple[list[Instant], str | None]:
+        return first_instants(1, client, window, order)
+
+    for client, (found, date) in search_each(settings, search, runtime=runtime, logger=logger):
+        yield client.logger, brief(found[0]) if found else None, http_date(date)
 
 
 def _log_reached(code: str | None, settings: Settings, logger: logging.Logger) -> None:
@@ -73,8 +105,6 @@ def _log_reached(code: str | None, settings: Settings, logger: logging.Logger) -
         logger.info("The service responds at %s", settings.base_url)
     if code is None or code in _TOKEN_KNOWN:
         logger.info("The service accepts the access token")
-    if code is None:
-        logger.info("Audit events of %s can be read", settings.organization_id)
 
 
 def _log_clock(date: datetime | None, now: datetime, logger: logging.Logger) -> None:

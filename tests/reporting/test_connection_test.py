@@ -16,7 +16,7 @@ from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.running import Run
-from tests.shared_server import SharedServer, a_service
+from tests.shared_server import SharedServer, a_service, an_id
 
 THREE_EVENTS = [an_event(id=str(n), at=f"2024-05-06T07:08:0{n}Z") for n in range(3)]
 RANGE = {"end_date": "2024-05-07T00:00:00Z"}
@@ -160,13 +160,53 @@ def test_a_service_that_is_down_ends_the_check_early() -> None:
 def test_a_service_that_is_down_ends_the_check_even_if_organizations_share_tokens() -> None:
     """Each token belongs to two organizations. The check ends after ten tokens have failed."""
     count = 2 * MAX_FAILURES
-    services = [a_service(n, 1, access_token=f"acme_pat_{n // 2}") for n in range(count + 4)]
+    services = [a_service(n, 1, access_token=f"acme_pat_{n // 2}") for n in range(count)]
     for each in services:
         each.add_faults(["status:code=503@*"])
     with SharedServer(services).served() as shared:
         done = shared.run("--test", organizations=shared.with_tokens, max_retries=0)
-    assert [len(each.requests) for each in services] == [*[1] * count, *[0] * 4]
-    assert done.errors[-1].startswith("AE-500: 4 more organizations were not started")
+    assert [len(each.requests) for each in services] == [1, 0] * MAX_FAILURES
+    assert done.errors[-1].startswith("AE-500: 10 more organizations were not started")
+
+
+def test_several_organizations_are_checked_side_by_side_with_a_request_each() -> None:
+    """Several connections are needed, because no response arrives at once. All errors are named."""
+    services = [a_service(number, 2) for number in range(12)]
+    for each in services:
+        each.add_faults([Fault(kind="hang", seconds=0.3, when="1")])
+    for number in (3, 7):
+        services[number].add_faults([Fault(kind="status", code=403, when="*")])
+    with SharedServer(services).served() as shared:
+        done = shared.run("--test", concurrency=6)
+    assert [len(each.requests) for each in services] == [1] * len(services)
+    assert 1 < sum(not each.requests[0].reused for each in services) <= 6
+    can_be_read = [line for line in said(done) if ": Audit events can be read: the newest " in line]
+    assert len(can_be_read) == len(services) - 2
+    assert [error.split(": ")[:2] for error in done.errors[1:]] == [
+        ["AE-403", an_id(3)],
+        ["AE-403", an_id(7)],
+    ]
+
+
+def test_a_check_of_organizations_that_can_all_be_read_says_so() -> None:
+    services = [a_service(0, 2), a_service(1, 0)]
+    with SharedServer(services).served() as shared:
+        done = shared.run("--test", concurrency=1, **RANGE).raise_for_exit_code()
+    assert said(done) == [
+        f"The service responds at {BASE_URL}",
+        "The service accepts the access token",
+        "The clocks of the service and of this machine agree",
+        f"{an_id(0)}: Audit events can be read: the newest {ALL} is from 2024-05-06T08:00:01Z",
+        f"{an_id(1)}: Audit events can be read: there are none {ALL}",
+        "Audit events of all 2 organizations can be read",
+    ]
+
+
+def test_a_check_retries_at_most_once(service: Service, sync: Sync) -> None:
+    """Somebody waits for its result, and with more retries for a minute and a half."""
+    service.add_faults(["status:code=503,retry-after=0@*"])
+    assert sync("--test").exit_code == 1
+    assert len(service.requests) == 2
 
 
 def test_a_check_continues_while_some_organizations_can_be_read() -> None:
