@@ -39,6 +39,7 @@ IMPORTED = {
         f"{TAP}.{name}" for name in ("airbyte.command_line", "reporting.connection_test")
     ),
     "tests.cli.dying": _OF_COMMAND,
+    "tests.cli.refusing": _OF_COMMAND,
 }
 """The modules that can be run, and the modules that each has imported when it begins."""
 NUMBER_BYTES = 8

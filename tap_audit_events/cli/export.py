@@ -12,7 +12,12 @@ from typing import Any
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.outputs.durable import check_files_differ, check_is_file, resolved
+from tap_audit_events.cli.outputs.durable import (
+    InPlaceError,
+    check_files_differ,
+    check_is_file,
+    resolved,
+)
 from tap_audit_events.cli.outputs.formats import format_of, open_output
 from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.cli.outputs.output import Output
@@ -107,7 +112,7 @@ class Export:
                 self._output.commit(None if self._last is None else self._last.state)
         except BaseException as error:
             self._output.discard()
-            if self._last is not None:
+            if self._last is not None and not isinstance(error, InPlaceError):
                 error.add_note(note)
             raise
         if ended_by is not None:

@@ -58,8 +58,7 @@ class DayFiles:
         for day in list(self._open):
             self._finish_part(day)
         if self._renames:
-            for folder in (self._staging, self._folder, self._folder.parent):  # they may be new
-                sync_folder(folder)
+            sync_folder(self._staging)
         return self._renames
 
     def close(self) -> None:

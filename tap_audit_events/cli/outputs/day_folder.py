@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ from tap_audit_events.cli.outputs.durable import (
     exists,
     keep_mode,
     output_errors,
+    put_in_place,
     rename_all,
     sync_folder,
     temporary,
@@ -52,8 +52,7 @@ class NewFolder:
             rename_all(self._files.finish())
             self._files.remove_staging()
             keep_mode(self._path, self._new_path)
-            os.rename(self._new_path, self._path)  # noqa: PTH104 - the system's call; also onto an empty folder
-            sync_folder(self._path.parent)
+            put_in_place(self._new_path, self._path)  # also onto an empty folder
 
     def discard(self) -> None:
         self._files.close()
@@ -96,6 +95,9 @@ class GrowingFolder:
             self._check_contents()  # a run with another state file may have been faster
             files = self._begun
             renames = files.finish()
+            if renames:
+                for folder in (self._path, self._path.parent):  # both may have a new name in them
+                    sync_folder(folder)
             self._state_file.announce(state, None, renames)
             rename_all(renames)
             self._state_file.settle(state)

@@ -19,10 +19,11 @@ from typing import IO, Any, Final
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
     check_is_utf8,
+    create_like,
     exists,
     is_at,
-    keep_mode,
     output_errors,
+    put_in_place,
     rename_all,
     temporary,
 )
@@ -121,7 +122,7 @@ class DuckDBTable:
         with output_errors(self._path):
             if self._state_file is None:
                 self._finish(None)
-                rename_all(renames)
+                put_in_place(self._new_path, self._path)
             elif state is not None:
                 self._finish(state)
                 self._state_file.announce(state, None, renames)
@@ -245,8 +246,7 @@ class _OldFile:
 
     def copy_to(self, path: Path) -> None:
         """Copy the file, with all tables."""
-        with path.open("wb") as copy:
-            keep_mode(self._path, path)
+        with create_like(self._path, path) as copy:
             shutil.copyfileobj(self._file, copy, _COPY_BYTES)
 
     def check_still_in_place(self) -> None:

@@ -1,14 +1,19 @@
-"""Files that are complete on the disk before they are visible under their names."""
+"""Files that are complete on the disk before they are visible under their names.
+
+Some mounts, such as shared folders and network file systems, refuse a flush, a change of the mode
+or of the owner. The run continues then, because it can neither do more nor lose an event by that.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, Any, Final, TypeAlias
 
 import msgspec
 
@@ -21,6 +26,18 @@ from tap_audit_events.errors.exceptions import (
 
 Rename: TypeAlias = tuple[Path, Path]
 """The path of a complete file, and its final path."""
+
+_REFUSALS: Final = frozenset(
+    {
+        errno.EACCES, errno.EBADF, errno.EINVAL, errno.EISDIR, errno.ENOSYS, errno.ENOTSUP,
+        errno.ENOTTY, errno.EOPNOTSUPP, errno.EPERM,
+    }
+)  # fmt: skip
+"""What a mount says that does not support a call. A disk that is full or fails says others."""
+
+
+class InPlaceError(OutputError):
+    """The output is in its place, but perhaps not yet on the disk."""
 
 
 def temporary(path: Path) -> Path:
@@ -87,19 +104,49 @@ def check_is_utf8(path: str, needed_by: str) -> None:
         raise unusable(f"{problem}: choose another one") from None
 
 
+@contextmanager
+def best_effort() -> Iterator[None]:
+    """Ignore that a mount does not support a call. Other errors of the system are raised."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _REFUSALS:
+            raise
+
+
 def sync(file: IO[bytes]) -> None:
-    """Make sure that what was written to a file is on the disk."""
+    """Make sure that what was written to a file is on the disk, if the mount can do that."""
     file.flush()
-    os.fsync(file.fileno())
+    with best_effort():
+        os.fsync(file.fileno())
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names in a folder are on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    """Make sure that the names in a folder are on the disk, if the mount can do that."""
+    with best_effort():
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def put_in_place(source: Path, final: Path) -> None:
+    """Rename a complete file or folder; it replaces the old one.
+
+    Raises:
+        OSError: it cannot be renamed.
+        InPlaceError: it was renamed, but the disk fails.
+    """
+    os.replace(source, final)  # noqa: PTH105 - named like the system's call
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_folder(final.parent)
+    except OSError as error:
+        reason = (
+            f"the disk failed after the new {sanitize(final)} was complete and in its place, so a"
+            f" power failure may bring back the old one: {sanitize(error.strerror or error)}"
+        )
+        raise InPlaceError(reason, "AE-EXPORT") from error
 
 
 def rename_all(renames: Iterable[Rename], *, resumes: bool = False) -> None:
@@ -128,8 +175,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> Rename:
     """Write the new content of a JSON file under a hidden name, and return the rename."""
     source = temporary(path)
     try:
-        with output_errors(path), source.open("wb") as file:
-            keep_mode(path, source)
+        with output_errors(path), create_like(path, source) as file:
             file.write(msgspec.json.encode(document) + b"\n")
             sync(file)
     except BaseException:
@@ -139,13 +185,30 @@ def write_json(path: Path, document: Mapping[str, Any]) -> Rename:
     return source, path
 
 
+def create_like(old: Path, new: Path) -> IO[bytes]:
+    """Create a file that replaces an old one, if there is one, and open it for writing.
+
+    Never may more users read it than the old one, even if the mount refuses to change a mode.
+    """
+    mode = stat.S_IMODE(old.stat().st_mode) if exists(old) else 0o666
+    new.unlink(missing_ok=True)
+    file = os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
+    try:
+        keep_mode(old, new)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
 def keep_mode(old: Path, new: Path) -> None:
-    """Let the same users read the new file as the old one, if there is an old one."""
+    """Let the same users read the new file or folder as the old one, if there is an old one."""
     if exists(old):
-        owner = old.stat()
+        before = old.stat()
         with suppress(OSError):  # only root may do this, in a container not for every user
-            os.chown(new, owner.st_uid, owner.st_gid)
-        shutil.copymode(old, new)
+            os.chown(new, before.st_uid, before.st_gid)
+        with best_effort():
+            new.chmod(stat.S_IMODE(before.st_mode))
 
 
 @contextmanager

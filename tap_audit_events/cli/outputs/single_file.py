@@ -10,9 +10,10 @@ from typing import Any, Protocol, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.outputs.durable import (
+    create_like,
     exists,
-    keep_mode,
     output_errors,
+    put_in_place,
     rename_all,
     temporary,
 )
@@ -74,7 +75,7 @@ class SingleFile:
         with output_errors(self._path):
             if self._state_file is None:
                 self._opened().finish()
-                rename_all([(self._new_path, self._path)])
+                put_in_place(self._new_path, self._path)
             elif state is not None and self._writer is not None:
                 self._writer.finish()
                 self._check_still_unchanged(self._state_file)
@@ -97,8 +98,7 @@ class SingleFile:
         if self._writer is None:
             self._extends = self._state_file is not None and exists(self._path)
             self._has_new_file = True
-            self._new_path.touch()
-            keep_mode(self._path, self._new_path)
+            create_like(self._path, self._new_path).close()
             self._writer = self._new_writer(self._new_path, self._path if self._extends else None)
         return self._writer
 

@@ -9,9 +9,9 @@ from typing import IO
 
 from tap_audit_events.cli.outputs.durable import (
     check_is_file,
-    keep_mode,
+    create_like,
     output_errors,
-    rename_all,
+    put_in_place,
     resolved,
     sync,
     temporary,
@@ -35,8 +35,7 @@ class WholeFile:
         with ExitStack() as entered:
             entered.enter_context(locked(self._path))
             with output_errors(self._path):
-                self._file: IO[bytes] = self._new_path.open("wb")
-                keep_mode(self._path, self._new_path)
+                self._file: IO[bytes] = create_like(self._path, self._new_path)
             self._lock = entered.pop_all()
 
     def write(self, lines: Sequence[bytes]) -> None:
@@ -48,7 +47,7 @@ class WholeFile:
         with output_errors(self._path):
             sync(self._file)
             self._file.close()
-            rename_all([(self._new_path, self._path)])
+            put_in_place(self._new_path, self._path)
 
     def close(self) -> None:
         """Remove the file if it was not committed, and release the lock."""
