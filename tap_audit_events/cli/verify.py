@@ -17,7 +17,7 @@ import msgspec
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.count import TABLE_FORMATS
 from tap_audit_events.cli.loaded.files import SUFFIXES
-from tap_audit_events.cli.loaded.row import Loaded, Range, Row, unreadable
+from tap_audit_events.cli.loaded.row import Loaded, Range, Row, organization_form, unreadable
 from tap_audit_events.cli.loaded.sources import open_loaded
 from tap_audit_events.cli.options import Common
 from tap_audit_events.cli.outputs.durable import (
@@ -94,8 +94,9 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         raise SettingsError([problem])
     with ExitStack() as stack:
         known = _organizations_of(settings)
+        place = stack.enter_context(ExitStack())
         with interrupting(common.stop):
-            loaded = stack.enter_context(open_loaded(options.against, options.table, known))
+            loaded = place.enter_context(open_loaded(options.against, options.table, known))
         if settings.organizations and not loaded.has_organizations:
             raise unreadable(loaded.name, "it has no column organization_id, but the settings name"
                              " several organizations")  # fmt: skip
@@ -116,6 +117,7 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
             repair = Repair(repair_file, options.repair_format, settings)
         verification = Verification(settings, common, comparison, lists, repair)
         verification.read_loaded(loaded, within)
+        place.close()  # before the first request: a loader may be waiting for the database
         verification.read_service(within.widened(loaded.unit_nanoseconds))
         for file in filter(None, (list_file, repair_file)):
             file.commit()
@@ -201,6 +203,8 @@ class Verification:
                 self._compare(page)
                 reporter.page(page)
         self._lists.add(self._comparison.too_many())
+        # Not those next to the range, which are read as the table may have rounded their times.
+        reporter.events = sum(each.service for each in self._comparison.days.values())
         reporter.done("Compared")
 
     def _compare(self, page: EventPage) -> None:
@@ -217,7 +221,7 @@ class Verification:
 
     def _of_settings(self, batch: Sequence[Row], name: str) -> Iterator[Row]:
         for row in batch:
-            organization = (row.organization_id or "").lower()
+            organization = organization_form(row.organization_id or "")
             if not organization and self._settings.organizations:
                 raise unreadable(name, f"event {sanitize(row.id or '')} {_NO_ORGANIZATION}")
             if not organization or organization in self._known:

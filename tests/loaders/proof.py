@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +37,10 @@ def audit_events(
     folder: Path, settings: dict[str, Any], *arguments: str, secret: str = "", **environment: str
 ) -> Done:
     """Run the command to its end, and check that it does not show the secret or the token."""
-    given = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(each) for name, each in settings.items()}
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     done = subprocess.run(
         [sys.executable, "-c", MEASURED, python_of_proof(), "-m", COMMAND, *arguments],
         cwd=folder,
-        env={**inherited, "PYTHONPATH": str(PROJECT), **given, **environment},
+        env=_variables(settings) | environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=1000,
@@ -52,6 +52,31 @@ def audit_events(
     for each in filter(None, [secret, settings.get("access_token")]):
         assert not [form for form in forms_of(str(each)) if form in shown]
     return ended
+
+
+@contextmanager
+def started(
+    folder: Path, settings: dict[str, Any], *arguments: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the command; at the end of the block, kill it if it still runs."""
+    with subprocess.Popen(
+        [python_of_proof(), "-m", COMMAND, *arguments],
+        cwd=folder,
+        env=_variables(settings),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _variables(settings: dict[str, Any]) -> dict[str, str]:
+    given = {f"{ENVIRONMENT_PREFIX}{name.upper()}": str(each) for name, each in settings.items()}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return {**inherited, "PYTHONPATH": str(PROJECT), **given}
 
 
 def peak_bytes(folder: Path) -> int:

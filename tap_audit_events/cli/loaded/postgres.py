@@ -20,15 +20,32 @@ except ImportError:
 
 CONNECT_SECONDS: Final = 30
 
-_OPTIONS: Final = "-c default_transaction_read_only=on -c timezone=UTC -c datestyle=ISO"
 _PORTS: Final = re.compile(r"[0-9,]*")
 
+_BEGIN: Final = """
+SET TRANSACTION READ ONLY;
+SET LOCAL timezone = 'UTC';
+SET LOCAL datestyle = 'ISO'
+"""
+"""Statements, as a connection pooler may drop or refuse the options of a connection; only for this
+transaction, as it may give the connection to others afterwards."""
+
 _TYPES_SQL: Final = """
-SELECT attname, format_type(atttypid, atttypmod)
-FROM pg_attribute
-WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+WITH RECURSIVE columns AS (
+    SELECT attnum, attname, atttypid AS type, atttypmod AS modifier
+    FROM pg_attribute
+    WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped
+    UNION ALL
+    SELECT attnum, attname, typbasetype, typtypmod
+    FROM columns JOIN pg_type ON pg_type.oid = type
+    WHERE typtype = 'd'
+)
+SELECT attname, format_type(type, modifier)
+FROM columns JOIN pg_type ON pg_type.oid = type
+WHERE typtype <> 'd'
 ORDER BY attnum
 """
+"""The type of each column; of a domain, the type that it is based on."""
 
 
 class PostgresDatabase:
@@ -56,11 +73,11 @@ class PostgresDatabase:
             f"PostgreSQL at {given.get('host') or 'localhost'}, {given.get('dbname') or 'default'}"
         )
         given.setdefault("connect_timeout", CONNECT_SECONDS)
-        options = f"{given.get('options') or ''} {_OPTIONS}"  # of two values, the last one counts
         with self._errors():
             self._connection = psycopg.connect(
-                **{name: str(value) for name, value in given.items()} | {"options": options}
+                **{name: str(value) for name, value in given.items()}
             )
+            self._connection.execute(_BEGIN)  # the transaction lasts until the connection is closed
 
     def close(self) -> None:
         self._connection.close()

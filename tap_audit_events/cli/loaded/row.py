@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, Protocol
+from uuid import UUID
 
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.instants import (
@@ -104,6 +107,17 @@ def instants_of(texts: Sequence[str | None]) -> list[Instant | None]:
     if len(present) == len(texts) and (quick := utc_instants(present)) is not None:
         return list(quick)
     return [_instant(text) for text in texts]
+
+
+@lru_cache(maxsize=1024)
+def organization_form(text: str) -> str:
+    """An organization as the settings name it: a UUID in lower case, whatever its form was.
+
+    Databases and programs also write a UUID in upper case, in braces or without hyphens.
+    """
+    with suppress(ValueError):
+        return str(UUID(text.strip().lower()))
+    return text.lower()
 
 
 def nanoseconds(instant: Instant) -> int:

@@ -181,6 +181,26 @@ def test_an_event_may_have_a_field_organization_id(
     verify(command, "a.jsonl")
 
 
+@pytest.mark.parametrize("form", ["{0}", "{{{0}}}", "urn:uuid:{0}", "no hyphens"])
+@pytest.mark.parametrize("is_upper", [True, False])
+def test_a_column_may_name_the_organization_in_any_form_of_a_uuid(
+    form: str, is_upper: bool, service: Service, command: Command
+) -> None:
+    """Otherwise all events would be missing, and a repair would load them again."""
+    service.add(EVENTS)
+    name = form.format(service.organization_id)
+    if form == "no hyphens":
+        name = service.organization_id.replace("-", "")
+    rows = [(each["id"], each["occurredAt"], name.upper() if is_upper else name) for each in EVENTS]
+    with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE audit_events (id TEXT, occurred_at TEXT, organization_id TEXT)"
+        )
+        connection.executemany("INSERT INTO audit_events VALUES (?, ?, ?)", rows)
+
+    verify(command, "a.duckdb")
+
+
 ONE = {"id": ["1"], "occurred_at": ["2024-05-06T00:00:00Z"]}
 """Columns of a Parquet file with one event."""
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.cli.loaded.row import Range, Row
@@ -105,6 +107,51 @@ def test_the_list_preserves_any_id(service: Service, command: Command) -> None:
 
     with (command.folder / "l").open(newline="") as file:
         assert {row["id"] for row in csv.DictReader(file)} == ids
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_row_of_the_same_time_is_preferred(
+    order: int, service: Service, command: Command
+) -> None:
+    """Of two rows of an event, the one with another time is too many; the other one is equal."""
+    service.add([an_event(at="2024-05-06T08:00:00Z")])
+    rows = [an_event(at=f"2024-05-06T{hour}:00:00Z") for hour in ("08", "10")]
+    (command.folder / "a.jsonl").write_bytes(lines(rows[::order]))
+
+    done = verify(command, "a.jsonl", "--list", "l", exit_code=1)
+
+    (row,) = csv.DictReader((command.folder / "l").read_text().splitlines())
+    assert (row["kind"], row["loaded_at"]) == ("too many", "2024-05-06T10:00:00Z")
+    assert counts(done)["2024-05-06"]["other_time"] == 0
+
+
+def test_all_counts_are_those_of_the_range(service: Service, command: Command) -> None:
+    """Events next to the range are read too, as the table may have rounded their times."""
+    service.add(an_event(id=f"{n}", at=f"2024-05-06T08:00:{n:02}Z") for n in range(10, 20))
+    command("export", "--to", "a.parquet").raise_for_exit_code()
+    bounds = ("--start", "2024-05-06T08:00:12Z", "--end", "2024-05-06T08:00:14Z")
+    exported = pq.read_table(command.folder / "a.parquet", columns=["id", "occurred_at"])
+    pq.write_table(exported, command.folder / "rounded.parquet")
+
+    done = command("verify", "--against", "rounded.parquet", *bounds)
+
+    assert done.lines[-1].split() == ["total", "3", "3", "0", "0", "0"]
+    assert done.log.startswith("Compared: 3 events in ")
+
+
+def test_a_loader_does_not_wait_for_the_service(service: Service, command: Command) -> None:
+    """While the command waits for the service, another program can write into the file."""
+    service.add(EVENTS)
+    command("export", "--to", "a.duckdb").raise_for_exit_code()
+    wait = Fault.parse(f"status:code=429,retry-after=60@{len(service.requests) + 1}")
+    service.add_faults([wait])
+
+    with command.started("verify", "--against", "a.duckdb") as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        with duckdb.connect(str(command.folder / "a.duckdb")) as connection:
+            connection.execute("ALTER TABLE audit_events ADD COLUMN new VARCHAR")
+        run.send_signal(signal.SIGTERM)
+        run.wait(60)
 
 
 def test_only_the_range_is_compared(service: Service, command: Command) -> None:

@@ -1,0 +1,153 @@
+"""`audit-events verify` is a considerate reader of a PostgreSQL database."""
+
+import signal
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tap_audit_events.sandbox import Fault, Service, serve
+from tests.builders import an_event
+from tests.cli.command import Done
+from tests.loaders.postgres import PostgresLoader
+from tests.loaders.postgres_server import USER
+from tests.loaders.proof import audit_events, started
+from tests.running import settings_for
+
+pytestmark = [pytest.mark.loaders, pytest.mark.usefixtures("servers")]
+
+EVENTS = [an_event(id=f"{n}", at=f"2026-01-01T23:{n}:00.5Z") for n in range(10, 60)]
+VALUES = ", ".join(f"('{each['id']}', '{each['occurredAt']}')" for each in EVENTS)
+
+
+class Warehouse:
+    """A new database with the table ``audit_events``, and a service with the same events."""
+
+    def __init__(self, folder: Path, service: Service, base_url: str) -> None:
+        self.folder = folder
+        self.service = service
+        self.settings = settings_for(service, base_url)
+        self.database = f"audit_{uuid4().hex}"
+        PostgresLoader.server.create_database(self.database)
+
+    def query(self, sql: str) -> list[str]:
+        return PostgresLoader.server.query(self.database, sql)
+
+    def create(self, kind: str = "timestamptz") -> None:
+        """Create the table, with a type for the times."""
+        self.query(
+            f"CREATE TABLE audit_events (id text, occurred_at {kind});"  # noqa: S608 - our own
+            f" SET timezone = 'UTC'; INSERT INTO audit_events VALUES {VALUES}"
+        )
+
+    def arguments(self, *more: str, port: int | None = None) -> list[str]:
+        server = PostgresLoader.server
+        place = f"127.0.0.1:{port or server.port}/{self.database}"
+        url = f"postgresql://{USER}:{server.password}@{place}?sslmode=disable&gssencmode=disable"
+        return ["verify", "--against", url, *more]
+
+    def verify(self, *more: str, port: int | None = None) -> Done:
+        password = PostgresLoader.server.password
+        arguments = self.arguments(*more, port=port)
+        return audit_events(self.folder, self.settings, *arguments, secret=password)
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path, service: Service) -> Iterator[Warehouse]:
+    service.add(EVENTS)
+    with serve(service) as server:
+        yield Warehouse(tmp_path, service, server.base_url)
+
+
+def test_a_loader_does_not_wait_for_the_service(warehouse: Warehouse) -> None:
+    """While the command waits for the service, its connection is closed and holds no lock."""
+    warehouse.create()
+    warehouse.service.add_faults([Fault.parse("status:code=429,retry-after=60@1")])
+
+    with started(warehouse.folder, warehouse.settings, *warehouse.arguments()) as run:
+        assert run.stderr is not None
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        warehouse.query("SET lock_timeout = '1ms'; ALTER TABLE audit_events ADD COLUMN new text")
+        run.send_signal(signal.SIGTERM)
+        run.wait(60)
+
+
+@pytest.mark.parametrize("kind", ["timestamptz", "timestamptz(3)", "timestamp", "text"])
+def test_a_domain_is_compared_like_its_type(kind: str, warehouse: Warehouse) -> None:
+    """A domain may be based on another domain."""
+    warehouse.query(f"CREATE DOMAIN base AS {kind}; CREATE DOMAIN moment AS base NOT NULL")
+    warehouse.create("moment")
+
+    warehouse.verify().raise_for_exit_code()
+
+
+def test_nothing_can_be_written(warehouse: Warehouse) -> None:
+    """A view may call a function that writes."""
+    warehouse.create()
+    warehouse.query(
+        "CREATE TABLE readers (n int);"
+        " CREATE FUNCTION noted() RETURNS text LANGUAGE sql VOLATILE AS"
+        " 'INSERT INTO readers VALUES (1) RETURNING NULL::text';"
+        " CREATE VIEW watched AS SELECT coalesce(noted(), id) AS id, occurred_at FROM audit_events"
+    )
+
+    done = warehouse.verify("--table", "watched")
+
+    assert done.error.startswith("AE-LOADED: ")
+    assert "read-only transaction" in done.error
+    assert warehouse.query("SELECT count(*) FROM readers") == ["0"]
+
+
+def test_a_pooler_may_refuse_options_of_the_connection(warehouse: Warehouse) -> None:
+    """PgBouncer does. The database has another time zone, and another form of times."""
+    warehouse.create("text")
+    warehouse.query(
+        "CREATE VIEW zoned AS SELECT id, CAST(occurred_at AS timestamptz) AS occurred_at"
+        " FROM audit_events"
+    )
+    for setting in ("timezone = 'Asia/Tokyo'", "datestyle = 'SQL, DMY'"):
+        warehouse.query(f'ALTER DATABASE "{warehouse.database}" SET {setting}')
+
+    with pooler(PostgresLoader.server.port) as port:
+        done = warehouse.verify("--table", "zoned", port=port)
+
+    done.raise_for_exit_code()
+
+
+@contextmanager
+def pooler(server_port: int) -> Iterator[int]:
+    """A port that passes connections on, and closes those that begin with options."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=_pass_connections_on, args=(listener, server_port)).start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+def _pass_connections_on(listener: socket.socket, server_port: int) -> None:
+    while True:
+        try:
+            client, _ = listener.accept()
+        except OSError:
+            return
+        first = client.recv(4096)  # the startup message: names and values
+        if b"\0options\0" in first:
+            client.close()
+            continue
+        server = socket.create_connection(("127.0.0.1", server_port))
+        server.sendall(first)
+        for source, sink in ((client, server), (server, client)):
+            threading.Thread(target=_copy, args=(source, sink)).start()
+
+
+def _copy(source: socket.socket, sink: socket.socket) -> None:
+    with source, sink:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_RDWR)
+        except OSError:  # the other direction has ended
+            pass
