@@ -48,13 +48,13 @@ def _class(kind: type) -> Iterator[str]:
 
 
 def _member(owner: str, name: str, value: object) -> str | None:
-    if isinstance(value, classmethod):  # it is for other parts of the package
+    if name == "of_settings":  # it is for other parts of the package
         return None
     if isinstance(value, cached_property):
         return f"#### {owner}.{name}\n\n{_text(value.func)}"
     if isinstance(value, property):
         return f"#### {owner}.{name}\n\n{_text(value.fget)}"
-    function: Any = value.__func__ if isinstance(value, staticmethod) else value
+    function: Any = value.__func__ if isinstance(value, staticmethod | classmethod) else value
     return f"#### {owner}.{name}()\n\n{_signature(name, function)}\n\n{_text(function)}"
 
 
@@ -73,7 +73,7 @@ def _attributes(kind: type) -> list[tuple[str, str]]:
 
 def _signature(name: str, function: Any) -> str:
     given = inspect.signature(function)
-    parameters = [each for each in given.parameters.values() if each.name != "self"]
+    parameters = [each for each in given.parameters.values() if each.name not in {"self", "cls"}]
     lines = [f"    {each}," for each in parameters if each.kind != inspect.Parameter.KEYWORD_ONLY]
     keywords = [
         f"    {each}," for each in parameters if each.kind == inspect.Parameter.KEYWORD_ONLY

@@ -12,9 +12,9 @@ source = ab.get_source(
     "source-audit-events",
     local_executable="source-audit-events",
     config={
-        "base_url": os.environ["AUDIT_EVENTS_URL"],
-        "organization_id": os.environ["AUDIT_EVENTS_ORGANIZATION"],
-        "access_token": ab.get_secret("AUDIT_EVENTS_TOKEN"),
+        "base_url": os.environ["TAP_AUDIT_EVENTS_BASE_URL"],
+        "organization_id": os.environ["TAP_AUDIT_EVENTS_ORGANIZATION_ID"],
+        "access_token": ab.get_secret("TAP_AUDIT_EVENTS_ACCESS_TOKEN"),
     },
     streams="*",
 )

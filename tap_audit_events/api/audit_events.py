@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -14,7 +15,10 @@ from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator, RunIterator
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config import validators
-from tap_audit_events.config.settings import Settings, checked_settings
+from tap_audit_events.config.environment import settings_of
+from tap_audit_events.config.schema import SETTINGS
+from tap_audit_events.config.settings import Settings, checked_settings, override
+from tap_audit_events.config.unknown_settings import OF_THE_TAP, warnings_of_tap_settings
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.planning.organizations_plan import Stage
@@ -71,11 +75,32 @@ class AuditEvents:
     ) -> None:
         given = dict(locals())
         del given["self"]
-        for name, value in given.items():
-            if isinstance(value, tuple):
-                given[name] = list(value)
-        self._settings = checked_settings(given, _logger)
+        self._settings = checked_settings(_with_lists(given), _logger)
         self._new_runtime: Callable[[], Runtime] = Runtime
+
+    @classmethod
+    def from_env(cls, **settings: Any) -> AuditEvents:
+        """An object with the settings of the environment variables ``TAP_AUDIT_EVENTS_…``.
+
+        They are read once, by this call.
+
+        Args:
+            settings: arguments as of the class; they override variables, and None unsets one.
+
+        Raises:
+            SettingsError: the message names each setting to fix; a variable with a misspelt name is
+                one, too.
+
+        Example:
+            >>> for page in AuditEvents.from_env(start_date="2026-01-01").pages():
+            ...     print(len(page))
+        """
+        given = override(settings_of(os.environ), _with_lists(settings))
+        for warning in warnings_of_tap_settings(given):
+            _logger.warning("%s", warning)
+        known = [*SETTINGS, *OF_THE_TAP]
+        checked = checked_settings(given, _logger, known=known, environment="in the environment")
+        return cls.of_settings(checked, Runtime)
 
     @classmethod
     def of_settings(cls, settings: Settings, new_runtime: Callable[[], Runtime]) -> AuditEvents:
@@ -188,6 +213,10 @@ class AuditEvents:
             problem = "end or end_date is before start or start_date"
             raise SettingsError([f"{problem}: it must be the same or later"])
         return replace(settings, start_date=start_date, end_date=end_date)
+
+
+def _with_lists(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(each) if isinstance(each, tuple) else each for name, each in given.items()}
 
 
 def _instant(name: str, validate: Callable[[Any], Instant], value: date | str) -> Instant:

@@ -24,13 +24,6 @@ if TYPE_CHECKING:
     from tap_audit_events.events.instants import Instant
     from tap_audit_events.runtime import Runtime
 
-_OF_THE_TAP: Final = (
-    *("batch_config", "stream_maps", "stream_map_config", "faker_config"),
-    *("flattening_enabled", "flattening_max_depth", "flattening_max_key_length"),
-    "flattening_separator",
-)
-"""Settings that shape the tap's records; this command ignores them."""
-
 
 @dataclass(frozen=True)
 class Common:
@@ -63,6 +56,7 @@ class Common:
         """
         from tap_audit_events.config.schema import SETTINGS
         from tap_audit_events.config.settings import checked_settings
+        from tap_audit_events.config.unknown_settings import OF_THE_TAP
         from tap_audit_events.events.instants import first_instant, instant_of, last_instant
 
         if self.quiet:
@@ -70,7 +64,7 @@ class Common:
         settings = checked_settings(
             self._config(),
             self.logger,
-            known=[*SETTINGS, *_OF_THE_TAP],
+            known=[*SETTINGS, *OF_THE_TAP],
             environment="in the environment",
         )
         start = _instant("--start", first_instant, self.start) or settings.start_date
@@ -95,19 +89,17 @@ class Common:
         return AuditEvents.of_settings(settings, self.runtime)
 
     def _config(self) -> dict[str, Any]:
-        from tap_audit_events.config.environment import read_environment
+        from tap_audit_events.config.environment import settings_of
         from tap_audit_events.config.input_files import read_json_file
-        from tap_audit_events.config.schema import SETTINGS_SCHEMA
         from tap_audit_events.config.settings import override
+        from tap_audit_events.config.unknown_settings import warnings_of_tap_settings
 
-        known = SETTINGS_SCHEMA["properties"]
-        tap_only = {name: {"type": ["object"]} for name in _OF_THE_TAP}
-        config = read_environment(os.environ, known | tap_only)
+        config = settings_of(os.environ)
         for path in self.config_files:
             if path != "ENV":  # the environment is always read
                 config = override(config, read_json_file("config", path))
-        for name in config.keys() & set(_OF_THE_TAP):
-            self.logger.warning("%s shapes the records of the tap and is ignored here", name)
+        for warning in warnings_of_tap_settings(config):
+            self.logger.warning("%s", warning)
         return config
 
 

@@ -71,12 +71,16 @@ def _run_tail(lines: int, settings: Settings, runtime: Runtime, retrying: _Retry
         )
     events = AuditEvents.of_settings(replace(settings, start_date=newest.start), lambda: runtime)
     tail = Tail(events, _print, begun_at)
-    retrying.call(lambda: tail.begin(lines))
-    if newest.error is not None and not follows:
-        raise newest.error
-    while retrying.interval_seconds is not None:
-        wait(retrying.interval_seconds, runtime.stop)
-        retrying.call(tail.print_new)
+    try:
+        retrying.call(lambda: tail.begin(lines))
+        if newest.error is not None and not follows:
+            raise newest.error
+        while retrying.interval_seconds is not None:
+            wait(retrying.interval_seconds, runtime.stop)
+            retrying.call(tail.print_new)
+    except (ServiceError, OrganizationsError) as error:
+        error.add_note(f"Events printed: {tail.printed:,}.")
+        raise
 
 
 def _newest(
@@ -113,8 +117,9 @@ class Tail:
     def __init__(
         self, events: AuditEvents, write: Callable[[Sequence[bytes]], None], begun_at: Instant
     ) -> None:
+        self.printed = 0
         self._events = events
-        self._write = write
+        self._write_lines = write
         self._begun_at = begun_at
         self._last: EventPage | None = None
         self._held: list[tuple[Instant, bytes]] = []
@@ -143,6 +148,10 @@ class Tail:
             self._unread = unread
             raise
         self._write_held()
+
+    def _write(self, texts: Sequence[bytes]) -> None:
+        self._write_lines(texts)
+        self.printed += len(texts)
 
     def _write_held(self) -> None:
         self._write([text for _, text in self._held])

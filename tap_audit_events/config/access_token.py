@@ -6,6 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -69,16 +70,18 @@ def read_token_file(path: str) -> str:
 
 
 def _unreadable(path: str, reason: str | None) -> str:
-    """The text of the error for a path that cannot be read.
+    """The text of the error for a path that cannot be read: the path that was tried.
 
-    A path that is not absolute is not shown: it may be the token itself.
+    If it is the token itself, it contains `PAT_MARK` and is masked.
     """
+    text = f"{sanitize(path)} cannot be read: {reason}"
     if Path(path).is_absolute():
-        return f"{sanitize(path)} cannot be read: {reason}"
-    hint = "a relative path starts at the folder in which the command was started"
+        return text
     if path.startswith("~"):
-        hint = "~ is not expanded: write the path of the home folder"
-    return f"names a file that cannot be read: {reason}; {hint}"
+        return f"{text}; ~ is not expanded: write the path of the home folder"
+    with suppress(OSError):  # the working directory is gone
+        text = f"{sanitize(Path.cwd() / path)} cannot be read: {reason}"
+    return f"{text}; a relative path starts at the folder in which the command was started"
 
 
 def others_may_read(status: os.stat_result) -> bool:

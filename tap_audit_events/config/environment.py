@@ -6,7 +6,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
+from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS_SCHEMA
+from tap_audit_events.config.unknown_settings import OF_THE_TAP
+
+
+def settings_of(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The settings in environment variables, as `read_environment`, for readers without the SDK."""
+    of_the_tap = {name: {"type": ["object"]} for name in OF_THE_TAP}
+    return read_environment(environment, SETTINGS_SCHEMA["properties"] | of_the_tap)
 
 
 def read_environment(

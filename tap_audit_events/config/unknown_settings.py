@@ -7,7 +7,15 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
+from tap_audit_events.config.validators import set_values
 from tap_audit_events.errors.exceptions import sanitize
+
+OF_THE_TAP: Final = (
+    *("batch_config", "stream_maps", "stream_map_config", "faker_config"),
+    *("flattening_enabled", "flattening_max_depth", "flattening_max_key_length"),
+    "flattening_separator",
+)
+"""Settings of the SDK that shape the tap's records; what reads events without them ignores them."""
 
 OTHERS_OF_THE_SDK: Final = ("emit_activate_version_messages", "use_singer_decimal")
 """Settings that the SDK has for other taps."""
@@ -32,6 +40,12 @@ def warnings_of_names(config: Mapping[str, Any], known: Collection[str]) -> Iter
     for name in _unknown(config, known):
         if _is_harmless(name, config) and not _similar(name, known):
             yield f"{sanitize(name, 60)} is not a setting and is ignored"
+
+
+def warnings_of_tap_settings(config: Mapping[str, Any]) -> Iterator[str]:
+    """A warning for each setting of `OF_THE_TAP`: users may believe that their maps mask values."""
+    for name in sorted(set_values(config).keys() & set(OF_THE_TAP)):
+        yield f"{name} shapes the records of the tap and is ignored here"
 
 
 def _unknown(config: Mapping[str, Any], known: Collection[str]) -> Iterator[str]:

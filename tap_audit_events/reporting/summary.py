@@ -51,6 +51,7 @@ class Report:
         self._new_fields = NewFields()
         self._total = _Total()
         self._only_run: OrganizationRun | None = None
+        self._is_done = False
         self._progress = progress.Progress(_NO_WINDOW)
         if settings.organizations:
             logger.info(
@@ -124,6 +125,7 @@ class Report:
 
     def done(self, *, records: int, left_out: int) -> None:
         """Report that everything was read; stream maps wrote no record of `left_out` events."""
+        self._is_done = True
         total, requests = self._total, self.reader.requests
         run = self._only_run
         if run is None and not self._settings.organizations:
@@ -139,10 +141,27 @@ class Report:
         )  # fmt: skip
 
     def close(self) -> None:
-        """Remove the bar, and log new fields and types, however the run has ended."""
+        """Remove the bar, and log new fields and types, however the run has ended.
+
+        A run that ended early gets a line too: what was delivered until then.
+        """
         if self._bar is not None:
             self._bar.close()
+        if not self._is_done:
+            self._log_early_end()
         self._new_fields.log(self._logger)
+
+    def _log_early_end(self) -> None:
+        run, requests = self._only_run, self.reader.requests
+        if run is None and not self._settings.organizations:
+            return
+        delivered = self._total.delivered if run is None else run.delivery.delivered
+        ended = f"{self._total.ended} of {self.reader.organization_count} organizations were read"
+        self._logger.info(
+            "Ended early: %d events delivered; requests: %d, retries: %d; %s",
+            delivered, requests.sent, requests.retries,
+            ended if run is None else self._bookmark_and_lag(run),
+        )  # fmt: skip
 
     def lag_seconds(self) -> float | None:
         """How far the newest event of the only organization lies behind now, if it has any."""

@@ -59,6 +59,10 @@ class Output(Run):
         return found
 
     @property
+    def infos(self) -> list[str]:
+        return [each["message"] for each in self.of_type("LOG") if each["level"] == "INFO"]
+
+    @property
     def warnings(self) -> list[str]:
         return [each["message"] for each in self.of_type("LOG") if each["level"] == "WARN"]
 

@@ -42,6 +42,8 @@ def test_an_error_ends_the_run_with_its_kind(case: str, service: Service, source
     first, second = failed_and_next(*AFTER_A_PAGE[case], service, source)
     assert 0 < len(first.ids) < len(IDS)
     assert first.ids + second.ids == IDS
+    (line,) = [each for each in first.infos if each.startswith("Ended early: ")]
+    assert line.startswith(f"Ended early: {len(first.ids)} events delivered; ")
 
 
 def test_a_refused_cursor_is_a_transient_error(service: Service, source: Source) -> None:

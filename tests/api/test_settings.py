@@ -97,6 +97,61 @@ def test_a_missing_argument_is_not_looked_for_in_the_environment() -> None:
     assert "access_token_file" in str(raised.value)
 
 
+@pytest.fixture
+def variables(settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """The settings as environment variables, and no others."""
+    for name in SETTINGS_SCHEMA["properties"]:
+        monkeypatch.delenv(f"TAP_AUDIT_EVENTS_{name.upper()}", raising=False)
+    for name, value in settings.items():
+        monkeypatch.setenv(f"TAP_AUDIT_EVENTS_{name.upper()}", value)
+    return monkeypatch
+
+
+def test_settings_may_be_environment_variables(
+    service: Service, variables: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Arguments override them, also a token of the other kind."""
+    service.add(events(0, 5))
+    variables.setenv("TAP_AUDIT_EVENTS_PAGE_SIZE", "2")
+    variables.setenv("TAP_AUDIT_EVENTS_CONCURRENCY", "")
+    assert len(ids(AuditEvents.from_env().pages())) == 5
+    token = tmp_path / "token"
+    token.write_text(service.access_token)
+    token.chmod(0o600)
+    variables.setenv("TAP_AUDIT_EVENTS_ACCESS_TOKEN", "acme_pat_wrong")
+    log = AuditEvents.from_env(
+        access_token_file=str(token), page_size=4, action_types=("workspace_create",)
+    )
+    assert len(ids(log.pages())) == 5
+    sizes = [request.params["pageSize"] for request in service.requests]
+    assert {*sizes} == {"2", "4"}
+    assert sizes[-1] == "4"
+
+
+def test_mistakes_in_variables_and_arguments_are_named_together(
+    variables: pytest.MonkeyPatch,
+) -> None:
+    """A misspelt name is a mistake in both; a setting of the tap alone is warned about."""
+    variables.setenv("TAP_AUDIT_EVENTS_STARTDATE", "2026-01-01")
+    variables.delenv("TAP_AUDIT_EVENTS_ORGANIZATION_ID")
+    with pytest.raises(SettingsError) as raised:
+        AuditEvents.from_env(pagesize=5)
+    variable, argument, missing = raised.value.lines
+    assert variable.endswith("did you mean TAP_AUDIT_EVENTS_START_DATE?")
+    assert argument.endswith("'pagesize' is not a setting: did you mean page_size?")
+    assert "organization_id is missing" in missing
+    assert "TAP_AUDIT_EVENTS_ORGANIZATION_ID" in missing
+
+
+def test_a_stream_map_in_a_variable_is_warned_about(
+    variables: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It masks nothing here."""
+    variables.setenv("TAP_AUDIT_EVENTS_STREAM_MAPS", '{"audit_events": {"actor": "__NULL__"}}')
+    AuditEvents.from_env()
+    assert "stream_maps shapes the records of the tap and is ignored here" in caplog.text
+
+
 class _NoOffset(tzinfo):
     """A time zone without an offset from UTC."""
 

@@ -155,12 +155,15 @@ def test_a_wait_is_not_cut_short_by_an_old_wakeup(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("at", ["1", "2", "4"])
 def test_a_refusal_ends_follow(at: str, service: Service, command: Command) -> None:
+    """Once it has begun to read, the error says how many events were printed."""
     service.add([now(100, "a")])
     service.add_faults([Fault.parse(f"status:code=403@{at}-")])
 
     with command.started("tail", "--follow", *FAST) as run:
         assert run.wait(60) == 1
-        assert run.stderr.read().startswith(b"AE-403: ")
+        error, printed = run.stderr.read(), run.stdout.read().splitlines()
+    assert error.startswith(b"AE-403: ")
+    assert error.endswith(b" Events printed: %d.\n" % len(printed)) == (at != "1")
 
 
 def test_follow_with_an_end_is_refused(command: Command) -> None:

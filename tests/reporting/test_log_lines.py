@@ -80,6 +80,23 @@ def test_a_run_without_new_events_logs_a_few_lines(service: Service, sync: Sync)
     assert len([line for line in done.log.splitlines() if "METRIC" not in line]) <= 5
 
 
+def test_a_run_that_fails_says_how_many_events_were_delivered(service: Service, sync: Sync) -> None:
+    """The line is written before that of the error, and instead of the summary."""
+    service.add(TEN_EVENTS)
+    service.add_faults([Fault(kind="status", code=403, when="3")])
+    done = sync(page_size=3, concurrency=1)
+    assert done.exit_code == 1
+    (line,) = logged(done, "Ended early: ")
+    assert len(done.records) == 6
+    assert line.startswith("Ended early: 6 events delivered; requests: 3, retries: 0; bookmark 20")
+    assert logged(done, "Done: ") == []
+
+
+def test_a_run_that_did_not_begin_delivers_nothing_to_count(sync: Sync) -> None:
+    """The error about a setting is enough."""
+    assert logged(sync(page_size=0), "Ended early: ") == []
+
+
 FILTER = {"__filter__": "id < '08:00:04'"}
 
 

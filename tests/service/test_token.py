@@ -122,11 +122,11 @@ def test_a_file_without_a_token_is_an_error_of_one_line(
     ("path", "problem"),
     [
         ("/nowhere/at/all", "'/nowhere/at/all' cannot be read: No such file or directory"),
-        ("~/token", "names a file that cannot be read: No such file or directory; ~ is not"),
+        ("~/token", "'~/token' cannot be read: No such file or directory; ~ is not"),
         ("/", "'/' is not a regular file"),
         ("/dev/zero", "'/dev/zero' is not a regular file"),
         ("/x\nERROR | y\x00", r"'/x\nERROR | y\x00' is not a path: it contains a NUL character"),
-        ("", "is empty: set it to the path"),
+        (" ", "is empty: set it to the path"),
         (5, "must be a string: the path"),
     ],
 )

@@ -46,9 +46,9 @@ def config(service: Service, tmp_path: Path) -> Iterator[Path]:
 def run_example(folder: Path, config: Path) -> "subprocess.CompletedProcess[bytes]":
     settings = json.loads(config.read_text())
     variables = {
-        "AUDIT_EVENTS_URL": settings["base_url"],
-        "AUDIT_EVENTS_ORGANIZATION": settings["organization_id"],
-        "AUDIT_EVENTS_TOKEN": settings["access_token"],
+        "TAP_AUDIT_EVENTS_BASE_URL": settings["base_url"],
+        "TAP_AUDIT_EVENTS_ORGANIZATION_ID": settings["organization_id"],
+        "TAP_AUDIT_EVENTS_ACCESS_TOKEN": settings["access_token"],
     }
     done = run_client("python", EXAMPLE, folder=folder, environment=variables)
     assert settings["access_token"].encode() not in done.stdout + done.stderr
