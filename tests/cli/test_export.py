@@ -2,6 +2,7 @@
 
 import json
 import stat
+from datetime import UTC
 from logging import getLogger
 from operator import itemgetter
 from pathlib import Path
@@ -18,6 +19,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import (
     EVERY_FORMAT,
+    FIRST,
     FORMATS,
     HOSTILE,
     expected,
@@ -296,3 +298,15 @@ def test_a_path_that_cannot_be_written_is_reported_in_one_line(to: str, command:
         done = command("export", *arguments)
         assert done.exit_code == 1
         assert done.error.startswith("AE-EXPORT: ")
+
+
+def test_times_of_a_table_can_be_read_into_python(service: Service, command: Command) -> None:
+    """DuckDB 1.x needs another package for that, which the extra `[duckdb]` brings."""
+    service.add(history(3))
+    command("export", "--to", "a.duckdb").raise_for_exit_code()
+
+    with duckdb.connect(command.folder / "a.duckdb") as connection:
+        connection.execute("SET timezone = 'UTC'")
+        (time,) = connection.execute("SELECT min(occurred_at) FROM audit_events").fetchall()[0]
+
+    assert time == FIRST.replace(tzinfo=UTC)

@@ -59,6 +59,10 @@ only if events are large, or if the table has an index."""
 
 _COPY_BYTES: Final = 1_000_000
 
+STORAGE_VERSION: Final = "v1.1.0"
+"""Of new files: the oldest DuckDB that the package accepts reads them. The default of DuckDB 2 is
+refused by every 1.x. A file that exists keeps its version."""
+
 THREADS: Final = 1
 """More threads do not help: one inserts the events."""
 
@@ -287,6 +291,7 @@ def _connect(path: Path) -> duckdb.DuckDBPyConnection:
     """
     config = {
         "memory_limit": MEMORY_LIMIT,
+        "storage_compatibility_version": STORAGE_VERSION,
         "threads": THREADS,
         "autoinstall_known_extensions": "false",  # else DuckDB downloads one for a SQLite file
     }
