@@ -117,7 +117,7 @@ def test_a_check_that_is_stopped_has_no_result(service: Service, start: Start) -
     """The status FAILED would mean that the connection does not work."""
     service.add_faults([Fault(kind="status", code=503, retry_after="600")])
     running = start("check")
-    before = lines_up_to(running, b"Retry 1 of 8 in 600")
+    before = lines_up_to(running, b"Retry 1 of 1 in 600")
     running.send_signal(signal.SIGTERM)
     done = finished(running, before)
     assert done.exit_code == 128 + signal.SIGTERM
