@@ -16,8 +16,8 @@ source = ab.get_source(
         "organization_id": os.environ["TAP_AUDIT_EVENTS_ORGANIZATION_ID"],
         "access_token": ab.get_secret("TAP_AUDIT_EVENTS_ACCESS_TOKEN"),
     },
-    streams="*",
 )
 source.check()
+source.select_all_streams()
 result = source.read(cache=DuckDBCache(db_path="audit_events.duckdb"))
 print(result.processed_records, "new events")

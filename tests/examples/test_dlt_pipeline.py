@@ -14,8 +14,10 @@ from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
 from tests.examples.dlt_runs import SCRIPT, TABLE, Database, DuckDB, Kill, Loads, Postgres
-from tests.examples.environments import run_python
+from tests.examples.environments import python_of, run_python
+from tests.integrations.pipeline import PROJECT
 from tests.loaders.postgres_server import postgres_server
+from tests.project.pages import sections, shell
 
 pytestmark = pytest.mark.integrations
 
@@ -218,6 +220,24 @@ def test_a_refused_token_is_not_shown(loads: Loads, tmp_path: Path) -> None:
 def test_a_limit_of_no_events_makes_packages_of_one_page(loads: Loads) -> None:
     """The run loads all events, and ends."""
     assert loads.succeed("--most-events", "0") == FIRST
+
+
+def test_the_commands_of_the_page_load_new_events(tmp_path: Path) -> None:
+    """They are run twice in a clone, where dlt is installed already."""
+    install, *commands = sections("python.md")["dlt"].commands
+    assert install == "pip install 'dlt[duckdb,postgres]'"
+    (tmp_path / "examples").symlink_to(SCRIPT.parent)
+    service = Service()
+    service.add_generated(FIRST, 10, 1, NOON)
+    with serve(service) as server:
+        loads = Loads(service, server.base_url, DuckDB(tmp_path), tmp_path)
+        path = f"{python_of('dlt').parent}:{os.environ['PATH']}"
+        variables = os.environ | loads.environment | {"PATH": path, "PYTHONPATH": str(PROJECT)}
+        del variables["DESTINATION__DUCKDB__CREDENTIALS"]
+        for count in (FIRST, 0):
+            done = shell("; ".join(commands), tmp_path, variables | {"HOME": str(tmp_path)})
+            assert (done.returncode, done.stdout) == (0, f"{count} events loaded\n"), done.stderr
+        check_each_once(loads, FIRST)
 
 
 def test_a_wrong_setting_is_reported_in_one_line(tmp_path: Path) -> None:
