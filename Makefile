@@ -40,7 +40,7 @@ TOOLS_PATH := $(CURDIR)/.venv/bin:$(CURDIR)/.tools/meltano/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-long test-loaders test-integrations test-large image site soak fuzz mutate bench check fix docs test-matrix test-oldest audit lock clean venv meltano FORCE
+.PHONY: help demo test test-long test-loaders test-integrations test-large image site soak fuzz mutate bench check fix docs test-matrix test-oldest test-newest audit lock clean venv meltano FORCE
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' Makefile
@@ -116,6 +116,15 @@ test-matrix: $(UV_READY) ## Run the tests of `make test` on every supported Pyth
 
 test-oldest: .tools/oldest/.installed ## Run the tests of `make test` with the oldest version of each dependency that pyproject.toml allows
 	@PATH="$(CURDIR)/.tools/oldest/bin:$$PATH" .tools/oldest/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders and not integrations"
+
+# Without pins, and from scratch each time: what a user may get soon.
+test-newest: .tools/python | $(UV_READY) ## Run the tests of `make test` with the newest version of each dependency, pre-releases included
+	@rm -rf .tools/newest
+	@"$(UV)" venv --quiet --python "$$(sed 1q .tools/python)" .tools/newest
+	@"$(UV)" pip install --quiet --python .tools/newest/bin/python --prerelease allow \
+	  --override requirements/newest.override --editable '.[sandbox,duckdb]' --group test
+	@"$(UV)" pip list --python .tools/newest/bin/python
+	@PATH="$(CURDIR)/.tools/newest/bin:$$PATH" .tools/newest/bin/python -m pytest $(PYTEST_ARGS) -m "not meltano and not long and not loaders and not integrations"
 
 audit: .tools/audit/.installed .tools/bench/.installed ## Check for known vulnerabilities, licences that are not allowed, and secrets
 	@sh .ci/audit .tools/audit/bin .tools/bench/bin/python

@@ -15,6 +15,8 @@ from typing import Any
 
 import yaml
 
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
+
 PROJECT = Path(__file__).resolve().parent.parent
 NAME = "tap-audit-events"
 VARIANT = "audit-events"
@@ -43,7 +45,35 @@ PLACEHOLDERS = {
 }
 DATES = ("start_date", "end_date")
 DEFAULT_STAYS_IN_THE_TAP = {"user_agent"}  # it changes from release to release
-LEFT_OUT = "faker_"  # settings of a package that the tap does not install
+TEXTS_OF_THE_SDK = {
+    "stream_maps": (
+        "Stream Maps",
+        (
+            "Config object for stream maps capability. For more information check out"
+            " [Stream Maps](https://sdk.meltano.com/en/latest/stream_maps.html)."
+        ),
+    ),
+    "stream_map_config": (
+        "User Stream Map Configuration",
+        "User-defined config values to be used within map expressions.",
+    ),
+    "flattening_enabled": (
+        "Enable Schema Flattening",
+        "'True' to enable schema flattening and automatically expand nested properties.",
+    ),
+    "flattening_max_depth": ("Max Flattening Depth", "The max depth to flatten schemas."),
+    "flattening_max_key_length": ("Max Key Length", "The maximum length of a flattened key."),
+    "flattening_separator": (
+        "Flattening Separator",
+        "The separator to use when flattening keys.",
+    ),
+    "batch_config": (
+        "Batch Configuration",
+        "Configuration for BATCH message capabilities.",
+    ),
+}
+"""Label and description of each setting that the SDK adds: its own texts change from release to
+release. Other settings are left out, such as those of Faker, which the tap does not install."""
 
 
 def definition() -> dict[str, Any]:
@@ -77,7 +107,7 @@ def definition() -> dict[str, Any]:
         "settings": [
             _setting(name, schema)
             for name, schema in about["settings"]["properties"].items()
-            if not name.startswith(LEFT_OUT)
+            if name in SETTINGS_SCHEMA["properties"] or name in TEXTS_OF_THE_SDK
         ],
     }
 
@@ -95,11 +125,12 @@ def _about() -> dict[str, Any]:
 
 
 def _setting(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    label, description = TEXTS_OF_THE_SDK.get(name, (schema["title"], schema["description"]))
     setting = {
         "name": name,
         "kind": _kind(name, schema),
-        "label": schema["title"],
-        "description": schema["description"],
+        "label": label,
+        "description": description,
     }
     if "enum" in schema:
         values = [value for value in schema["enum"] if value is not None]

@@ -43,7 +43,8 @@ class ExactStream(Stream):
         self, tap: Tap, *, schema: dict[str, Any], name: str, now: Callable[[], datetime]
     ) -> None:
         super().__init__(tap, schema=schema, name=name)
-        self.logger.addFilter(_drop_alarm_for_expected_errors)
+        # Of the logger itself: from 0.55 on, `self.logger` is an adapter, which has no filters.
+        tap.logger.getChild(name).addFilter(_drop_alarm_for_expected_errors)
         self.records_written = self.events_left_out = 0
         self._now = now
 

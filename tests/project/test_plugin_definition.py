@@ -15,6 +15,7 @@ from jsonschema import Draft7Validator
 from referencing import Registry, Resource
 
 from benchmarks.report import generator
+from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tests.integrations.pipeline import PROJECT
 
 FOLDER = PROJECT / "plugins" / "extractors"
@@ -50,16 +51,18 @@ def about() -> dict[str, Any]:
 
 
 def test_the_definition_has_exactly_the_taps_settings() -> None:
-    """Order and texts are the same. The setting of Faker, which is optional, is left out."""
-    declared = {
-        name: schema
-        for name, schema in about()["settings"]["properties"].items()
-        if name != "faker_config"
-    }
+    """The tap's own have its order and texts. Of those that the SDK adds, some are listed."""
+    described = about()["settings"]["properties"]
+    own = SETTINGS_SCHEMA["properties"]
+    listed = generator().plugin_definition.TEXTS_OF_THE_SDK
+    declared = {name: schema for name, schema in described.items() if name in {*own, *listed}}
 
-    assert [(each["name"], each["label"], each["description"]) for each in SETTINGS] == [
-        (name, schema["title"], schema["description"]) for name, schema in declared.items()
-    ]
+    assert [each["name"] for each in SETTINGS] == list(declared)
+    assert declared.keys() == own.keys() | listed.keys()
+    assert {each["name"]: (each["label"], each["description"]) for each in SETTINGS} == {
+        name: listed.get(name) or (schema["title"], schema["description"])
+        for name, schema in declared.items()
+    }
     assert {each["name"]: each["value"] for each in SETTINGS if "value" in each} == {
         name: schema["default"]
         for name, schema in declared.items()
