@@ -33,6 +33,14 @@ _PIECES: Final = (
 """From the coarsest to the finest: a URL, an option, a list or a sentence may contain a token."""
 
 
+_BETWEEN_WORDS: Final = re.compile("[^A-Za-z0-9]+")
+_WORD: Final = re.compile(
+    "[0-9]{0,2}(?:[A-Z]{0,16}|[A-Z]?[a-z]{0,16}(?:[A-Z][a-z]{2,15})*)[0-9]{0,2}"
+)
+"""A word, or several in camel case, with a short number. What is random does not match: it has a
+digit in the middle, or letters in upper case next to each other and to others."""
+
+
 def check_token(text: str) -> None:
     """Check that a token can be sent in a header (RFC 6750); `ValueError` says why it cannot."""
     if len(text) > MAX_TOKEN_BYTES:
@@ -105,12 +113,22 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def mask_possible_tokens(value: Any) -> None:
-    """From now on, mask each possible token in a value, including those in its lists and names."""
-    register_possible_secret(*_possible_tokens(value))
+def mask_possible_tokens(value: Any, *, even_words: bool = False) -> None:
+    """From now on, mask each possible token in a value, including those in its lists and names.
+
+    A text that consists of words, such as ``user_pat_created``, is masked only with `even_words`.
+    """
+    texts = _marked_pieces(value)
+    register_possible_secret(*(text for text in texts if even_words or _is_random(text)))
 
 
-def _possible_tokens(value: Any) -> Iterator[str]:
+def _is_random(text: str) -> bool:
+    """Whether what follows the mark is no sequence of words, as in the name of an action type."""
+    _, _, secret = text.lower().partition(PAT_MARK)
+    return not all(map(_WORD.fullmatch, _BETWEEN_WORDS.split(text[-len(secret) :])))
+
+
+def _marked_pieces(value: Any) -> Iterator[str]:
     waiting = [value]  # not recursive: a configuration may be nested deeply
     while waiting:
         item = waiting.pop()
@@ -119,10 +137,7 @@ def _possible_tokens(value: Any) -> Iterator[str]:
         elif isinstance(item, list | tuple):
             waiting += item
         elif not isinstance(item, int):  # str() refuses very long integers
-            yield from _marked_pieces(str(item))
-
-
-def _marked_pieces(text: str) -> Iterator[str]:
-    for each in {text, unquote(text)}:
-        for pieces in _PIECES:
-            yield from filter(_MARKED.search, pieces.findall(each))
+            text = str(item)
+            for each in {text, unquote(text)}:
+                for pieces in _PIECES:
+                    yield from filter(_MARKED.search, pieces.findall(each))

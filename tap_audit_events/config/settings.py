@@ -17,7 +17,11 @@ from tap_audit_events.config.access_token import (
 )
 from tap_audit_events.config.organizations import Organization, read_organizations
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX, SETTINGS, SETTINGS_SCHEMA
-from tap_audit_events.config.unknown_settings import problems_of_names, warnings_of_names
+from tap_audit_events.config.unknown_settings import (
+    OF_THE_TAP,
+    problems_of_names,
+    warnings_of_names,
+)
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import Instant
@@ -112,10 +116,18 @@ _SENT_TEXTS: Final = ("base_url", "action_types", "user_agent")
 """Settings that may be any text and are sent to the service; the token must not be in them."""
 
 
+_NAMES_OF_WORDS: Final = {
+    name for name, schema in SETTINGS_SCHEMA["properties"].items() if not schema.get("secret")
+} | {*OF_THE_TAP}
+"""Settings whose texts may have `PAT_MARK` in them without being a token."""
+
+
 def register_secrets(config: Mapping[str, Any]) -> None:
     """Mask the access token, and every text that could be one in any setting, from now on."""
     tokens = [str(each or "").strip() for each in _tokens(config)]
     register_secret(*tokens, *(token.strip("\"'") for token in tokens))
+    misplaced = {name: each for name, each in config.items() if name not in _NAMES_OF_WORDS}
+    mask_possible_tokens(misplaced, even_words=True)
     mask_possible_tokens(config)
 
 

@@ -14,7 +14,7 @@ from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.running import run
 
-TOKEN = "acme_pat_in-the-wrong-place"
+TOKEN = "acme_pat_in-the-wrong-place7x2"
 
 A_CONFIG = """
 version: 1

@@ -248,17 +248,52 @@ def test_a_secret_that_a_message_cuts_is_not_shown_in_part() -> None:
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
-        ("acme_pat_a/secret", "is acme_pat_a/secret"),
-        ("https://host/acme_pat_a.secret", "GET /acme_pat_a.secret?x=1"),
-        ({"acme_pat_a.secret": None}, "is acme_pat_a.secret"),
-        ("--test=acme_pat_a/secret==", "invalid: 'acme_pat_a/secret=='"),
-        (MappingProxyType({"acme_pat_a/secret": 1}), "is 'acme_pat_a/secret'"),
+        ("acme_pat_a/secret7x2", "is acme_pat_a/secret7x2"),
+        ("https://host/acme_pat_a.secret7x2", "GET /acme_pat_a.secret7x2?x=1"),
+        ({"acme_pat_a.secret7x2": None}, "is acme_pat_a.secret7x2"),
+        ("--test=acme_pat_a/secret7x2==", "invalid: 'acme_pat_a/secret7x2=='"),
+        (MappingProxyType({"acme_pat_a/secret7x2": 1}), "is 'acme_pat_a/secret7x2'"),
     ],
 )
 def test_a_text_that_may_be_a_token_is_masked_to_its_end(given: object, shown: str) -> None:
     """A token may contain characters that a name does not (RFC 6750, section 2.1)."""
     mask_possible_tokens([given])
     assert "secret" not in redact(shown)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("user_pat_created", "pat_revoked_v2", "compat_mode", "pat_2fa_enabled", "PAT_CREATED"),
+        *("pat_workspaceMemberRoleChanged", "/run/secrets/acme_pat_token", "pat_oauth2_api_key"),
+    ],
+)
+def test_words_in_a_setting_are_not_masked(name: str) -> None:
+    """An action type or a path with the mark of a token in it is none: it has no random part."""
+    register_secrets(
+        {
+            "access_token": "acme_pat_0a1b2c3d4e5f",
+            "action_types": [name],
+            "access_token_file": name,
+            "stream_maps": {"audit_events": {name: "1"}},
+        }
+    )
+    assert redact(f"of {name}") == f"of {name}"
+    assert redact("acme_pat_0a1b2c3d4e5f") == MASK
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"acces_token": "acme_pat_of-words"},
+        {"organizations": "[{'access_token': 'acme_pat_of-words'"},
+        {"access_token": "Bearer acme_pat_of-words"},
+    ],
+)
+def test_words_in_a_place_of_tokens_are_masked(config: dict[str, str]) -> None:
+    """This includes a misspelt name."""
+    register_secrets(config)
+    assert redact("is acme_pat_of-words") == f"is {MASK}"
 
 
 def test_each_token_of_the_settings_is_masked(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ def test_a_token_with_other_characters_around_it_is_masked(
     given: str, service: Service, sync: Sync
 ) -> None:
     """They are a mistake in the settings; the service may echo the token without them."""
-    service.add_faults([Fault(kind="status", code=401, msg="unknown: acme_pat_secret-name")])
-    done = sync(access_token=given.replace("TOKEN", "acme_pat_secret-name"))
+    service.add_faults([Fault(kind="status", code=401, msg="unknown: acme_pat_secret-name7x2")])
+    done = sync(access_token=given.replace("TOKEN", "acme_pat_secret-name7x2"))
     assert f"unknown: {MASK}" in only_error(done)
 
 
@@ -46,35 +46,35 @@ def test_a_token_of_another_kind_in_quotes_is_masked(quote_mark: str, sync: Sync
 @pytest.mark.parametrize(
     "swapped",
     [
-        {"acme_pat_secret-name": "access_token"},
-        {"access_token": GOOD["organization_id"], "organization_id": "acme_pat_secret-name"},
-        {"access_token": "organization_id", "acme_pat_secret-name": 1},
-        {"access_token": None, "acces_token": "acme_pat_secret-name"},
-        {"start_date": "acme_pat_secret-name"},
-        {"user_agent": "acme_pat_secret-name\n"},
-        {"access_token": "Bearer acme_pat_secret-name"},
-        {"access_token": "acme_pat_secret-name\n", "acme_pat_secret-name": True},
-        {"access_token": '"acme_pat_secret-name"', "start_date": "acme_pat_secret-name"},
-        {"access_token": "'acme_pat_secret-name' "},
-        {"access_token": None, "access_token_file": "acme_pat_secret-name"},
-        {"access_token": None, "access_token_file": "/run/Acme_pat_secret-name"},
-        {"access_token": None, "access_token_file": "'acme_pat_secret-name'"},
-        {"access_token": "acme_pat_secret-name", "access_token_file": "acme_pat_secret-name"},
+        {"acme_pat_secret-name7x2": "access_token"},
+        {"access_token": GOOD["organization_id"], "organization_id": "acme_pat_secret-name7x2"},
+        {"access_token": "organization_id", "acme_pat_secret-name7x2": 1},
+        {"access_token": None, "acces_token": "acme_pat_secret-name7x2"},
+        {"start_date": "acme_pat_secret-name7x2"},
+        {"user_agent": "acme_pat_secret-name7x2\n"},
+        {"access_token": "Bearer acme_pat_secret-name7x2"},
+        {"access_token": "acme_pat_secret-name7x2\n", "acme_pat_secret-name7x2": True},
+        {"access_token": '"acme_pat_secret-name7x2"', "start_date": "acme_pat_secret-name7x2"},
+        {"access_token": "'acme_pat_secret-name7x2' "},
+        {"access_token": None, "access_token_file": "acme_pat_secret-name7x2"},
+        {"access_token": None, "access_token_file": "/run/Acme_pat_secret-name7x2"},
+        {"access_token": None, "access_token_file": "'acme_pat_secret-name7x2'"},
+        {"access_token": "acme_pat_secret-name7x2", "access_token_file": "acme_pat_secret-name7x2"},
         {"access_token": "abcdefgh/secret-name", "access_token_file": "abcdefgh/secret-name"},
-        {"action_types": ["acme_pat_secret-name"]},
-        {"action_types": ["workspace_create", "acme_pat_secret-name", 5]},
-        {"action_types": "workspace_create,acme_pat_secret-name"},
-        {"base_url": "https://acme_pat_secret-name"},
-        {"base_url": "https://acme_pat_secret-name.localhost:1/"},
-        {"base_url": "https://Acme_PAT_Secret-name.localhost:1"},
-        {"base_url": "https://127.0.0.1:1/acme_pat_secret-name"},
-        {"base_url": "https://127.0.0.1:1/acme%5Fpat%5Fsecret-name/x"},
-        {"base_url": "https://127.0.0.1:1/ACME_PAT_SECRET-NAME"},
-        {"base_url": "acme_pat_secret-name"},
-        {"user_agent": "token=acme_pat_secret-name;"},
-        {"stream_map_config": "acme_pat_a/secret-name"},
-        {"stream_maps": {"acme_pat_secret-name": {"id": "("}}},
-        {"stream_maps": {"audit_events": {"acme_pat_secret-name": "("}}},
+        {"action_types": ["acme_pat_secret-name7x2"]},
+        {"action_types": ["workspace_create", "acme_pat_secret-name7x2", 5]},
+        {"action_types": "workspace_create,acme_pat_secret-name7x2"},
+        {"base_url": "https://acme_pat_secret-name7x2"},
+        {"base_url": "https://acme_pat_secret-name7x2.localhost:1/"},
+        {"base_url": "https://Acme_PAT_Secret-name7x2.localhost:1"},
+        {"base_url": "https://127.0.0.1:1/acme_pat_secret-name7x2"},
+        {"base_url": "https://127.0.0.1:1/acme%5Fpat%5Fsecret-name7x2/x"},
+        {"base_url": "https://127.0.0.1:1/ACME_PAT_SECRET-NAME7X2"},
+        {"base_url": "acme_pat_secret-name7x2"},
+        {"user_agent": "token=acme_pat_secret-name7x2;"},
+        {"stream_map_config": "acme_pat_a/secret-name7x2"},
+        {"stream_maps": {"acme_pat_secret-name7x2": {"id": "("}}},
+        {"stream_maps": {"audit_events": {"acme_pat_secret-name7x2": "("}}},
     ],
 )
 def test_a_token_in_a_wrong_place_of_the_settings_is_not_shown(swapped: dict[str, Any]) -> None:
@@ -105,7 +105,7 @@ def test_a_relative_path_of_a_token_file_is_named_as_it_was_tried(tmp_path: Path
 def test_a_token_in_a_wrong_variable_is_not_shown(name: str) -> None:
     """Settings from the environment are masked like those from a file."""
     settings = {**GOOD, "base_url": "https://127.0.0.1:1", "max_retries": 0, "access_token": None}
-    environment = {f"TAP_AUDIT_EVENTS_{name}": "acme_pat_secret-name", "LOGLEVEL": "DEBUG"}
+    environment = {f"TAP_AUDIT_EVENTS_{name}": "acme_pat_secret-name7x2", "LOGLEVEL": "DEBUG"}
     done = run(settings, "--config", "ENV", environment=environment)
     assert "AE-SETTINGS: " in done.log
     assert "secret-name" not in done.log
@@ -113,7 +113,11 @@ def test_a_token_in_a_wrong_variable_is_not_shown(name: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["acme_pat_secret-name", "--acme_pat_secret-name", "--about --format=acme_pat_secret-name"],
+    [
+        "acme_pat_secret-name7x2",
+        "--acme_pat_secret-name7x2",
+        "--about --format=acme_pat_secret-name7x2",
+    ],
 )
 def test_a_token_on_the_command_line_is_not_shown(arguments: str, tmp_path: Path) -> None:
     """The error shows the wrong argument, with the token masked."""
@@ -126,7 +130,7 @@ def test_a_token_on_the_command_line_is_not_shown(arguments: str, tmp_path: Path
 @pytest.mark.parametrize("option", ["--config", "--state", "--catalog"])
 def test_a_token_in_place_of_a_path_is_not_shown(option: str) -> None:
     """The error shows the file's name, with the token masked."""
-    done = run(GOOD, option, "acme_pat_secret-name")
+    done = run(GOOD, option, "acme_pat_secret-name7x2")
     assert only_error(done).startswith(f"AE-FILE: The {option[2:]} file '{MASK}' cannot be read")
 
 

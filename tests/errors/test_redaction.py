@@ -71,10 +71,10 @@ def test_a_token_echoed_in_utf_16_or_utf_32_is_masked(
 @pytest.mark.parametrize(
     "settings_of",
     [
-        lambda url: {"action_types": ["workspace_create", "acme_pat_secret-name"]},
-        lambda url: {"base_url": f"{url}/acme_pat_secret-name"},
-        lambda url: {"base_url": f"{url}/ACME_PAT_SECRET-NAME/x"},
-        lambda url: {"base_url": f"{url}/a%2Facme%5Fpat%5Fsecret-name"},
+        lambda url: {"action_types": ["workspace_create", "acme_pat_secret-name7x2"]},
+        lambda url: {"base_url": f"{url}/acme_pat_secret-name7x2"},
+        lambda url: {"base_url": f"{url}/ACME_PAT_SECRET-NAME7X2/x"},
+        lambda url: {"base_url": f"{url}/a%2Facme%5Fpat%5Fsecret-name7x2"},
     ],
 )
 def test_a_token_in_a_url_is_masked_in_the_debug_log(
