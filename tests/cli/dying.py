@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from tap_audit_events.cli.command import main
-from tap_audit_events.cli.outputs import duckdb_table
+from tap_audit_events.cli.outputs import duckdb_files
 
 STEPS = ("fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
 
@@ -32,7 +32,7 @@ def dies_at(step: int) -> None:
 
     for name in STEPS:
         setattr(os, name, dying(getattr(os, name)))
-    vars(duckdb_table)["duckdb"] = SimpleNamespace(
+    vars(duckdb_files)["duckdb"] = SimpleNamespace(
         connect=lambda *args, **kwargs: _Connection(duckdb.connect(*args, **kwargs), dying),
         IOException=duckdb.IOException,
     )

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from tap_audit_events.cli.outputs import duckdb_table, parquet_file
+from tap_audit_events.cli.outputs import duckdb_files, parquet_file
 from tap_audit_events.cli.outputs.duckdb_table import DuckDBTable
 from tap_audit_events.cli.outputs.parquet_file import ParquetWriter
 from tap_audit_events.cli.outputs.state_file import StateFile
@@ -252,7 +252,7 @@ def test_a_table_with_a_large_index_can_grow(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """DuckDB needs the whole index in memory, so a higher memory limit is set."""
-    monkeypatch.setattr(duckdb_table, "MEMORY_LIMIT", "6MB")
+    monkeypatch.setattr(duckdb_files, "MEMORY_LIMIT", "6MB")
     path = tmp_path / "a.duckdb"
 
     def export(events: list[dict[str, object]]) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import duckdb
+import pytest
 
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
@@ -83,6 +84,57 @@ def test_a_table_that_another_process_creates_meanwhile_stays(
     with duckdb.connect(str(path)) as connection:
         assert connection.execute("FROM mine").fetchall() == [(42,)]
     assert command.left_over == []
+
+
+@pytest.mark.parametrize("state", [[], ["--state", "s.json"]])
+def test_a_file_can_be_opened_while_the_service_is_read(
+    state: list[str], service: Service, command: Command
+) -> None:
+    """A dashboard reads the old events meanwhile, and what another program writes is kept."""
+    arguments = ("export", "--to", "a.duckdb", *state)
+    path = command.folder / "a.duckdb"
+    service.add(EVENTS[:50])
+    command(*arguments).raise_for_exit_code()
+    service.add(EVENTS[50:])
+    service.add_faults([Fault.parse("status:code=503@7")])
+
+    with command.started(*arguments, **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        assert exported(path) == expected(EVENTS[:50])
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE mine AS SELECT 42")
+        with duckdb.connect(str(path), read_only=True):  # until after the end
+            assert run.wait(60) == 0
+
+    assert exported(path) == expected(EVENTS)
+    with duckdb.connect(str(path)) as connection:
+        assert connection.execute("FROM mine").fetchall() == [(42,)]
+    assert command.left_over == []
+
+
+def test_events_that_something_else_adds_meanwhile_are_not_added_again(
+    service: Service, command: Command
+) -> None:
+    """For example a backup that was put back: its state does not fit the events read."""
+    arguments = ("export", "--to", "a.duckdb", "--state", "s.json")
+    path = command.folder / "a.duckdb"
+    service.add(EVENTS[:20])
+    command(*arguments).raise_for_exit_code()
+    backup = path.read_bytes()
+    service.add(EVENTS[20:50])
+    command(*arguments).raise_for_exit_code()
+    service.add(EVENTS[50:])
+    service.add_faults([Fault.parse("status:code=503@5")])
+
+    with command.started(*arguments, **SMALL_PAGES) as run:
+        assert b"Retry 1 of 8" in run.stderr.readline()
+        path.write_bytes(backup)
+        assert run.wait(60) == 1
+        assert b"something else has changed its events during the export" in run.stderr.read()
+    assert command.left_over == []
+
+    command(*arguments).raise_for_exit_code()
+    assert exported(path) == expected(EVENTS)
 
 
 def test_the_events_of_a_file_that_is_moved_meanwhile_are_not_written_again(

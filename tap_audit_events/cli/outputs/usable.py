@@ -43,6 +43,14 @@ def moved_meanwhile(path: Path) -> SettingsError:
     )
 
 
+def changed_meanwhile(path: Path) -> SettingsError:
+    """The error for an output to which something else has added events since the export began."""
+    return unusable(
+        f"{sanitize(path)}: something else has changed its events during the export. Run the export"
+        " again"
+    )
+
+
 def other_columns(path: Path) -> SettingsError:
     """The error for an output with other columns, or with the columns in another order."""
     return unusable(
