@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from singer_sdk.singerlib import Message, SingerMessageType, StateMessage
+from singer_sdk.singerlib import Message, SchemaMessage, SingerMessageType, StateMessage
 from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors.redaction import contains_secret, redact_json
@@ -38,6 +38,8 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
             line = encode(state)
             return encode(redacted_state(state)) if _contains_secret(line) else line
         value = message.to_dict()
+        if isinstance(message, SchemaMessage):
+            _drop_missing_bookmarks(value)
         line = encode(value)
         if message.type == SingerMessageType.RECORD or not _contains_secret(line):
             return line
@@ -67,6 +69,16 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
 
     def close(self) -> None:
         """Do nothing: stdout stays open."""
+
+
+def _drop_missing_bookmarks(schema: dict[str, Any]) -> None:
+    """Remove what stream maps and flattening have removed or renamed from ``bookmark_properties``.
+
+    The bookmark in STATE does not depend on records.
+    """
+    names = schema.pop("bookmark_properties", None) or []
+    if kept := [name for name in names if name in schema["schema"]["properties"]]:
+        schema["bookmark_properties"] = kept
 
 
 def _contains_secret(line: bytes) -> bool:

@@ -59,6 +59,20 @@ def check_schemas(stream_maps: Iterable[StreamMap]) -> None:
             raise SettingsError([problem], "AE-STREAM-MAPS")
 
 
+def check_keys(stream_maps: Iterable[StreamMap]) -> None:
+    """Check that each key is a field of the records: flattening may shorten names of fields.
+
+    Raises:
+        SettingsError: a key is not.
+    """
+    for each in stream_maps:
+        fields = each.transformed_schema.get("properties", {})
+        if lost := [key for key in each.transformed_key_properties or () if key not in fields]:
+            keys, stream = ", ".join(map(sanitize, lost)), sanitize(each.stream_alias, 60)
+            problem = f"flattening_max_key_length shortens the key {keys} of the stream {stream}"
+            raise SettingsError([f"{problem}: set it to {max(map(len, lost)) + 1} or more"])
+
+
 def check_names(stream_maps: Iterable[StreamMap]) -> None:
     """Check that no stream gets each record twice, or the records of two streams.
 

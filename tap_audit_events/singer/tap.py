@@ -43,7 +43,12 @@ from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, 
 from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM
 from tap_audit_events.singer.command_line import with_one_line_errors
-from tap_audit_events.singer.stream_maps import check_names, check_schemas, stream_map_problems
+from tap_audit_events.singer.stream_maps import (
+    check_keys,
+    check_names,
+    check_schemas,
+    stream_map_problems,
+)
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -117,9 +122,11 @@ class TapAuditEvents(Tap):
             PluginBase.setup_mapper(self)
             self.mapper.register_raw_streams_from_catalog(catalog_to_map)
             check_schemas(chain.from_iterable(self.mapper.stream_maps.values()))
-            check_names(
+            selected = [
                 each for name in self._selected_streams() for each in self.mapper.stream_maps[name]
-            )
+            ]
+            check_names(selected)
+            check_keys(selected)
         except AuditEventsError:
             raise
         except Exception as error:

@@ -11,6 +11,7 @@ from tap_audit_events.singer.stream_maps import stream_map_problems
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
+from tests.shared_server import SharedServer, a_service
 from tests.singer.test_coverage import a_catalog
 from tests.singer.test_incremental import events
 
@@ -228,3 +229,42 @@ def test_a_copy_is_written_without_the_stream_itself(
     stream_maps = {"copy": {"__source__": "audit_events"}, **removal}
     done = sync(stream_maps=stream_maps).raise_for_exit_code()
     assert [m["stream"] for m in done.messages if m["type"] == "RECORD"] == ["copy"]
+
+
+@pytest.mark.parametrize("length", [15, 16])
+def test_a_key_that_flattening_shortens_is_refused(length: int) -> None:
+    """A target would look for the key in vain. The error says which length is enough."""
+    with SharedServer([a_service(0, 1)]).served() as shared:
+        done = shared.run(
+            flattening_enabled=True, flattening_max_depth=1, flattening_max_key_length=length
+        )
+    if length == 16:
+        (schema,) = [each for each in done.messages if each["type"] == "SCHEMA"]
+        assert {*schema["key_properties"]} <= done.records[0].keys()
+        return
+    assert only_error(done) == (
+        "AE-SETTINGS: flattening_max_key_length shortens the key 'organization_id' of the stream"
+        " 'audit_events': set it to 16 or more"
+    )
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"stream_maps": {"audit_events": {"occurredAt": "__NULL__"}}},
+        {"stream_maps": {"audit_events": {"at": "occurredAt", "occurredAt": None}}},
+        {"stream_maps": {"audit_events": {"id": "id", "__else__": None}}},
+    ],
+)
+def test_a_bookmark_that_is_no_field_is_not_in_the_schema(
+    more: dict[str, Any], service: Service, sync: Sync
+) -> None:
+    """The state has it all the same, so the next run continues."""
+    service.add(events("08:00:00", "08:00:01"))
+    done = sync(**more).raise_for_exit_code()
+    (schema,) = [each for each in done.messages if each["type"] == "SCHEMA"]
+    assert "occurredAt" not in done.records[0]
+    assert schema.get("bookmark_properties", []) == []
+    assert sync(state=done.state, **more).raise_for_exit_code().records == []
+    (usual,) = [each for each in sync().messages if each["type"] == "SCHEMA"]
+    assert usual["bookmark_properties"] == ["occurredAt"]
