@@ -42,7 +42,7 @@ def _find_instants(count: int, client: Client, window: Window, order: str) -> li
             oldest = min(found, default=window.end)
             if order == "asc" or oldest >= window.end:  # later: no event is in the window
                 raise
-            window, paginator = replace(window, end=oldest), Paginator()
+            window, paginator = window.ending_at(oldest), Paginator()
             found = [instant for instant in found if instant > oldest]  # the others are sent again
             continue
         if page.malformed is not None:

@@ -82,7 +82,8 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-429": ErrorEntry(
         Category.RETRY,
         "The token's owner sends more requests than the service allows",
-        "The service counts the requests of a user, whichever program or token they come from.",
+        "The service counts the requests of a user, whichever program or token they come from. It"
+        " responds with status 429, or with status 403 and a Retry-After header.",
         f"{_RUN_LATER} If the error returns, lower concurrency, or give the tap a user of its own:"
         " other programs that use the owner's tokens count too.",
     ),
@@ -101,19 +102,31 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         " new, or lack events that were there before, or if the window's events are out of order.",
         f"Run it again. {_RESUMES_WITH_STATE} If the error returns, try another page_size.",
     ),
+    "AE-GATEWAY": ErrorEntry(
+        Category.RETRY,
+        "Something other than the service responds, such as a gateway, a proxy or a sign-in page",
+        "Every response of the service is either a page of audit events with status 200, or an"
+        " error with errCode, msg and vars. The response is neither, whatever its status says:"
+        " with status 401 or 403 a firewall may block this machine, and with status 404 the service"
+        " may be restarting. The line shows the title of the page, or the start of the response.",
+        "Check what is between this machine and the service: a proxy (HTTPS_PROXY, NO_PROXY), a"
+        " VPN, a sign-in page, a firewall's list of allowed addresses."
+        f" {_CHECK_URL} {_RESUMES_WITH_STATE}",
+    ),
     "AE-REDIRECT": ErrorEntry(
-        Category.REFUSED,
+        Category.RETRY,
         "The service redirects to another URL, and the access token is not sent there",
-        "The service has moved, or a sign-in page or a proxy stands in front of it."
+        "A sign-in page or a proxy stands in front of the service, or the service has moved."
         " The line shows the new URL.",
-        "If the new URL is right, set base_url to its part before /v1/organizations. If not, ask"
-        " the operator of the service.",
+        "If the new URL is that of a sign-in page, check the proxy (HTTPS_PROXY, NO_PROXY) and the"
+        " VPN. If the service has moved, set base_url to the part of the new URL before"
+        " /v1/organizations.",
     ),
     "AE-STATUS": ErrorEntry(
         Category.REFUSED,
         "The response has a status that the interface does not define",
-        "The response may come from something other than the service, such as a gateway or a"
-        " proxy. Status 414 means that the URL is too long, perhaps because of action_types.",
+        "The service responds with another error than those of its interface. Status 414 or 431"
+        " means that the request is too long, perhaps because of action_types.",
         _CHECK_URL,
     ),
     "AE-TIMEOUT": ErrorEntry(
@@ -156,31 +169,32 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     ),
     "AE-NO-JSON": ErrorEntry(
         Category.RETRY,
-        "The response is not JSON; it may be the page of a proxy or a sign-in page",
-        "Something responds in the service's place, or base_url points to a website."
-        " The line shows the start of the response.",
-        _CHECK_URL,
+        "The response is not JSON, although it begins like a page of audit events, or is empty",
+        "Something on the way has cut or changed the response. The line shows its start.",
+        _RUN_LATER,
     ),
     "AE-RETRY-AFTER": ErrorEntry(
         Category.REFUSED,
         "The service requests a longer wait than a run allows",
-        "The Retry-After header of a response with status 408, 429 or 5xx names a time more than"
-        " fifteen minutes away. The run ends instead of waiting so long.",
+        "The Retry-After header of a response with status 403, 408, 429 or 5xx, or of a gateway,"
+        " names a time more than fifteen minutes away. The run ends instead of waiting so long.",
         f"Run it again after that time. {_RESUMES_WITH_STATE}",
     ),
     "AE-ENVELOPE": ErrorEntry(
         Category.CONTRACT,
-        "The response is JSON, but not a page of audit events",
-        "base_url points to another interface, the service has changed its own, or a gateway in"
-        " front of it sends its errors with status 200. The line shows the start of the response.",
-        f"{_CHECK_URL} If it is right, report the response to the service's support.",
+        "The response has auditEvents, but is not a page of audit events",
+        "The service does not follow its interface, or has changed it. The line shows the start of"
+        " the response.",
+        "Report the response to the service's support.",
     ),
     "AE-EVENT": ErrorEntry(
         Category.CONTRACT,
-        "An event cannot be used: it needs a string id and an RFC 3339 time in occurredAt",
-        "Without them, the tap cannot order the event, or recognize it when it is sent again. An"
-        " id has 1 to 1,000 characters, occurredAt at most 100. The line says what is wrong, and"
-        " shows the event.",
+        "An event cannot be used: it must be JSON, with a string id and an RFC 3339 time in"
+        " occurredAt",
+        "Without id and time, the tap cannot order the event, or recognize it when it is sent"
+        " again. An id has 1 to 1,000 characters, occurredAt at most 100. NaN, a control character"
+        " that is not escaped and a byte that is not UTF-8 are not JSON. The line says what is"
+        " wrong, and shows the event.",
         f"Report it to the service's support, or {_EXCLUDE_IT}.",
     ),
     "AE-EVENT-SIZE": ErrorEntry(

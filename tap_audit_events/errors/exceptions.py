@@ -8,7 +8,8 @@
   ├── StoppedError          a signal or close() stopped the run; run again
   ├── OrganizationsError    some of several organizations failed; see the error of each
   └── ServiceError          the service's response is an error, or there is no response
-      ├── RetryableError    wait and retry; raised once the retries are used up
+      ├── RetryableError    wait and retry, also if a gateway responds in the service's place;
+      │                     raised once the retries are used up
       ├── RefusedError      fix the token, its owner's rights or the URL
       │   └── CursorRefusedError    restart the window
       └── ContractError     the response does not follow the interface
@@ -16,6 +17,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, Self
@@ -27,8 +29,12 @@ from tap_audit_events.installation import command_for
 MAX_TEXT_LENGTH: Final = 300
 """Maximum number of characters that a message shows of a text from outside."""
 
+_GATEWAYS: Final = frozenset({"AE-GATEWAY", "AE-REDIRECT"})
+
 _START_BYTES: Final = 4000
 """This many bytes of a long text from outside are enough for a message."""
+
+_TITLE: Final = re.compile(rb"<title[^<>]{0,99}>\s*([^<]{1,300}?)\s*</title", re.IGNORECASE)
 
 
 class AuditEventsError(Exception):
@@ -65,9 +71,14 @@ class AuditEventsError(Exception):
         return f"{self.code}: {CATALOGUE[self.code].summary}{self._context}"
 
     @property
+    def next_step(self) -> str:
+        """What to do."""
+        return CATALOGUE[self.code].next_step
+
+    @property
     def lines(self) -> tuple[str, ...]:
         """The log lines for this error."""
-        return (f"{self.summary}. {CATALOGUE[self.code].next_step}",)
+        return (f"{self.summary}. {self.next_step}",)
 
     def __str__(self) -> str:
         *before, last = self.lines
@@ -173,12 +184,14 @@ class ServiceError(AuditEventsError):
 
     Attributes:
         window: the window of the request, as text; empty until it is known.
+        advice: what to do in this case, instead of the next step in the catalogue; may be empty.
     """
 
-    def __init__(self, code: str, *, details: str = "") -> None:
+    def __init__(self, code: str, *, details: str = "", advice: str = "") -> None:
         super().__init__(code)
         self.details = details
         self.window = ""
+        self.advice = advice
 
     @property
     def summary(self) -> str:
@@ -186,6 +199,16 @@ class ServiceError(AuditEventsError):
         details = f" ({self.details})" if self.details else ""
         window = f", in the window {self.window}" if self.window else ""
         return f"{super().summary}{details}{window}"
+
+    @property
+    def next_step(self) -> str:
+        """The advice for this case, or the next step in the catalogue."""
+        return self.advice or super().next_step
+
+    @property
+    def is_gateway(self) -> bool:
+        """Whether something between this machine and the service has responded in its place."""
+        return self.code in _GATEWAYS
 
 
 class RetryableError(ServiceError):
@@ -218,9 +241,9 @@ _SERVICE_ERRORS: Final[dict[Category, type[ServiceError]]] = {
 }
 
 
-def service_error(code: str, *, details: str = "") -> ServiceError:
+def service_error(code: str, *, details: str = "", advice: str = "") -> ServiceError:
     """The exception for a code, of the class that fits the code's category."""
-    return _SERVICE_ERRORS[CATALOGUE[code].category](code, details=details)
+    return _SERVICE_ERRORS[CATALOGUE[code].category](code, details=details, advice=advice)
 
 
 def is_temporary(error: AuditEventsError) -> bool:
@@ -253,6 +276,14 @@ def sanitize(value: object, max_length: int = MAX_TEXT_LENGTH) -> str:
     text = redact(str(value))
     bounded = text if len(text) <= max_length else f"{text[:max_length]}…"
     return redact(repr(bounded))  # again: an escape may end with the start of a secret
+
+
+def sanitize_body(body: bytes, *, is_cut: bool = False) -> str:
+    """The title of a web page, or the start of any other body, made safe for a message."""
+    title = _TITLE.search(body[:_START_BYTES])
+    if title is not None:
+        return f"a page titled {sanitize(' '.join(title[1].decode(errors='replace').split()))}"
+    return f"body {sanitize_start(body, is_cut=is_cut)}"
 
 
 def sanitize_start(

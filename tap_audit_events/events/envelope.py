@@ -27,6 +27,8 @@ _Envelope = msgspec.defstruct(
     "_Envelope", [(_EVENTS, _Events), (_CURSOR, str | None, None)], gc=False
 )
 _decode: Any = msgspec.json.Decoder(_Envelope).decode
+_Key = msgspec.defstruct("_Key", [(_EVENTS, msgspec.Raw, None)], gc=False)
+_decode_key: Any = msgspec.json.Decoder(_Key).decode
 
 
 def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
@@ -42,6 +44,14 @@ def read_envelope(text: bytes) -> tuple[list[msgspec.Raw], str | None]:
     if len(events) > MAX_EVENTS:
         raise service_error("AE-TOO-MANY-EVENTS", details=f"more than {MAX_EVENTS:,}")
     return events, envelope.nextCursor
+
+
+def has_events(text: bytes) -> bool:
+    """Whether JSON is an object with the key of the events, whatever its value is."""
+    try:
+        return _decode_key(text).auditEvents is not None
+    except msgspec.DecodeError:  # it is not an object
+        return False
 
 
 def check_keys_come_once(text: bytes, events: list[msgspec.Raw], cursor: str | None) -> None:

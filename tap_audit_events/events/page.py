@@ -9,8 +9,15 @@ from typing import Annotated, Final, cast
 
 import msgspec
 
-from tap_audit_events.errors.exceptions import ServiceError, sanitize, sanitize_start, service_error
-from tap_audit_events.events.envelope import check_keys_come_once, read_envelope
+from tap_audit_events.errors.exceptions import (
+    ServiceError,
+    sanitize,
+    sanitize_body,
+    sanitize_start,
+    service_error,
+)
+from tap_audit_events.events.broken_json import problem_of, split_events
+from tap_audit_events.events.envelope import check_keys_come_once, has_events, read_envelope
 from tap_audit_events.events.exact_json import JsonText, decode_fields, encode, excerpt
 from tap_audit_events.events.instants import Instant, utc_instants, utc_text
 from tap_audit_events.events.text_repair import storable, with_marks
@@ -78,12 +85,12 @@ class Page:
 
 
 def parse_page(body: bytes) -> Page:
-    """Read the body of a response.
+    """Read the body of a response with status 200.
 
     Raises:
-        RetryableError: the body is not JSON or not UTF-8, for example because it was cut.
-        ContractError: the JSON is not an envelope, has too many events, or is nested too deeply to
-            be read.
+        RetryableError: the body does not come from the service, or was cut.
+        ContractError: the body comes from the service, but is not an envelope, has too many events,
+            or is nested too deeply to be read.
     """
     try:
         text = storable(body)
@@ -92,13 +99,40 @@ def parse_page(body: bytes) -> Page:
         page = _read_columns(text, events, cursor)
         return page if text is body else _with_original_keys(page, body)
     except msgspec.ValidationError as error:
+        if not has_events(body):
+            raise _not_from_the_service(body) from None
         details = f"{sanitize(error)}; it begins {sanitize_start(body)}"
         raise service_error("AE-ENVELOPE", details=details) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        details = f"{error}; it begins {sanitize_start(body, 80)}"
-        raise service_error("AE-NO-JSON", details=details) from None
+        return _page_of_broken_json(body, error)
     except RecursionError:
         raise service_error("AE-NESTING") from None
+
+
+def _page_of_broken_json(body: bytes, error: Exception) -> Page:
+    """The page that ends before the first event that is not JSON; raises if there is no such event.
+
+    If the body is complete, the service would send the same one again.
+    """
+    events = split_events(body)
+    for position, text in enumerate(events or ()):
+        if (problem := problem_of(text)) is None:
+            continue
+        before = parse_page(b'{"auditEvents":[%b]}' % b",".join((events or [])[:position]))
+        details = f"event {position + 1} of the page is not JSON: {problem}: {excerpt(text)}"
+        malformed = before.malformed or service_error("AE-EVENT", details=details)
+        return replace(before, malformed=malformed, size=len(body))
+    details = f"{error}; it begins {sanitize_start(body, 80)}"
+    if events is not None:
+        details = f"outside of its events it is not JSON: {details}"
+        raise service_error("AE-ENVELOPE", details=details) from None
+    if body.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] not in (b"{", b""):
+        raise _not_from_the_service(body) from None
+    raise service_error("AE-NO-JSON", details=details) from None
+
+
+def _not_from_the_service(body: bytes) -> ServiceError:
+    return service_error("AE-GATEWAY", details=f"status 200, {sanitize_body(body)}")
 
 
 def _with_original_keys(page: Page, body: bytes) -> Page:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 
 from tap_audit_events.events.instants import (
     EARLIEST,
@@ -19,6 +20,14 @@ from tap_audit_events.events.instants import (
 )
 
 
+class Origin(Enum):
+    """Where a bound of a run's range comes from."""
+
+    SETTING = auto()
+    STATE = auto()
+    CLOCK = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """A time range that is requested with the same filters on each of its pages.
@@ -28,11 +37,24 @@ class Window:
         end: last instant that belongs to it.
         until: first instant that belongs to the next window, not after `end`; None in the last
             window of a run. Nothing from `until` on belongs to this window.
+        start_origin: where `start` comes from, None if the tap chose it between two windows.
+        end_origin: likewise for `end`.
     """
 
     start: Instant | None
     end: Instant
     until: Instant | None = None
+    start_origin: Origin | None = field(default=None, compare=False)
+    end_origin: Origin | None = field(default=None, compare=False)
+
+    def starting_at(self, start: Instant | None) -> Window:
+        """The rest of the window."""
+        origin = self.start_origin if start == self.start else None
+        return replace(self, start=start, start_origin=origin)
+
+    def ending_at(self, end: Instant) -> Window:
+        """The window with another end."""
+        return replace(self, end=end, end_origin=None)
 
     @property
     def limit(self) -> Instant:
@@ -92,4 +114,11 @@ def run_window(
     lookback = whole_second(later(bookmark or EARLIEST, seconds=-lookback_seconds))
     start = max(start_date or EARLIEST, lookback, ids_from)
     end = min(whole_second(now), end_date or LATEST)
-    return None if end < start else Window(None if start == EARLIEST else start, end)
+    if end < start:
+        return None
+    return Window(
+        None if start == EARLIEST else start,
+        end,
+        start_origin=Origin.SETTING if start == start_date else Origin.STATE,
+        end_origin=Origin.SETTING if end == end_date else Origin.CLOCK,
+    )

@@ -32,7 +32,7 @@ class ActiveFaults:
             if fault.kind == "status":
                 return _status(fault)
             if fault.kind == "body":
-                return Response(200, (("content-type", fault.content_type),), fault.text)
+                return Response(200, (("content-type", fault.content_type),), fault.text or b"")
         return None
 
     def page_size(self, requested: int) -> int:
@@ -74,6 +74,9 @@ def _status(fault: Fault) -> Response:
     if fault.location is not None:
         headers.append(("location", fault.location))
     response = error_response(fault.code, fault.err_code, fault.msg, headers=tuple(headers))
+    if fault.text is not None:
+        own_headers = (("content-type", fault.content_type), *headers)
+        response = Response(fault.code, own_headers, fault.text)
     # 204 and 304 have no body (RFC 9110, 6.4.1).
     return replace(response, body=b"") if fault.code in (204, 304) else response
 

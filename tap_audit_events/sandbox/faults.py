@@ -26,7 +26,8 @@ class Fault:
 
     Attributes:
         kind: What goes wrong:
-            `status` responds with the status `code` and an error body;
+            `status` responds with the status `code` and an error body, or with the bytes of
+                `text`, as a gateway would;
             `body` responds with 200 and the bytes of `text`;
             `reset` resets the connection before any response;
             `reset-reused` does so if the connection has carried a request before;
@@ -60,7 +61,7 @@ class Fault:
     err_code: str = "fault"
     msg: str = "a fault on request"
     location: str | None = None
-    text: bytes = b""
+    text: bytes | None = None
     content_type: str = "application/json"
     sent_bytes: int | None = None
     seconds: float = 0.0
@@ -112,6 +113,8 @@ OPTIONS: Final[dict[str, dict[str, _Reader]]] = {
         "err-code": unquote,
         "msg": unquote,
         "location": unquote,
+        "text": unquote_to_bytes,
+        "content-type": unquote,
     },
     "body": {"text": unquote_to_bytes, "content-type": unquote},
     "reset": {},

@@ -39,7 +39,7 @@ class AccessTokenAuthenticator(AuthBase):
     def __call__(self, request: PreparedRequest) -> PreparedRequest:
         """Add the header; `RefusedError` if the request is for another scheme, host or port."""
         if _origin(request.url or "") != self._origin:
-            raise service_error("AE-REDIRECT", details="the request is for another scheme or host")
+            raise service_error("AE-ADDRESS", details="the request is for another scheme or host")
         request.headers["Authorization"] = self._header
         return request
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from logging import Logger
 from typing import Final
@@ -14,6 +14,7 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import RetryableError
 from tap_audit_events.events.page import Page, parse_page
 from tap_audit_events.events.window import Window
+from tap_audit_events.service import no_content
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.rate_limiter import ClosedError, Permit, RateLimiter
 from tap_audit_events.service.responses import (
@@ -48,6 +49,7 @@ class Client:
     logger: Logger
     order: str = "asc"
     date: str | None = None
+    _nothing_follows: no_content.NothingFollows = field(default_factory=no_content.NothingFollows)
 
     def fetch(self, window: Window, cursor: str | None) -> Page:
         """One page of a window, retried up to `max_retries` times.
@@ -60,13 +62,14 @@ class Client:
         while True:
             with self.limiter.permit() as permit:
                 try:
-                    page = parse_page(self._body_of_page(window, cursor))
+                    page = self._page(window, cursor)
                 except RetryableError as error:
                     seconds = self._seconds_before_retry(error, permit, retries)
                     if seconds is None:
                         raise
                 else:
                     permit.succeeded = True
+                    self._nothing_follows.check(page)  # a retry would not help
                     return page
             self.limiter.pause(seconds)
 
@@ -77,11 +80,37 @@ class Client:
         if self.limiter.run.is_closed:
             raise ClosedError from None
         seconds = retries.seconds_before_next(error)
-        if error.code == "AE-429":  # all requests wait, even if this one is not retried
+        is_limited = error.code == "AE-429"  # all requests wait, even if this one is not retried
+        if is_limited or (error.is_gateway and error.retry_after_seconds):
             self.limiter.rate_limited(permit, seconds or error.retry_after_seconds or 0.0)
         return seconds
 
-    def _body_of_page(self, window: Window, cursor: str | None) -> bytes:
+    def _page(self, window: Window, cursor: str | None) -> Page:
+        status, body = self._response(window, cursor)
+        if status == HTTPStatus.NO_CONTENT:
+            return self._empty_page(window)
+        return parse_page(body)
+
+    def _empty_page(self, window: Window) -> Page:
+        """The page for status 204, if a second response shows that there is nothing."""
+        rest = no_content.rest_of_range(window)
+        self.limiter.count_resend()
+        status, body = self._response(rest, None)
+        if status == HTTPStatus.NO_CONTENT:
+            self._nothing_follows.after(window.start)
+            return Page()
+        page = parse_page(body)
+        if rest == window:
+            return page
+        if not no_content.is_empty(window, page):
+            raise no_content.untrue()
+        return Page()
+
+    def _response(self, window: Window, cursor: str | None) -> tuple[int, bytes]:
+        """The status and the body of the response; `ServiceError` unless it is 200 or 204.
+
+        Status 204 is an error if there was a cursor, as a cursor announces events.
+        """
         response, body = self._exchange(window, cursor)
         for _ in range(MAX_NEW_TOKENS):
             is_refused = response.status_code == HTTPStatus.UNAUTHORIZED
@@ -90,9 +119,10 @@ class Client:
             self.limiter.count_resend()
             response, body = self._exchange(window, cursor)
         self.date = response.headers.get("Date")
-        if response.status_code != HTTPStatus.OK:
-            raise status_error(response, body, has_cursor=cursor is not None)
-        return body
+        accepted = (HTTPStatus.OK,) if cursor else (HTTPStatus.OK, HTTPStatus.NO_CONTENT)
+        if response.status_code not in accepted:
+            raise status_error(response, body, window=window, has_cursor=cursor is not None)
+        return response.status_code, body
 
     def _exchange(self, window: Window, cursor: str | None) -> tuple[Response, bytes]:
         """Send one request and read its response, whatever the status.
@@ -114,7 +144,11 @@ class Client:
     def _request(self, window: Window, cursor: str | None) -> PreparedRequest:
         settings = self.settings
         path = f"/v1/organizations/{settings.organization_id}/audit_events"
-        own_headers = {"User-Agent": settings.user_agent, "Accept": "application/json"}
+        own_headers = {
+            "User-Agent": settings.user_agent,
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip",  # by default it depends on the libraries that are installed
+        }
         request = PreparedRequest()
         request.prepare(
             method="GET",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import ssl
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from http.client import HTTPException, IncompleteRead
@@ -25,9 +27,11 @@ from tap_audit_events.errors.exceptions import (
     RetryableError,
     ServiceError,
     sanitize,
-    sanitize_start,
+    sanitize_body,
     service_error,
 )
+from tap_audit_events.events.window import Window
+from tap_audit_events.service.advice import advice_on_bounds, advice_on_certificate
 from tap_audit_events.service.retries import http_date, retry_after_seconds
 
 MAX_ERROR_BYTES: Final = 64 * 1024
@@ -47,10 +51,10 @@ NETWORK_ERRORS: Final = (
 """Exceptions of `requests` and the libraries below it if a response does not arrive completely."""
 
 _PROXY_REFUSES: Final = "Tunnel connection failed: 407"
-_CURSOR_REFUSED: Final = (400, 414, 431)
-"""A gateway sends 414 or 431 if the cursor makes the request too long for it."""
+_TOO_LONG: Final = (HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+"""A gateway sends these statuses if a cursor, or action_types, makes a request too long for it."""
 
-_STATUSES: Final = frozenset({"AE-400", "AE-401", "AE-403", "AE-404", "AE-429", "AE-500"})
+_STATUSES: Final = frozenset({"AE-400", "AE-401", "AE-403", "AE-404"})
 
 
 def read_body(response: requests.Response, most_bytes: int) -> bytes:
@@ -76,43 +80,86 @@ def read_start(response: requests.Response, most_bytes: int) -> bytes:
     while chunk := response.raw.read(min(_CHUNK_BYTES, left), decode_content=True):
         chunks.append(chunk)
         left -= len(chunk)
+    if left and _is_cut(getattr(response.raw, "_decoder", None)):
+        raise DecodeError("the compressed body is incomplete")
     return b"".join(chunks)
 
 
-def status_error(response: requests.Response, body: bytes, *, has_cursor: bool) -> ServiceError:
-    """The error of a response whose status is not 200 (interface.md, section 7)."""
+def _is_cut(decoder: Any) -> bool:
+    """Whether a decoder of urllib3 waits for more bytes, which urllib3 itself does not check.
+
+    Even if it does not, the body may be cut between two members or frames; then it is not JSON.
+    """
+    decoders = getattr(decoder, "_decoders", [decoder])
+    ended = (getattr(each, "_obj", None) for each in decoders)
+    return not all(getattr(each, "eof", True) for each in ended)
+
+
+def status_error(
+    response: requests.Response, body: bytes, *, window: Window, has_cursor: bool
+) -> ServiceError:
+    """The error of a response whose status is not 200 (interface.md, section 7).
+
+    If it does not have the form of the service's errors, something else has sent it: then its
+    status says nothing about the request, and it is retried.
+    """
     status = response.status_code
-    message = f"status {status}, {_message(body)}"
-    if status == HTTPStatus.REQUEST_URI_TOO_LONG:
-        message += "; the URL is too long, perhaps because of action_types"
     location = response.headers.get("Location")
+    date = http_date(response.headers.get("Date"))
+    wait = retry_after_seconds(response.headers.get("Retry-After"), now=date or datetime.now(UTC))
+    own = _own_error(body)
     if 300 <= status < 400 and location:
-        return service_error("AE-REDIRECT", details=f"status {status} to {sanitize(location)}")
-    if status in _CURSOR_REFUSED and has_cursor:
-        return service_error("AE-CURSOR-REFUSED", details=message)
-    error = service_error(_code_of_status(status), details=message)
+        error = service_error("AE-REDIRECT", details=f"status {status} to {sanitize(location)}")
+    else:
+        code = _code_of_status(status, is_own=own is not None, waits=wait is not None)
+        if has_cursor and (code == "AE-400" or status in _TOO_LONG):
+            code = "AE-CURSOR-REFUSED"
+        error = service_error(code, details=f"status {status}, {_message(own, body)}")
+    if error.code == "AE-400":
+        error.advice = f"{advice_on_bounds(window, date)} {error.next_step}"
+    if status == HTTPStatus.REQUEST_URI_TOO_LONG:
+        error.details += "; the URL is too long, perhaps because of action_types"
     if isinstance(error, RetryableError):
-        now = http_date(response.headers.get("Date")) or datetime.now(UTC)
-        header = response.headers.get("Retry-After")
-        error.retry_after_seconds = retry_after_seconds(header, now=now)
+        error.retry_after_seconds = wait
     return error
 
 
-def _code_of_status(status: int) -> str:
+def _code_of_status(status: int, *, is_own: bool, waits: bool) -> str:
+    """The code for a status of a response that has the form of the service's errors or not.
+
+    Some services send status 403 if there are too many requests, with a Retry-After header.
+    """
     if status == HTTPStatus.REQUEST_TIMEOUT:
         return "AE-TIMEOUT"
-    code = "AE-500" if status >= HTTPStatus.INTERNAL_SERVER_ERROR else f"AE-{status}"
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
+        return "AE-429"
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return "AE-500"
+    if status not in _TOO_LONG and (not is_own or status < HTTPStatus.BAD_REQUEST):
+        return "AE-GATEWAY"
+    if status == HTTPStatus.FORBIDDEN and waits:
+        return "AE-429"
+    code = f"AE-{status}"
     return code if code in _STATUSES else "AE-STATUS"
 
 
-def _message(body: bytes) -> str:
-    """The service's errCode, msg and vars, or the start of a body that has another form."""
+def _own_error(body: bytes) -> dict[str, Any] | None:
+    """The service's error, None if a body does not have its form (interface.md, section 7)."""
     try:
         error = json.loads(body)
-        parts = [f"{key} {sanitize(_text(error[key]))}" for key in ("errCode", "msg", "vars")]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return f"body {sanitize_start(body, is_cut=len(body) >= MAX_ERROR_BYTES)}"
-    return ", ".join(parts)
+    except (ValueError, RecursionError):
+        return None
+    match error:
+        case {"errCode": str(), "msg": str(), "vars": dict() | None}:
+            return dict(error)
+    return None
+
+
+def _message(own: Mapping[str, Any] | None, body: bytes) -> str:
+    """The service's errCode, msg and vars, or what another body is."""
+    if own is None:
+        return sanitize_body(body, is_cut=len(body) >= MAX_ERROR_BYTES)
+    return ", ".join(f"{key} {sanitize(_text(own[key]))}" for key in ("errCode", "msg", "vars"))
 
 
 def network_error(error: Exception) -> ServiceError:
@@ -120,9 +167,10 @@ def network_error(error: Exception) -> ServiceError:
     cause = _innermost(error)
     message = str(cause).removeprefix("None: ")  # urllib3 begins with the pool, which may be None
     message = re.sub(r"\b\w+Connection\((host=[^()]*)\)", r"\1", message)  # or the connection
-    return service_error(
-        _code_of(error, cause), details=f"{type(cause).__name__}: {sanitize(message)}"
-    )
+    code = _code_of(error, cause)
+    advice = advice_on_certificate(cause, os.environ) if code == "AE-CERTIFICATE" else ""
+    details = f"{type(cause).__name__}: {sanitize(message)}"
+    return service_error(code, details=details, advice=advice)
 
 
 def _code_of(error: Exception, cause: BaseException) -> str:

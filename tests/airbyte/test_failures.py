@@ -31,7 +31,17 @@ AFTER_A_PAGE: dict[str, tuple[Fault, str, str]] = {
     "the cursor repeats": (
         Fault(kind="same-cursor", when="2-"), "AE-CURSOR-REPEATED", "system_error"),
     "another interface": (
-        Fault(kind="body", text=b"{}", when="2-"), "AE-ENVELOPE", "system_error"),
+        Fault(kind="body", text=b'{"auditEvents": 7}', when="2-"), "AE-ENVELOPE", "system_error"),
+    "a gateway refuses": (
+        Fault(kind="status", code=403, text=b"<html>Blocked", retry_after="0", when="2-"),
+        "AE-GATEWAY", "transient_error"),
+    "a sign-in page": (
+        Fault(kind="status", code=302, location="https://sign.in.example/", retry_after="0",
+              when="2-"),
+        "AE-REDIRECT", "transient_error"),
+    "an event that is not JSON": (
+        Fault(kind="body", text=b'{"auditEvents": [{"id": NaN}]}', when="2-"),
+        "AE-EVENT", "system_error"),
 }  # fmt: skip
 
 

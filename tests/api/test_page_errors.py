@@ -22,7 +22,8 @@ from tests.api.logs import events, expected, ids
     [
         ("status:code=403@3", RefusedError, "AE-403"),
         ("status:code=503@3-", RetryableError, "AE-500"),
-        ("body:text=%5B%5D@3", ContractError, "AE-ENVELOPE"),
+        ("body:text=%7B%22auditEvents%22%3A7%7D@3", ContractError, "AE-ENVELOPE"),
+        ("body:text=%5B%5D@3", RetryableError, "AE-GATEWAY"),
     ],
 )
 def test_an_error_is_raised_after_the_events_before_it(

@@ -147,22 +147,87 @@ SIGN_IN = b"<html>sign in</html>"
     ("body", "problem", "start"),
     [
         (b"", "Input data was truncated", ""),
-        (SIGN_IN, "JSON is malformed: invalid character (byte 0)", "<html>sign in</html>"),
-        (SIGN_IN * 300, "JSON is malformed", f"{SIGN_IN.decode() * 4}…"),
         (b'{"auditEvents": [', "Input data was truncated", '{"auditEvents": ['),
-        (b'{"auditEvents": [NaN]}', "JSON is malformed", '{"auditEvents": [NaN]}'),
-        (b"\xff\xfe{}", "'utf-8' codec can't decode byte 0xff in position 0", r"\xff\xfe{}"),
-        ("\U0001f600".encode() * 2000 + b"\xff", "'utf-8' codec", "\U0001f600" * 80 + "…"),
+        (b'{"auditEvents": [{"id": NaN', "JSON is malformed", '{"auditEvents": [{"id": NaN'),
+        (b'{"auditEvents": [{"id": "\xff', "'utf-8' codec", r'{"auditEvents": [{"id": "\xff'),
+        (b'{"auditEvents": []}{}', "JSON is malformed", '{"auditEvents": []}{}'),
+        (b'{"auditEvents": []]}', "JSON is malformed", '{"auditEvents": []]}'),
+        (b'{"x": NaN}', "JSON is malformed", '{"x": NaN}'),
+        (b'{"x": "%b' % (b"y" * 99), "Input data was truncated", '{"x": "' + "y" * 73 + "…"),
     ],
 )
 def test_a_body_that_is_not_json_may_be_requested_again(
     body: bytes, problem: str, start: str
 ) -> None:
-    """Cut bodies and the pages of proxies may be temporary; the error shows how the body begins."""
+    """Cut bodies may be temporary; the error shows how the body begins."""
     with pytest.raises(RetryableError, match=r"AE-NO-JSON: .*not JSON") as raised:
         parse_page(body)
     assert raised.value.details.startswith(problem)
     assert raised.value.details.endswith(f"; it begins {start!r}")
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (SIGN_IN, "body '<html>sign in</html>'"),
+        (b"\n <!DOCTYPE html><title>\n Sign\n in</title>" + SIGN_IN, "a page titled 'Sign in'"),
+        (SIGN_IN * 300, f"body '{(SIGN_IN.decode() * 300)[:300]}…'"),
+        (b"\xff\xfe{}", r"body '\\xff\\xfe{}'"),
+        (b"while(1); {}", "body 'while(1); {}'"),
+    ],
+)
+def test_a_body_that_does_not_begin_like_json_comes_from_a_gateway(body: bytes, shown: str) -> None:
+    """The error shows the title of a web page, or how another body begins."""
+    with pytest.raises(RetryableError, match="AE-GATEWAY") as raised:
+        parse_page(body)
+    assert raised.value.details == f"status 200, {shown}"
+
+
+GOOD = b'{"id": "a", "occurredAt": "2026-01-01T00:00:00Z"}'
+NO_JSON = (
+    b"NaN",
+    b'{"id": "b", "occurredAt": "2026-01-01T00:00:00Z", "x": NaN}',
+    b'{"id": "b", "x": [-Infinity, {}]}',
+    b'{"id": "b", "x": "tab\t"}',
+    b'{"id": "b", "x": "\x00"}',
+    b'{"id": "b", "x": "]}, {\xff"}',
+    b'{"id": "b", "x": 01}',
+    b'{"id": "b", "x": "\\q\\""}',
+    b'{"id": "b",}',
+    b"{'id': 'b'}",
+    b"",
+)
+
+
+@pytest.mark.parametrize("bad", NO_JSON)
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("end", [b', "nextCursor": "c"}', b"}\n", b', "auditEvents": [NaN]}'])
+def test_an_event_that_is_not_json_is_named(bad: bytes, count: int, end: bytes) -> None:
+    """The service would send it again, so the events before it are kept and nothing is retried."""
+    good = [GOOD, GOOD, GOOD.replace(b"a", rb"\u0000", 1)][:count]
+    body = b' {"auditEvents": [%b]%b' % (b" , ".join([*good, bad, GOOD]), end)
+    page = parse_page(body)
+    assert page.malformed is not None
+    assert page.malformed.code == "AE-EVENT"
+    if count < 3:
+        assert page.ids == ["a"] * count
+        assert f"event {count + 1} of the page is not JSON: " in page.malformed.details
+    else:  # the third has an id that cannot be stored
+        assert page.ids == ["a", "a"]
+        assert "event 3 of the page: its id" in page.malformed.details
+
+
+def test_a_body_that_is_not_json_outside_of_its_events_is_an_error() -> None:
+    """It is complete, so the service would send it again."""
+    for body in (b'{"auditEvents": [%b], "x": NaN}' % GOOD, b'{"auditEvents": [],}'):
+        with pytest.raises(ContractError, match=r"AE-ENVELOPE: .*outside of its events"):
+            parse_page(body)
+
+
+def test_no_list_of_broken_events_fills_the_memory() -> None:
+    """Beyond the largest page, events are not kept."""
+    with pytest.raises(RetryableError, match="AE-NO-JSON"):
+        parse_page(b'{"auditEvents": [%bNaN]}' % (b"," * 1000))
 
 
 def test_a_body_that_is_cut_anywhere_is_not_json() -> None:

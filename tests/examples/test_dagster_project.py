@@ -169,7 +169,7 @@ def test_a_second_export_of_a_day_replaces_its_file(
         ("expire@*", True, "AE-CURSOR-REFUSED"),
         ("status:code=403@*", False, "AE-403"),
         ("status:code=401@*", False, "AE-401"),
-        ("body:text=%5B%5D@*", False, "AE-ENVELOPE"),
+        ("body:text=%7B%22auditEvents%22%3A7%7D@*", False, "AE-ENVELOPE"),
     ],
 )
 def test_errors_become_retries_or_failures(

@@ -107,6 +107,7 @@ def check_request(read: Settings, cursor: str | None) -> None:
         **default_headers(),
         "User-Agent": read.user_agent,
         "Accept": "application/json",
+        "Accept-Encoding": "gzip",
         "Authorization": f"Bearer {read.access_token}",
     }
     parameters = parse_qs(parts.query or "", strict_parsing=True, keep_blank_values=True)

@@ -172,7 +172,13 @@ def pages(data: bytes) -> bool:
     except (RetryableError, ContractError) as error:
         check_error(error)
         return False
-    assert page.next_cursor == (exact_json(data).get("nextCursor") or None)
+    try:
+        envelope_as_json = exact_json(data)
+    except ValueError:  # one of its events is not JSON
+        assert page.malformed is not None
+        check_error(page.malformed)
+        return False
+    assert page.next_cursor == (envelope_as_json.get("nextCursor") or None)
     envelope = msgspec.json.decode(storable(data), type=dict[str, msgspec.Raw])
     events = msgspec.json.decode(envelope["auditEvents"], type=list[msgspec.Raw])
     assert len(page.ids) == len(page.instants) == len(page.texts) <= len(events)

@@ -165,7 +165,10 @@ def test_the_other_examples_run_and_print_nothing(title: str, runner: ExampleRun
             Fault(kind="status", code=429, retry_after="1200"),
             "do what it says, then run again: AE-RETRY-AFTER",
         ),
-        (Fault(kind="body", text=b"[]"), "the service does not follow its interface: AE-ENVELOPE"),
+        (
+            Fault(kind="body", text=b'{"auditEvents": 7}'),
+            "the service does not follow its interface: AE-ENVELOPE",
+        ),
         (None, ""),
     ],
 )

@@ -140,6 +140,18 @@ def test_retry_after_can_be_a_date(sandbox: Sandbox) -> None:
     assert before + timedelta(seconds=60) <= date <= datetime.now(UTC) + timedelta(seconds=60)
 
 
+def test_a_status_can_have_the_body_of_a_gateway(sandbox: Sandbox) -> None:
+    """The body may be empty, and the headers are those of the fault."""
+    page = "status:code=403,text=%3Chtml%3E,content-type=text%2Fhtml,retry-after=3@1"
+    client = sandbox(faults=[page, "status:code=401,text=@2"])
+    response = client.get()
+    assert (response.status_code, response.content) == (403, b"<html>")
+    assert response.headers["Content-Type"] == "text/html"
+    assert response.headers["Retry-After"] == "3"
+    response = client.get()
+    assert (response.status_code, response.content) == (401, b"")
+
+
 def test_a_redirect_has_a_location(sandbox: Sandbox) -> None:
     """The header `Location` holds the URL of the fault."""
     response = sandbox(faults=["status:code=302,location=https://example.com/sign-in@1"]).get()

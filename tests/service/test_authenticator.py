@@ -113,7 +113,7 @@ def test_no_other_origin_receives_the_token(url: str, by_file: AccessTokenAuthen
 
 
 def test_a_request_without_a_url_is_refused(by_file: AccessTokenAuthenticator) -> None:
-    with pytest.raises(RefusedError, match="AE-REDIRECT"):
+    with pytest.raises(RefusedError, match="AE-ADDRESS"):
         by_file(PreparedRequest())
 
 

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 from urllib3 import HTTPResponse
 
-from tap_audit_events.errors.exceptions import ContractError, RefusedError, ServiceError
+from tap_audit_events.errors.exceptions import (
+    ContractError,
+    RefusedError,
+    RetryableError,
+    ServiceError,
+)
 from tap_audit_events.service.client import MAX_NEW_TOKENS, MEGABYTE
 from tap_audit_events.service.responses import MAX_ERROR_BYTES
 from tests.service.scripted import (
@@ -20,6 +25,8 @@ from tests.service.scripted import (
     keeps_open,
     scripted_service,
 )
+
+OWN_ERROR = b'{"errCode": "no", "msg": "No", "vars": null}'
 
 
 def responds(status: int, body: bytes = b"", *headers: str) -> Script:
@@ -36,8 +43,7 @@ def responds(status: int, body: bytes = b"", *headers: str) -> Script:
 @pytest.mark.parametrize(
     ("status", "code"),
     [
-        (204, "AE-STATUS"),
-        (302, "AE-STATUS"),
+        (302, "AE-GATEWAY"),
         (400, "AE-400"),
         (401, "AE-401"),
         (403, "AE-403"),
@@ -45,9 +51,12 @@ def responds(status: int, body: bytes = b"", *headers: str) -> Script:
         (500, "AE-500"),
     ],
 )
-def test_any_status_but_200_is_an_error(status: int, code: str) -> None:
-    """The error has the code of the status."""
-    with scripted_service(responds(status)) as service, pytest.raises(ServiceError) as raised:
+def test_any_status_but_200_and_204_is_an_error(status: int, code: str) -> None:
+    """The error has the code of the status, if the body is an error of the service."""
+    with (
+        scripted_service(responds(status, OWN_ERROR)) as service,
+        pytest.raises(ServiceError) as raised,
+    ):
         client_of(service).fetch()
     assert raised.value.code == code
 
@@ -57,7 +66,8 @@ def test_any_status_but_200_is_an_error(status: int, code: str) -> None:
 )
 def test_status_400_refuses_the_cursor_if_there_is_one(cursor: str | None, code: str) -> None:
     """The window can then be restarted without a cursor."""
-    with scripted_service(responds(400)) as service, pytest.raises(RefusedError) as raised:
+    script = responds(400, OWN_ERROR)
+    with scripted_service(script) as service, pytest.raises(RefusedError) as raised:
         client_of(service).fetch(cursor)
     assert raised.value.code == code
 
@@ -78,7 +88,7 @@ def test_the_date_of_the_newest_response_is_kept() -> None:
     dates = ["Sun, 22 Nov 2026 11:30:03 GMT", "Sun, 22 Nov 2026 11:30:04 GMT"]
     scripts = [
         responds(200, EMPTY_PAGE, "Connection: close", f"Date: {dates[0]}"),
-        responds(403, b"", "Connection: close", f"Date: {dates[1]}"),
+        responds(403, OWN_ERROR, "Connection: close", f"Date: {dates[1]}"),
         responds(200, EMPTY_PAGE),
     ]
     found: list[str | None] = []
@@ -119,7 +129,7 @@ def test_the_connection_of_an_error_is_used_again(size: int) -> None:
     with scripted_service(responds(403, b"x" * size)) as service:
         client = client_of(service)
         for _ in range(3):
-            with pytest.raises(RefusedError):
+            with pytest.raises(RetryableError):
                 client.fetch()
         assert service.connections == 1
 
@@ -129,7 +139,7 @@ def test_the_connection_of_a_large_error_is_closed(size: int) -> None:
     """Otherwise, the unread rest of its body would be taken for the next response."""
     with scripted_service(responds(403, b"x" * size), keeps_open) as service:
         client = client_of(service)
-        with pytest.raises(RefusedError):
+        with pytest.raises(RetryableError):
             client.fetch()
         assert client.fetch() == []
         assert service.connections == 2
@@ -144,16 +154,17 @@ def test_the_whole_error_of_a_service_is_read() -> None:
     assert raised.value.details == "status 403, errCode 'E7', msg 'no', vars 'null'"
 
 
-def test_an_error_whose_body_is_cut_counts_by_its_status() -> None:
-    """It does not count as a broken connection, which would be retried."""
+def test_an_error_whose_body_is_cut_is_retried() -> None:
+    """Without its body, nothing shows that the service sent it."""
 
     def cut(peer: Peer) -> None:
         while peer.hear():
             peer.send(b"HTTP/1.1 403 No\r\nContent-Length: 9\r\n\r\nno")
             peer.reset()
 
-    with scripted_service(cut) as service, pytest.raises(RefusedError) as raised:
+    with scripted_service(cut) as service, pytest.raises(RetryableError) as raised:
         client_of(service).fetch()
+    assert raised.value.code == "AE-GATEWAY"
     assert raised.value.details == "status 403, body ''"
 
 
@@ -194,7 +205,8 @@ def test_a_request_is_sent_with_a_newer_token_a_few_times(rotations: int, tmp_pa
     def serve(peer: Peer) -> None:
         while peer.hear():
             write_token(min(len(service.heard), rotations))
-            peer.send(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
+            peer.send(b"HTTP/1.1 401 No\r\nContent-Length: %d\r\n\r\n" % len(OWN_ERROR))
+            peer.send(OWN_ERROR)
 
     write_token(0)
     with scripted_service(serve) as service:

@@ -18,6 +18,7 @@ from tap_audit_events.errors.exceptions import CursorRefusedError, RefusedError,
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.service.responses import MAX_ERROR_BYTES, network_error, status_error
 from tests.builders import a_response
+from tests.service.scripted import WINDOW
 
 NOW = datetime(2026, 1, 31, 12, 0, 0, tzinfo=UTC)
 BODY = json.dumps({"errCode": "no", "msg": "not\nnow", "vars": {"n": 1}}).encode()
@@ -26,11 +27,12 @@ RETRIED = (408, 429, 500, 501, 502, 503, 504, 507, 520, 599)
 
 @pytest.mark.parametrize("status", [*range(300, 309), 399])
 @pytest.mark.parametrize("has_cursor", [True, False])
-def test_every_redirect_is_refused(status: int, has_cursor: bool) -> None:
-    """The token must not go to another URL, so a redirect is an error; it names the target."""
+def test_every_redirect_is_an_error(status: int, has_cursor: bool) -> None:
+    """The token must not go to another URL; the error names it, as it may be a sign-in page."""
     response = a_response(status, headers={"Location": "https://a.example/\n", "Retry-After": "1"})
-    error = status_error(response, BODY, has_cursor=has_cursor)
-    assert (type(error), error.code) == (RefusedError, "AE-REDIRECT")
+    error = status_error(response, BODY, window=WINDOW, has_cursor=has_cursor)
+    assert isinstance(error, RetryableError)
+    assert (error.code, error.is_gateway, error.retry_after_seconds) == ("AE-REDIRECT", True, 1.0)
     assert error.details == rf"status {status} to 'https://a.example/\n'"
 
 
@@ -39,14 +41,14 @@ def test_a_location_with_another_status_is_not_a_redirect(status: int) -> None:
     """A gateway may send a Location with any status: only the status decides about a retry."""
     response = a_response(status, headers={"Location": "https://a.example/"})
     expected = {400: "AE-400", 429: "AE-429", 503: "AE-500"}[status]
-    assert status_error(response, BODY, has_cursor=False).code == expected
+    assert status_error(response, BODY, window=WINDOW, has_cursor=False).code == expected
 
 
 @pytest.mark.parametrize("status", [300, 302, 304])
 def test_a_redirect_status_without_a_location_is_not_a_redirect(status: int) -> None:
     """Without a Location, there is no URL to which base_url could be set."""
-    error = status_error(a_response(status), b"", has_cursor=False)
-    assert (type(error), error.code) == (RefusedError, "AE-STATUS")
+    error = status_error(a_response(status), b"", window=WINDOW, has_cursor=False)
+    assert (type(error), error.code) == (RetryableError, "AE-GATEWAY")
 
 
 @pytest.mark.parametrize(
@@ -55,20 +57,77 @@ def test_a_redirect_status_without_a_location_is_not_a_redirect(status: int) -> 
         *((status, f"AE-{status}") for status in (400, 401, 403, 404, 429, 500)),
         *((status, "AE-500") for status in RETRIED[3:]),
         (408, "AE-TIMEOUT"),
-        *((status, "AE-STATUS") for status in (100, 201, 204, 206, 299, 402, 405, 410, 418, 499)),
+        *((status, "AE-STATUS") for status in (402, 405, 410, 414, 418, 431, 499)),
     ],
 )
 def test_each_status_has_its_code(status: int, code: str) -> None:
     """Only temporary failures are retried."""
-    error = status_error(a_response(status), BODY, has_cursor=False)
+    error = status_error(a_response(status), BODY, window=WINDOW, has_cursor=False)
     assert error.code == code
     assert isinstance(error, RetryableError) == (status in RETRIED)
     assert error.details.startswith(rf"status {status}, errCode 'no', msg 'not\nnow', vars '{{")
 
 
+NOT_THE_FORM = (
+    b"",
+    b"<html><head>\n<TITLE lang='en'> Sign \n in </TITLE>",
+    b"[]",
+    b'{"message": "Forbidden"}',
+    b'{"errCode": "no", "msg": "not now"}',
+    b'{"errCode": 403, "msg": "not now", "vars": null}',
+    b'{"errCode": "no", "msg": null, "vars": null}',
+    b'{"errCode": "no", "msg": "not now", "vars": []}',
+    b'{"errCode": "no", "msg": "not now", "vars": {',
+)
+
+
+@pytest.mark.parametrize("status", [302, 400, 401, 402, 403, 404, 405, 410, 418])
+@pytest.mark.parametrize("body", NOT_THE_FORM)
+@pytest.mark.parametrize("has_cursor", [True, False])
+def test_an_error_without_the_form_of_the_service_is_that_of_a_gateway(
+    status: int, body: bytes, has_cursor: bool
+) -> None:
+    """Its status says nothing about the token, the organization or the cursor: it is retried."""
+    response = a_response(status, headers={"Retry-After": "7"})
+    error = status_error(response, body, window=WINDOW, has_cursor=has_cursor)
+    assert isinstance(error, RetryableError)
+    assert (error.code, error.is_gateway, error.retry_after_seconds) == ("AE-GATEWAY", True, 7.0)
+    shown = "a page titled 'Sign in'" if b"TITLE" in body else "body "
+    assert error.details.startswith(f"status {status}, {shown}")
+
+
+@pytest.mark.parametrize("status", [100, 201, 202, 203, 204, 206, 299, 300, 304])
+@pytest.mark.parametrize("body", [BODY, b'{"auditEvents": []}', b""])
+def test_a_status_that_is_neither_a_page_nor_an_error_is_that_of_a_gateway(
+    status: int, body: bytes
+) -> None:
+    """The interface has pages only with status 200, and errors only from 400 on."""
+    error = status_error(a_response(status), body, window=WINDOW, has_cursor=True)
+    assert (type(error), error.code) == (RetryableError, "AE-GATEWAY")
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, "AE-400"), (401, "AE-401"), (403, "AE-429"), (404, "AE-404")]
+)
+def test_the_service_can_limit_requests_with_status_403(status: int, code: str) -> None:
+    """It then requests a wait; with other statuses, that does not count."""
+    response = a_response(status, headers={"Retry-After": "7"})
+    error = status_error(response, BODY, window=WINDOW, has_cursor=False)
+    assert error.code == code
+    assert not error.is_gateway
+    if isinstance(error, RetryableError):
+        assert error.retry_after_seconds == 7.0
+
+
+@pytest.mark.parametrize("headers", [{}, {"Retry-After": "soon"}, {"Retry-After": ""}])
+def test_status_403_without_a_wait_is_final(headers: dict[str, str]) -> None:
+    error = status_error(a_response(403, headers=headers), BODY, window=WINDOW, has_cursor=False)
+    assert (type(error), error.code) == (RefusedError, "AE-403")
+
+
 def test_status_414_says_that_the_url_is_too_long() -> None:
     """Of the settings, only `action_types` can make the URL so long."""
-    error = status_error(a_response(414), BODY, has_cursor=False)
+    error = status_error(a_response(414), BODY, window=WINDOW, has_cursor=False)
     assert error.code == "AE-STATUS"
     assert error.details.startswith("status 414, errCode 'no'")
     assert error.details.endswith("; the URL is too long, perhaps because of action_types")
@@ -83,23 +142,23 @@ def test_a_secret_that_is_cut_at_the_end_of_an_error_is_not_shown(
     register_secret(token)
     body = (9 * f"{token} ").encode()[:MAX_ERROR_BYTES]
     assert body.endswith(b" pat_xxxx")
-    error = status_error(a_response(500), body, has_cursor=False)
+    error = status_error(a_response(500), body, window=WINDOW, has_cursor=False)
     assert "pat_" not in error.details
 
 
 @pytest.mark.parametrize("status", [400, 414, 431])
 def test_only_a_request_with_a_cursor_can_have_its_cursor_refused(status: int) -> None:
     """The service may refuse a cursor, and a gateway may refuse it as too long."""
-    with_cursor = status_error(a_response(status), BODY, has_cursor=True)
+    with_cursor = status_error(a_response(status), BODY, window=WINDOW, has_cursor=True)
     assert (type(with_cursor), with_cursor.code) == (CursorRefusedError, "AE-CURSOR-REFUSED")
     assert with_cursor.details.startswith(f"status {status}, errCode 'no'")
-    without = status_error(a_response(status), BODY, has_cursor=False)
+    without = status_error(a_response(status), BODY, window=WINDOW, has_cursor=False)
     assert not isinstance(without, CursorRefusedError)
 
 
 def test_any_other_status_says_nothing_about_the_cursor() -> None:
     for status in (401, 403, 404, 422):
-        error = status_error(a_response(status), BODY, has_cursor=True)
+        error = status_error(a_response(status), BODY, window=WINDOW, has_cursor=True)
         assert not isinstance(error, CursorRefusedError)
 
 
@@ -121,7 +180,9 @@ def test_retry_after_is_read_whatever_the_status(
 ) -> None:
     """It is read with every status that is retried; a date counts from the service's own clock."""
     date = {"Date": format_datetime(NOW, usegmt=True)}
-    error = status_error(a_response(status, headers=headers | date), BODY, has_cursor=False)
+    error = status_error(
+        a_response(status, headers=headers | date), BODY, window=WINDOW, has_cursor=False
+    )
     assert isinstance(error, RetryableError)
     assert error.retry_after_seconds == seconds
 
@@ -129,7 +190,7 @@ def test_retry_after_is_read_whatever_the_status(
 def test_without_a_date_header_the_clock_of_this_machine_counts() -> None:
     at = datetime.now(UTC) + timedelta(seconds=600)
     header = {"Retry-After": format_datetime(at, usegmt=True)}
-    error = status_error(a_response(503, headers=header), b"", has_cursor=False)
+    error = status_error(a_response(503, headers=header), b"", window=WINDOW, has_cursor=False)
     assert isinstance(error, RetryableError)
     assert 500 < (error.retry_after_seconds or 0) <= 600
 
@@ -143,13 +204,15 @@ def test_without_a_date_header_the_clock_of_this_machine_counts() -> None:
         (b"[]", "body '[]'"),
         (b'"text"', "body '\"text\"'"),
         (b'{"errCode": 1, "msg": null}', 'body \'{"errCode": 1, "msg": null}\''),
-        (b'{"errCode": 1, "msg": null, "vars": []}', "errCode '1', msg 'null', vars '[]'"),
+        (b'{"errCode": "1", "msg": "no", "vars": {}}', "errCode '1', msg 'no', vars '{}'"),
+        (b"<title>" + b"x" * 301 + b"</title>", "body '<title>xxx"),
+        (b"<title></title>", "body '<title></title>'"),
         (b"[" * 100_000, "body '" + "[" * 300),
     ],
 )
 def test_an_error_shows_what_the_service_sent(body: bytes, shown: str) -> None:
     """It shows errCode, msg and vars, or the start of a body that does not have all three."""
-    details = status_error(a_response(503), body, has_cursor=False).details
+    details = status_error(a_response(503), body, window=WINDOW, has_cursor=False).details
     assert details.startswith(f"status 503, {shown}")
     assert len(details) < 1000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import CursorRefusedError, ServiceError
@@ -170,8 +170,8 @@ class WindowReader:
 
     def cut(self, at: Instant) -> WindowReader:
         """Shorten a window that was not requested yet; the rest becomes a window of its own."""
-        rest = WindowReader(Window(at, self.window.end, self.window.until))
-        self.window = self._requested_window = Window(self.window.start, self.window.end, at)
+        rest = WindowReader(self.window.starting_at(at))
+        self.window = self._requested_window = replace(self.window, until=at)
         return rest
 
     def _end(self, error: Exception) -> None:
@@ -194,7 +194,7 @@ class WindowReader:
         known = self._newest_page_start if at_page else self._reached.newest
         start = max(filter(None, [known, self._requested_window.start]), default=None)
         self._progress = _Progress()
-        self._requested_window = Window(start, self.window.end, self.window.until)
+        self._requested_window = self.window.starting_at(start)
         self._restarted_at = start if known else None
         # A new paginator, because pages and cursors may be repeated.
         self._paginator = Paginator()
