@@ -5,7 +5,7 @@
 # files make the second run quick.
 
 PYTHON ?= python3
-MATRIX ?= 3.11 3.12 3.13
+MATRIX ?= 3.11 3.12 3.13 3.14
 PYTEST_ARGS ?= -n auto --dist worksteal
 MINUTES ?= 5
 REPETITIONS ?= 3

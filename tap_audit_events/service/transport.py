@@ -191,9 +191,14 @@ class Transport:
 
 def _was_closed(error: exceptions.ConnectionError) -> bool:
     """Whether an open connection broke; False if no connection was made."""
-    causes = map(_unwrapped, error.args)
-    broken = ProtocolError | ConnectionError | SSLEOFError
-    return any(isinstance(cause, broken) for cause in causes)
+    return any(map(_is_broken, map(_unwrapped, error.args)))
+
+
+def _is_broken(cause: object) -> bool:
+    if isinstance(cause, ProtocolError | ConnectionError | SSLEOFError):
+        return True
+    # OpenSSL 3.6 reports the end of a connection as an error of TLS.
+    return getattr(cause, "reason", None) == "UNEXPECTED_EOF_WHILE_READING"
 
 
 def _unwrapped(error: object) -> object:

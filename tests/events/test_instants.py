@@ -178,7 +178,6 @@ NO_DATE_TIME = (
             "2026-01-01T12:00:60Z",
             "is not a date-time that exists (second 60 is valid only at 23:59:60 UTC)",
         ),
-        ("2026-02-29T00:00:00Z", "is not a date-time that exists (day is out of range for month)"),
         ("9999-12-31T23:59:60Z", "is not a date-time that exists (date value out of range)"),
     ],
 )
@@ -186,6 +185,12 @@ def test_the_error_says_why_a_text_is_refused(text: str, problem: str) -> None:
     """The message completes a sentence that begins with the text."""
     with pytest.raises(ValueError, match=f"^{re.escape(problem)}$"):
         parse_instant(text)
+
+
+def test_the_error_says_that_a_day_does_not_exist() -> None:
+    """Python's reason, in parentheses, differs between its versions."""
+    with pytest.raises(ValueError, match=r"^is not a date-time that exists \(.*\bday\b.*\)$"):
+        parse_instant("2026-02-29T00:00:00Z")
 
 
 @pytest.mark.parametrize(

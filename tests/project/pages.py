@@ -40,6 +40,19 @@ def sections(page: str) -> dict[str, Section]:
     return {title: Section(body) for title, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
+def write_constraints(path: Path, *names: str) -> Path:
+    """Write the pins of `requirements/` without hashes, which a built package has not.
+
+    A pin of a later file replaces one of an earlier file.
+    """
+    pins: dict[str, str] = {}
+    for name in names:
+        text = (PROJECT / "requirements" / f"{name}.txt").read_text()
+        pins |= dict(re.findall(r"^([^\s#=]+)==([^\\\n]+)", text, re.MULTILINE))
+    path.write_text("".join(f"{name}=={pin}\n" for name, pin in pins.items()))
+    return path
+
+
 def unpacked_sdist(folder: Path) -> Path:
     """Build the sdist, which holds what a user clones, and return the folder of its files."""
     build = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)]

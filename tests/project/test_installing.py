@@ -14,7 +14,7 @@ import pytest
 
 from tap_audit_events.sandbox import Service, generate, serve
 from tests.integrations.pipeline import NOON, PROJECT
-from tests.project.pages import Section, sections, shell, unpacked_sdist
+from tests.project.pages import Section, sections, shell, unpacked_sdist, write_constraints
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
@@ -68,12 +68,7 @@ TOOLS = ("uv", "release")
 def pinned(command: str, folder: Path) -> dict[str, str]:
     """Return variables that pin versions as `requirements/`, without hashes: a folder has none."""
     names = ["target-jsonl"] if "target-jsonl" in command else ["proof", "dev"]
-    pins: dict[str, str] = {}
-    for name in names:  # a pin of the later file replaces one of the earlier
-        text = (PROJECT / "requirements" / f"{name}.txt").read_text()
-        pins |= dict(re.findall(r"^([^\s#=]+)==([^\\\n]+)", text, re.MULTILINE))
-    constraints = folder / "constraints.txt"
-    constraints.write_text("".join(f"{name}=={pin}\n" for name, pin in pins.items()))
+    constraints = write_constraints(folder / "constraints.txt", *names)
     variables = ("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT")
     return dict.fromkeys(variables, str(constraints))
 

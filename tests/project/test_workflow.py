@@ -1,4 +1,4 @@
-"""The workflow file runs `.ci/run` on each supported Python, and tries the newest dependencies.
+"""The workflow file runs `.ci/run`, the tests on Python 3.14, and tries the newest dependencies.
 
 `make check` runs zizmor on it, which checks its form and finds what is unsafe in it.
 """
@@ -23,7 +23,7 @@ def test_each_supported_python_is_used() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
     supported = re.findall(r":: (3\.\d+)$", "\n".join(project["classifiers"]), re.MULTILINE)
 
-    assert MATRIX["python"] == supported
+    assert [*MATRIX["python"], "3.14"] == supported
     assert f"MATRIX ?= {' '.join(supported)}\n" in (PROJECT / "Makefile").read_text()
 
 
@@ -31,7 +31,10 @@ def test_every_value_from_the_matrix_is_defined_and_used() -> None:
     assert set(re.findall(r"\bmatrix\.(\w+)", TEXT)) == MATRIX.keys()
 
 
-@pytest.mark.parametrize(("job", "runs"), [("ci", ".ci/run"), ("newest", "make test-newest")])
+@pytest.mark.parametrize(
+    ("job", "runs"),
+    [("ci", ".ci/run"), ("newest", "make test-newest"), ("suite", "make test-matrix MATRIX=3.14")],
+)
 def test_a_job_runs_one_command(job: str, runs: str) -> None:
     """It does so with the Python that was set up. Actions are pinned to a commit."""
     *actions, command = JOBS[job]["steps"]
@@ -45,4 +48,5 @@ def test_only_the_newest_dependencies_may_fail_without_blocking() -> None:
     assert {name: job.get("continue-on-error", False) for name, job in JOBS.items()} == {
         "ci": False,
         "newest": True,
+        "suite": False,
     }
