@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.page_iterator import PageIterator, RunIterator
+from tap_audit_events.api.page_states import PageStates
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config import validators
 from tap_audit_events.config.environment import settings_of
@@ -22,7 +23,7 @@ from tap_audit_events.config.unknown_settings import OF_THE_TAP, warnings_of_tap
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.extraction.planning.organizations_plan import Stage
-from tap_audit_events.extraction.run_state import from_run_state, to_run_state
+from tap_audit_events.extraction.run_state import from_run_state
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reader import Reader
 from tap_audit_events.runtime import Runtime
@@ -233,24 +234,25 @@ def _pages(
         return states.watermark(each, now=runtime.now(), logger=logger)
 
     reader = Reader(settings, watermark_of, runtime=runtime, logger=_logger)
-    changed: dict[str, Watermark | dict[str, Any]] = {}
+    page_states = PageStates(states, settings.action_types)
     with closing(reader.pages()) as runs:
         for run in runs:
             delivery, organization_id = run.delivery, run.settings.organization_id
             if run.stage is Stage.ENDED and run.has_read:
-                changed[organization_id] = _state_of(settings, organization_id, delivery.watermark)
+                page_states.change(organization_id, delivery.watermark).of_organization()
             texts, instants = delivery.texts(), delivery.instants()
             bookmark = delivery.watermark.bookmark
             delivery.all_written()
             delivery.commit()
             if texts or delivery.watermark.bookmark != bookmark:
-                changed[organization_id] = delivery.watermark.snapshot()
+                state = page_states.change(organization_id, delivery.watermark.snapshot())
                 yield EventPage(
                     texts,
                     instants,
                     organization_id=organization_id,
                     shape=run.settings.record_shape,
-                    state=_state_maker(settings, states, changed.copy()),
+                    state=state.of_run,
+                    organization_state=state.of_organization,
                 )
     reader.check_errors()
 
@@ -259,20 +261,3 @@ def _batches(pages: PageIterator) -> Generator[pa.RecordBatch, None, None]:
     with closing(pages):
         for page in pages:
             yield page.arrow()
-
-
-def _state_maker(
-    settings: Settings, states: RunStates, changed: Mapping[str, Watermark | dict[str, Any]]
-) -> Callable[[], dict[str, Any]]:
-    """A function that creates the state as of now, even if it is called later."""
-    return lambda: states.with_changed(
-        {
-            name: each if isinstance(each, dict) else _state_of(settings, name, each)
-            for name, each in changed.items()
-        }
-    )
-
-
-def _state_of(settings: Settings, organization_id: str, watermark: Watermark) -> dict[str, Any]:
-    types = settings.action_types
-    return to_run_state(watermark, organization_id=organization_id, action_types=types)

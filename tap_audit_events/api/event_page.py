@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tap_audit_events.events.exact_json import JsonText, read_record
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class EventPage:
     """Events of one organization in ascending order; no event is in two pages.
 
-    `events`, `raw` and `state` are created when they are first used.
+    `events`, `raw` and the states are created when they are first used. A page can be pickled and
+    copied, with its state.
 
     Args:
         texts: the events' JSON texts.
@@ -25,6 +26,7 @@ class EventPage:
         organization_id: UUID of the organization from which they were read.
         shape: what the settings ``details_format`` and ``raw_event`` change in `events`.
         state: creates the state.
+        organization_state: creates the state of this organization; by default it is the state.
 
     Attributes:
         organization_id: UUID of the organization from which the events were read.
@@ -38,12 +40,19 @@ class EventPage:
         organization_id: str,
         shape: RecordShape,
         state: Callable[[], dict[str, Any]],
+        organization_state: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
         self._texts = texts
         self._instants = instants
         self.organization_id = organization_id
         self._shape = shape
         self._make_state = state
+        self._make_organization_state = organization_state or state
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let `pickle` and `copy` create the states, which belong to the run."""
+        values = self.state, self.organization_state
+        return _page, (self.raw, list(self.instants), self.organization_id, self._shape, *values)
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -90,9 +99,19 @@ class EventPage:
 
         It can be stored as JSON, and covers this page and all earlier ones. It contains the
         bookmark and digests of the ids within the lookback: some kB, at most about 1 MB for each
-        organization.
+        organization. With many organizations, store `organization_state` instead, or this one only
+        now and then.
         """
         return self._make_state()
+
+    @cached_property
+    def organization_state(self) -> dict[str, Any]:
+        """The part of `state` that this page has changed: the state of its organization.
+
+        It covers this page and the earlier ones of the same organization. Pass the last one of each
+        organization to `AuditEvents.pages`: ``{"organizations": [state, …]}``.
+        """
+        return self._make_organization_state()
 
     def arrow(self) -> pa.RecordBatch:
         """The events as an Arrow record batch of the schema `AuditEvents.arrow_schema`.
@@ -104,3 +123,22 @@ class EventPage:
         from tap_audit_events.api.arrow import record_batch  # noqa: PLC0415 - an extra
 
         return record_batch(self._texts, self.instants, self.organization_id)
+
+
+def _page(
+    texts: Sequence[bytes],
+    instants: Sequence[Instant],
+    organization_id: str,
+    shape: RecordShape,
+    *states: dict[str, Any],
+) -> EventPage:
+    """A page that was pickled or copied."""
+    of_run, of_organization = states
+    return EventPage(
+        texts,
+        instants,
+        organization_id=organization_id,
+        shape=shape,
+        state=partial(dict, of_run),
+        organization_state=partial(dict, of_organization),
+    )

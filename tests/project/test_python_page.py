@@ -1,10 +1,13 @@
 """Every example in `docs/python.md` runs as it is written."""
 
+import ast
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -150,6 +153,20 @@ def test_the_example_of_several_threads_counts_the_events_of_each_day(
     expected = {day: events_on(runner.service, day) for day in ("2026-01-05", "2026-01-06")}
     assert all(expected.values())
     assert runner.run("Several threads") == f"{expected}\n"
+
+
+def test_the_example_of_many_organizations_stores_each_event_once(runner: ExampleRunner) -> None:
+    """The second run continues from the states in the rows."""
+    runner.run("Many organizations")
+    runner.service.add([an_event("new", "2026-01-15T00:00:01Z")])
+    runner.run("Many organizations")
+    with closing(sqlite3.connect(runner.folder / "events.sqlite")) as database:
+        query = "SELECT count(*), count(DISTINCT event ->> 'id') FROM events"
+        assert database.execute(query).fetchall() == [(COUNT + 1, COUNT + 1)]
+
+
+def test_the_example_of_several_processes_prints_the_action_types(runner: ExampleRunner) -> None:
+    assert "workspace_create" in ast.literal_eval(runner.run("Several processes"))
 
 
 @pytest.mark.parametrize("title", ["In a notebook", "Ending early", "Logging"])
