@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from logging import Logger, LoggerAdapter
 from typing import Any, cast
 
@@ -95,22 +95,27 @@ class OrganizationRun:
         self.error = error
 
     @property
+    def organization_id(self) -> str:
+        return self.settings.organization_id
+
+    @property
     def has_requests(self) -> bool:
         return self.window is not None and self.error is None
 
 
 @dataclass(eq=False)
 class TokenGroup:
-    """Organizations with the same token: the service limits their requests together.
+    """Organizations whose token has the same source: the service limits and refuses it for all.
 
-    `has_others` says whether requests with another token can be sent while these wait.
+    `has_others` says whether requests with another token can be sent while these wait. The limiter
+    is shared by all groups with the same token.
     """
 
     unopened: Iterator[Settings]
     limiter: RateLimiter
     open_run: Callable[[Settings, TokenGroup], Any]
     has_others: bool
-    _authenticators: dict[str | None, AccessTokenAuthenticator] = field(default_factory=dict)
+    _authenticator: AccessTokenAuthenticator | None = None
 
     @property
     def is_held(self) -> bool:
@@ -123,12 +128,15 @@ class TokenGroup:
             return None
         return self.open_run(settings, self)
 
+    def give_up(self) -> list[str]:
+        """Open no other organization; return the ids of those that are not open."""
+        return [each.organization_id for each in self.unopened]
+
     def authenticator(self, settings: Settings, logger: Logger) -> AccessTokenAuthenticator:
-        """The authenticator for all organizations whose token has the same source."""
-        path = settings.access_token_file
-        if path not in self._authenticators:
-            self._authenticators[path] = AccessTokenAuthenticator(settings, logger)
-        return self._authenticators[path]
+        """The authenticator for all organizations of the group."""
+        if self._authenticator is None:
+            self._authenticator = AccessTokenAuthenticator(settings, logger)
+        return self._authenticator
 
 
 def token_groups(
@@ -137,15 +145,19 @@ def token_groups(
     requests: RunRequests,
     runtime: Runtime,
 ) -> list[TokenGroup]:
-    """The organizations of a run, grouped by their tokens; each group has a rate limiter."""
-    groups: dict[str, list[Settings]] = {}
-    for each in settings.each():
-        groups.setdefault(each.access_token, []).append(each)
+    """The organizations of a run, grouped by their tokens; each token has a rate limiter.
+
+    They are in another order in each run: so those that a run gives up are read by a later one.
+    """
+    organizations = list(settings.each())
+    runtime.shuffle(organizations)
+    groups: dict[tuple[str, str | None], list[Settings]] = {}
+    for each in organizations:
+        groups.setdefault((each.access_token, each.access_token_file), []).append(each)
+    limiters = {token: runtime.new_rate_limiter(requests) for token, _ in groups}
     return [
-        TokenGroup(
-            iter(group), runtime.new_rate_limiter(requests), open_run, has_others=len(groups) > 1
-        )
-        for group in groups.values()
+        TokenGroup(iter(group), limiters[token], open_run, has_others=len(limiters) > 1)
+        for (token, _), group in groups.items()
     ]
 
 

@@ -5,18 +5,17 @@ Singer, Airbyte, the command line and the Python API use this module, which impo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 from logging import Logger
 
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.failures import FailuresInARow
 from tap_audit_events.extraction.planning.organizations_plan import (
     MemberRequest,
     OrganizationsPlan,
-    Stage,
 )
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.organization_run import (
@@ -52,12 +51,18 @@ class Reader:
         wakeups = runtime.stop.wakeups
         self.requests = RunRequests(settings.concurrency, lambda: wakeups.put(None))
         self._transport = runtime.new_transport(settings.base_url)
-        each = list(settings.each())
-        self.organization_count = len(each)
-        self._not_started = dict.fromkeys(one.organization_id for one in each)  # an ordered set
+        self.organization_count = len(list(settings.each()))
         self._errors: dict[str, Exception] = {}
         self._groups = token_groups(settings, self._open_run, self.requests, runtime)
-        self._failures = FailuresInARow(self._groups)
+        self._has_several_tokens = any(group.has_others for group in self._groups)
+        self._plan = OrganizationsPlan(
+            self._groups, concurrency=settings.concurrency, waiting=self._waiting
+        )
+
+    @property
+    def not_started_count(self) -> int:
+        """How many organizations were given up before a request for them was sent."""
+        return len(self._plan.not_started)
 
     def pages(
         self, idle: Callable[[], object] = lambda: None
@@ -77,19 +82,15 @@ class Reader:
             StoppedError: a signal asked the run to stop.
         """
         runtime, concurrency = self._runtime, self._settings.concurrency
-        plan = OrganizationsPlan(self._groups, concurrency=concurrency, waiting=self._waiting)
         threads = MAX_THREADS if self._settings.organizations else concurrency
-        workers = runtime.new_workers(plan, _fetch, runtime.stop, threads)
+        workers = runtime.new_workers(self._plan, _fetch, runtime.stop, threads)
         try:
             with closing(workers.pages(idle)) as pages:
                 for run, stage, page in pages:
                     run.stage = stage
                     self._log_restarts(run)
-                    self._not_started.pop(run.settings.organization_id, None)
                     if run.error is not None:
                         self._keep_error(run, run.error)
-                    if groups := self._groups_to_give_up(run):
-                        plan.give_up(groups)
                     if page is None or run.start_page(page):
                         del page  # so that the next page can take its place in memory
                         yield run
@@ -110,7 +111,7 @@ class Reader:
             errors[organization_id] = error
         if errors:
             raise OrganizationsError(
-                errors, self.organization_count, not_started=list(self._not_started)
+                errors, self.organization_count, not_started=self._plan.not_started
             )
 
     def _open_run(self, settings: Settings, group: TokenGroup) -> OrganizationRun:
@@ -119,6 +120,8 @@ class Reader:
             watermark = self._watermark_of(settings, logger)
         except AuditEventsError as caught:
             watermark, error = Watermark(), caught
+        if self._plan.failures.is_impatient:
+            settings = replace(settings, max_retries=min(1, settings.max_retries))
         authenticator = group.authenticator(settings, self._logger)
         client = Client(settings, self._transport, authenticator, group.limiter, logger)
         run = OrganizationRun(
@@ -134,18 +137,10 @@ class Reader:
             error.without_frames()
         self._errors[run.settings.organization_id] = error
 
-    def _groups_to_give_up(self, run: OrganizationRun) -> Collection[TokenGroup]:
-        """The groups whose remaining organizations are given up now."""
-        if run.error is not None:
-            return self._failures.add(run.group, run.error)
-        if run.stage is Stage.PAGE:
-            self._failures.end()
-        return ()
-
     def _waiting(self) -> int:
         """Requests that wait, while others can be sent in their place."""
         requests = self.requests
-        return requests.paused + (requests.waiting if len(self._groups) > 1 else 0)
+        return requests.paused + (requests.waiting if self._has_several_tokens else 0)
 
     def _log_restarts(self, run: OrganizationRun) -> None:
         while run.plan.restarted:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
@@ -25,11 +26,13 @@ class Runtime:
     There is a rate limiter for each token.
 
     Attributes:
+        shuffle: puts the organizations of a run into the order in which they are requested.
         connections: those that several runs share; None if each run has its own.
     """
 
     stop: Stop = field(default_factory=Stop)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    shuffle: Callable[[list[Any]], object] = random.shuffle
     new_session: NewSession = new_session
     connections: Connections | None = None
     new_rate_limiter: Callable[[RunRequests], RateLimiter] = RateLimiter

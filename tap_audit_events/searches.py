@@ -14,9 +14,8 @@ from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OrganizationsError,
     ServiceError,
-    is_temporary,
 )
-from tap_audit_events.extraction.failures import MAX_FAILURES, FailuresInARow
+from tap_audit_events.extraction.failures import Failures
 from tap_audit_events.organization_run import TokenGroup, organization_logger, token_groups
 from tap_audit_events.runtime import MAX_THREADS, Runtime
 from tap_audit_events.service.client import Client
@@ -84,24 +83,20 @@ class _Search(Generic[_Found]):
 class _Plan(Generic[_Found]):
     """Chooses the organization to search next; what the workers need of a plan.
 
-    Until the service has responded to a search, no more are started than the failures after which
-    others are given up: a service that is down gets no more requests than if they were sent one
-    after the other.
-
     Attributes:
         errors: why searches failed, by organization.
-        not_started: the organizations that were given up.
+        not_started: the organizations that were given up: the code of the error that led to it, and
+            why.
     """
 
     def __init__(self, groups: Collection[TokenGroup], requests: RunRequests) -> None:
         self.errors: dict[str, AuditEventsError] = {}
-        self.not_started: list[str] = []
+        self.not_started: dict[str, tuple[str, str]] = {}
         self._groups = deque(groups)
         self._requests = requests
-        self._has_several_tokens = len(groups) > 1
-        self._failures = FailuresInARow(groups)
+        self._has_several_tokens = any(group.has_others for group in groups)
+        self._failures = Failures(groups)
         self._in_flight = 0
-        self._has_response = False
         self._ended: deque[_Search[_Found]] = deque()
         self._defect: Exception | None = None
 
@@ -114,8 +109,7 @@ class _Plan(Generic[_Found]):
         del most_in_flight  # whoever takes the results is not slow
         if self._in_flight - self._waiting >= self._requests.limit:
             return None
-        failures = len(self.errors) % MAX_FAILURES
-        if not self._has_response and self._in_flight + failures >= MAX_FAILURES:
+        if not self._failures.may_send(self._in_flight):
             return None
         for _ in range(len(self._groups)):
             group = self._groups.popleft()
@@ -129,8 +123,7 @@ class _Plan(Generic[_Found]):
 
     def accept(self, search: _Search[_Found], found: _Found) -> None:
         search.found = found
-        self._failures.end()
-        self._has_response = True
+        self._failures.page(search.group)
         self._end(search)
 
     def fail(self, search: _Search[_Found], error: Exception) -> None:
@@ -139,9 +132,11 @@ class _Plan(Generic[_Found]):
             return
         search.error = error
         self.errors[search.client.settings.organization_id] = error.without_frames()
-        self._has_response = self._has_response or not is_temporary(error)
-        for group in self._failures.add(search.group, error):
-            self.not_started += [each.organization_id for each in group.unopened]
+        given_up = self._failures.add(search.group, error)
+        if given_up is not None:
+            for group in given_up.tokens:
+                reason = error.code, given_up.reason
+                self.not_started.update(dict.fromkeys(group.give_up(), reason))
         self._end(search)
 
     def next_page(self) -> _Search[_Found] | None:

@@ -10,15 +10,14 @@ from tap_audit_events.organization_run import (
     OrganizationRun,
     TokenGroup,
     organization_logger,
+    token_groups,
 )
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tests.config.test_settings import GOOD
 from tests.service.scripted import LoggedLines
-
-
-def settings_of(token_file: Path) -> Settings:
-    return read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
+from tests.shared_server import an_id
 
 
 def sent(authenticator: AccessTokenAuthenticator) -> PreparedRequest:
@@ -49,14 +48,25 @@ def test_token_files_with_the_same_token_may_get_different_new_tokens(tmp_path: 
     for file in files:
         file.write_text("acme_pat_first")
 
-    group = TokenGroup(iter(()), RateLimiter(RunRequests(1)), open_none, has_others=False)
-    one, other = (group.authenticator(settings_of(file), LoggedLines()) for file in files)
+    organizations = [
+        {"organization_id": an_id(number), "access_token_file": str(file)}
+        for number, file in enumerate(files)
+    ]
+    given = GOOD | {"access_token": None, "organization_id": None, "organizations": organizations}
+    settings = read_settings(given)
+    groups = token_groups(settings, open_none, RunRequests(1), Runtime(shuffle=list))
+    assert groups[0].limiter is groups[1].limiter
+    assert not any(group.has_others for group in groups)
+    one, other = (
+        group.authenticator(each, LoggedLines())
+        for group, each in zip(groups, settings.each(), strict=True)
+    )
 
     files[1].write_text("acme_pat_second")
     refused = Response()
     refused.request = sent(other)
 
-    assert group.authenticator(settings_of(files[0]), LoggedLines()) is one
+    assert groups[0].authenticator(settings, LoggedLines()) is one
     assert other.has_new_token(refused)
     assert sent(other).headers["Authorization"] == "Bearer acme_pat_second"
     assert sent(one).headers["Authorization"] == "Bearer acme_pat_first"

@@ -32,18 +32,20 @@ def fast_clock() -> float:
     return 20 * time.monotonic()
 
 
-def read_by_tap(settings: dict[str, Any], stdout: TextIO) -> None:
+def read_by_tap(settings: dict[str, Any], stdout: TextIO, folder: Path) -> None:
     writer = MessageWriter(fast_clock, lambda: stdout)
     TapAuditEvents(config=settings, message_writer=writer).sync_all()
 
 
-def read_into_batches(settings: dict[str, Any], stdout: TextIO) -> None:
-    storage = {"root": Path(settings["folder"]).as_uri(), "prefix": ""}
+def read_into_batches(settings: dict[str, Any], stdout: TextIO, folder: Path) -> None:
+    storage = {"root": folder.as_uri(), "prefix": ""}
     encoding = {"format": "jsonl", "compression": "none"}
-    read_by_tap(settings | {"batch_config": {"encoding": encoding, "storage": storage}}, stdout)
+    read_by_tap(
+        settings | {"batch_config": {"encoding": encoding, "storage": storage}}, stdout, folder
+    )
 
 
-def read_by_airbyte(settings: dict[str, Any], stdout: TextIO) -> None:
+def read_by_airbyte(settings: dict[str, Any], stdout: TextIO, folder: Path) -> None:
     writer = AirbyteWriter(stdout, fast_clock)
     Sync(read_settings(settings), writer, runtime=Runtime(), logger=getLogger()).run({})
 
@@ -96,7 +98,7 @@ HOLDS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("hold", HOLDS)
 @pytest.mark.parametrize("read", [read_by_tap, read_into_batches, read_by_airbyte])
 def test_state_covers_the_others_while_one_organization_waits(
-    read: Callable[[dict[str, Any], TextIO], None],
+    read: Callable[[dict[str, Any], TextIO, Path], None],
     hold: str,
     tmp_path: Path,
 ) -> None:
@@ -105,6 +107,6 @@ def test_state_covers_the_others_while_one_organization_waits(
     held = Fault(**HOLDS[hold], only=lambda _: not seen.covers_others.is_set())
     services[1].add_faults([held])
     with SharedServer(services).served() as shared, pipe_to(seen.line) as stdout:
-        more = {"request_timeout_seconds": 3, "max_retries": 4, "folder": str(tmp_path)}
-        read(shared.settings | more, stdout)
+        more = {"request_timeout_seconds": 3, "max_retries": 4}
+        read(shared.settings | more, stdout, tmp_path)
     assert seen.covers_others.is_set()

@@ -326,9 +326,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
         Category.REFUSED,
         "Some organizations could not be read to their end",
         "An error ends only the organization in which it happens. The others are read to their end,"
-        " and STATE covers what was delivered of each. If the service fails for ten in a row, or"
-        " requests too long a wait for them, no other is started. If these ten have fewer than ten"
-        " different tokens, organizations with other tokens are still started.",
+        " and STATE covers what was delivered of each. Organizations are given up before a request"
+        " for them is sent only if they share what fails: a token that the service refuses or"
+        " limits, or a service that sends no page for anybody.",
         f"The lines that follow give the error of each. {_RESUMES_WITH_STATE}",
     ),
     "AE-EXPORT": ErrorEntry(

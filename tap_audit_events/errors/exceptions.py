@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
@@ -142,8 +143,8 @@ class OrganizationsError(AuditEventsError):
 
     Attributes:
         errors: the error of each organization that failed, by its id.
-        not_started: the ids of organizations that were not started, because the service failed for
-            ten in a row.
+        not_started: the organizations that were given up before a request for them was sent, by
+            their ids: the code of the error that led to it, and why.
     """
 
     def __init__(
@@ -151,28 +152,27 @@ class OrganizationsError(AuditEventsError):
         errors: Mapping[str, AuditEventsError],
         count: int,
         *,
-        not_started: Collection[str] = (),
+        not_started: Mapping[str, tuple[str, str]] | None = None,
     ) -> None:
-        super().__init__("AE-ORGANIZATIONS", f": {len(errors) + len(not_started)} of {count}")
         self.errors = errors
-        self.not_started = not_started
+        self.not_started = not_started or {}
+        failed = len(errors) + len(self.not_started)
+        super().__init__("AE-ORGANIZATIONS", f": {failed} of {count}")
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """One log line for the whole run, then the log lines of each organization's error."""
+        """A log line for the whole run, those of each error, and one for each reason to give up."""
         each = (
             f"{error.code}: {organization_id}: {line.removeprefix(f'{error.code}: ')}"
             for organization_id, error in self.errors.items()
             for line in error.lines
         )
-        if not self.not_started:
-            return (*super().lines, *each)
-        last = list(filter(is_temporary, self.errors.values()))[-1]
         rest = (
-            f"{last.code}: {len(self.not_started)} more organizations were not started, because the"
-            " service failed for ten in a row. The next run reads them"
+            f"{code}: {count} more {'organization was' if count == 1 else 'organizations were'}"
+            f" not started, because {reason}"
+            for (code, reason), count in Counter(self.not_started.values()).items()
         )
-        return (*super().lines, *each, rest)
+        return (*super().lines, *each, *rest)
 
 
 class ServiceError(AuditEventsError):
@@ -185,10 +185,12 @@ class ServiceError(AuditEventsError):
     Attributes:
         window: the window of the request, as text; empty until it is known.
         advice: what to do in this case, instead of the next step in the catalogue; may be empty.
+        concerns_token: whether requests for other organizations with the token fail as well.
     """
 
     def __init__(self, code: str, *, details: str = "", advice: str = "") -> None:
         super().__init__(code)
+        self.concerns_token = code in ("AE-401", "AE-429")
         self.details = details
         self.window = ""
         self.advice = advice

@@ -1,44 +1,99 @@
-"""Decides when a run for several organizations gives up those that are not started yet."""
+"""Decides which organizations a run gives up before it has sent a request for them."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from tap_audit_events.errors.exceptions import ServiceError, is_temporary
+from tap_audit_events.errors.exceptions import RetryableError, ServiceError
 
 MAX_FAILURES: Final = 10
-"""Organizations in a row for which the service fails, before others are given up."""
+"""Organizations in a row that fail, before others are given up."""
+
+_REFUSED: Final = "AE-401"
+_OF_ONE_ORGANIZATION: Final = frozenset(
+    {_REFUSED, "AE-400", "AE-403", "AE-404", "AE-CURSOR-REFUSED"}
+)
+"""Errors that the service itself sends: they show that it is up."""
 
 _Token = TypeVar("_Token")
 
 
-class FailuresInARow(Generic[_Token]):
-    """Counts organizations in a row for which the service fails, to give up others.
+class GivenUp(NamedTuple, Generic[_Token]):
+    """The tokens whose remaining organizations are given up, the error that led to it, and why."""
 
-    After `MAX_FAILURES` with different tokens, the service is down, and all others are given up.
-    If some of them have the same token, their tokens may be limited, for example for a day: then
-    only the other organizations with these tokens are given up.
+    tokens: Collection[_Token]
+    error: ServiceError
+    reason: str
+
+
+class Failures(Generic[_Token]):
+    """Decides which other organizations are given up: only those that share what fails.
+
+    - An organization's token, if the service refuses it and has accepted it for nobody, or if it
+      refuses or limits the token for `MAX_FAILURES` organizations in a row.
+    - Everything, as long as there is no page of any organization. After `MAX_FAILURES` failures in
+      a row, the organizations with the same tokens are given up; after as many tokens, all others.
+
+    Once there is a page, an organization that fails for a reason of its own, such as a part of the
+    service that is down, says nothing about others. But if there are many of these, it would take
+    long to retry requests for each as often as for the first.
+
+    Attributes:
+        has_page: whether the service has sent a page of any organization.
+        is_impatient: whether so many organizations have used up their retries that others get only
+            one.
     """
 
     def __init__(self, tokens: Collection[_Token]) -> None:
+        self.has_page = False
         self._tokens = tokens
-        self._failed: list[_Token] = []
+        self._accepted: set[_Token] = set()
+        self._failed: list[_Token] = []  # in a row, without a page of anybody
+        self._failed_with: Counter[_Token] = Counter()  # in a row, because of the token
+        self._retried = 0
 
-    def add(self, token: _Token, error: Exception) -> Collection[_Token]:
-        """Count an organization's error; return the tokens whose other organizations are given up.
+    @property
+    def is_impatient(self) -> bool:
+        return self._retried >= MAX_FAILURES
 
-        An error that is not temporary says nothing about other organizations, and ends the row.
+    def may_send(self, in_flight: int) -> bool:
+        """Whether a request for another organization may be sent, with so many in flight.
+
+        As long as there is no page, no more are sent than the failures that lead to giving up.
         """
-        if not (isinstance(error, ServiceError) and is_temporary(error)):
-            self.end()
-            return ()
-        self._failed.append(token)
-        if len(self._failed) % MAX_FAILURES:
-            return ()
-        failed = set(self._failed)
-        return failed if len(failed) < MAX_FAILURES else self._tokens
+        return self.has_page or in_flight + len(self._failed) % MAX_FAILURES < MAX_FAILURES
 
-    def end(self) -> None:
-        """End the row, because the service has sent a page."""
-        self._failed.clear()
+    def add(self, token: _Token, error: Exception) -> GivenUp[_Token] | None:
+        """Count the error of an organization; return what is given up because of it."""
+        if not isinstance(error, ServiceError):
+            return None
+        self._retried += isinstance(error, RetryableError)
+        if error.concerns_token:
+            self._failed_with[token] += 1
+            is_new = error.code == _REFUSED and token not in self._accepted
+            if is_new or self._failed_with[token] % MAX_FAILURES == 0:
+                verb = "refuses" if error.code == _REFUSED else "limits"
+                return GivenUp((token,), error, f"the service {verb} their access token")
+        if error.code in _OF_ONE_ORGANIZATION:
+            self._failed.clear()
+        elif not self.has_page:
+            self._failed.append(token)
+            if len(self._failed) % MAX_FAILURES == 0:
+                return self._without_page(error)
+        return None
+
+    def page(self, token: _Token) -> None:
+        """Record that the service has sent a page."""
+        self.has_page = True
+        self._accepted.add(token)
+        del self._failed_with[token]
+
+    def _without_page(self, error: ServiceError) -> GivenUp[_Token]:
+        failed = set(self._failed)
+        reason = (
+            f"{MAX_FAILURES} in a row failed and no page of any organization has arrived. Each run"
+            " requests the organizations in another order"
+        )
+        return GivenUp(failed if len(failed) < MAX_FAILURES else self._tokens, error, reason)

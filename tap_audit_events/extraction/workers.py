@@ -99,6 +99,7 @@ class Workers:
         with suppress(Empty):
             self._stop.wakeups.get(timeout=max(0.0, self._idle_at - self._clock()))
         if self._clock() >= self._idle_at:  # even if retries of many requests keep waking it
+            self._estimator.waited(IDLE_SECONDS)
             idle()
             self._idle_at = self._clock() + IDLE_SECONDS
 

@@ -179,7 +179,10 @@ class Report:
     def _organizations(self) -> str:
         total = self._total
         failed = f", {total.failed} failed" if total.failed else ""
-        return f"{total.active} of {total.ended} organizations had new events{failed}"
+        left = self.reader.not_started_count
+        not_started = f", {left} not started" if left else ""
+        count = self.reader.organization_count
+        return f"{total.active} of {count} organizations had new events{failed}{not_started}"
 
     def _seconds_behind(self, run: OrganizationRun) -> float | None:
         """How far the newest event delivered, by this run or before it, lies behind now."""

@@ -38,9 +38,10 @@ class Retries:
         """
         requested = error.retry_after_seconds or 0.0
         if requested > MAX_RETRY_AFTER_SECONDS:
-            raise service_error(
-                "AE-RETRY-AFTER", details=f"Retry-After of {requested:.0f} seconds; {error.details}"
-            ) from None
+            details = f"Retry-After of {requested:.0f} seconds; {error.details}"
+            too_long = service_error("AE-RETRY-AFTER", details=details)
+            too_long.concerns_token = error.concerns_token
+            raise too_long from None
         if self._count >= self._most:
             noun = "retry" if self._count == 1 else "retries"
             error.details += f"; gave up after {self._count} {noun}" if self._count else ""

@@ -97,8 +97,10 @@ def test_sanitized_text_is_bounded_and_quoted() -> None:
     assert sanitize("x" * 400, 3) == "'xxx…'"
 
 
-def test_organizations_that_were_not_started_have_the_code_of_those_that_failed() -> None:
-    """An error of another kind, which ended an organization later, does not change the code."""
+def test_a_line_for_each_reason_says_how_many_organizations_were_not_started() -> None:
     errors = {"one": service_error("AE-500"), "other": service_error("AE-EVENT")}
-    *_, last = OrganizationsError(errors, 5, not_started=["x", "y", "z"]).lines
-    assert last.startswith("AE-500: 3 more organizations were not started")
+    down, refused = ("AE-500", "it is down"), ("AE-401", "it refuses them")
+    not_started = {"x": down, "y": refused, "z": down}
+    *_, first, second = OrganizationsError(errors, 5, not_started=not_started).lines
+    assert first == "AE-500: 2 more organizations were not started, because it is down"
+    assert second == "AE-401: 1 more organization was not started, because it refuses them"

@@ -35,7 +35,7 @@ ERRORS = [
     OutputError(),
     OutputError("the disk is full"),
     StoppedError(15),
-    OrganizationsError({"org": of_the_service()}, 3, not_started=["other"]),
+    OrganizationsError({"org": of_the_service()}, 3, not_started={"other": ("AE-401", "why")}),
     AuditEventsError("AE-DEFECT", " (why)"),
     ServiceError("AE-500", details="why"),
 ]

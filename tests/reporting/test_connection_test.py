@@ -152,7 +152,7 @@ def test_a_service_that_is_down_ends_the_check_early() -> None:
     with SharedServer(services).served() as shared:
         done = shared.run("--test", max_retries=0)
     assert done.exit_code == 1
-    assert [len(each.requests) for each in services] == [*[1] * MAX_FAILURES, 0, 0]
+    assert sorted(len(each.requests) for each in services) == [0, 0, *[1] * MAX_FAILURES]
     assert f"{len(services)} of {len(services)}" in done.errors[0]
     assert done.errors[-1].startswith("AE-500: 2 more organizations were not started")
 
@@ -165,7 +165,8 @@ def test_a_service_that_is_down_ends_the_check_even_if_organizations_share_token
         each.add_faults(["status:code=503@*"])
     with SharedServer(services).served() as shared:
         done = shared.run("--test", organizations=shared.with_tokens, max_retries=0)
-    assert [len(each.requests) for each in services] == [1, 0] * MAX_FAILURES
+    of_tokens = zip(services[::2], services[1::2], strict=True)
+    assert [len(one.requests) + len(two.requests) for one, two in of_tokens] == [1] * MAX_FAILURES
     assert done.errors[-1].startswith("AE-500: 10 more organizations were not started")
 
 
@@ -192,14 +193,16 @@ def test_a_check_of_organizations_that_can_all_be_read_says_so() -> None:
     services = [a_service(0, 2), a_service(1, 0)]
     with SharedServer(services).served() as shared:
         done = shared.run("--test", concurrency=1, **RANGE).raise_for_exit_code()
-    assert said(done) == [
-        f"The service responds at {BASE_URL}",
-        "The service accepts the access token",
-        "The clocks of the service and of this machine agree",
-        f"{an_id(0)}: Audit events can be read: the newest {ALL} is from 2024-05-06T08:00:01Z",
-        f"{an_id(1)}: Audit events can be read: there are none {ALL}",
-        "Audit events of all 2 organizations can be read",
-    ]
+    assert sorted(said(done)) == sorted(
+        [
+            f"The service responds at {BASE_URL}",
+            "The service accepts the access token",
+            "The clocks of the service and of this machine agree",
+            f"{an_id(0)}: Audit events can be read: the newest {ALL} is from 2024-05-06T08:00:01Z",
+            f"{an_id(1)}: Audit events can be read: there are none {ALL}",
+            "Audit events of all 2 organizations can be read",
+        ]
+    )
 
 
 def test_a_check_retries_at_most_once(service: Service, sync: Sync) -> None:

@@ -192,6 +192,7 @@ class _Run:
         return Runtime(
             stop=self._stop,
             now=self._now,
+            shuffle=self._world.random.shuffle,
             new_session=lambda _: new_session(self._network),
             new_rate_limiter=self._new_rate_limiter,
             new_workers=self._new_workers,

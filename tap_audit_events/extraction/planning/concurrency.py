@@ -27,6 +27,14 @@ class ConcurrencyEstimator:
         self._waits.append(max(0.0, seconds - processor_seconds))
         self._parses.append(processor_seconds)
 
+    def waited(self, seconds: float) -> None:
+        """Record that no page has arrived for so long: before the first one, that is a long time.
+
+        Otherwise one organization that hangs would hold up all others.
+        """
+        if not self._waits:
+            self._waits.append(seconds)
+
     def delivered(self, seconds: float) -> None:
         self._deliveries.append(seconds)
 

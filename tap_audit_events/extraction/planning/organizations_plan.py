@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple, Protocol
 
+from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.page import Page
+from tap_audit_events.extraction.failures import Failures, GivenUp
 from tap_audit_events.extraction.planning.plan import BYTES_HELD, Plan
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
 
@@ -26,6 +28,9 @@ class Member(Protocol):
     def group(self) -> Group: ...
 
     @property
+    def organization_id(self) -> str: ...
+
+    @property
     def plan(self) -> Plan: ...
 
     @property
@@ -42,6 +47,9 @@ class Group(Protocol):
 
     def open_next(self) -> Member | None:
         """Open the next organization; None if all are open."""
+
+    def give_up(self) -> list[str]:
+        """Open no other organization; return the ids of those that are not open."""
 
 
 class MemberRequest(NamedTuple):
@@ -77,14 +85,25 @@ class OrganizationsPlan:
 
     At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
     limits of their token, do not count, so that others are sent meanwhile; if there are no others,
-    one request waits. The main thread alone calls `next_page` and `give_up`: only they change which
-    organizations are still to be opened.
+    one request waits.
+
+    Attributes:
+        failures: decides which organizations are given up.
+        not_started: the organizations that were given up: the code of the error that led to it, and
+            why.
     """
 
     def __init__(
-        self, groups: Iterable[Group], *, concurrency: int, waiting: Callable[[], int]
+        self,
+        groups: Collection[Group],
+        *,
+        concurrency: int,
+        waiting: Callable[[], int],
     ) -> None:
+        self.not_started: dict[str, tuple[str, str]] = {}
         self._groups = deque(groups)
+        self.failures = Failures(groups)
+        self._failed: set[str] = set()
         self._waiting = waiting
         self._concurrency = concurrency
         self._unrequested: list[Member] = []
@@ -103,7 +122,7 @@ class OrganizationsPlan:
         if most_in_flight <= self._concurrency:
             ready = max(0, sum(member.plan.ready_pages for member in self._open) - 1)
         most = min(self._concurrency, most_in_flight - ready)
-        if max(0, in_flight - self._waiting()) >= most:
+        if max(0, in_flight - self._waiting()) >= most or not self.failures.may_send(in_flight):
             return None
         found = self._next_request(most_in_flight, lambda member: not member.group.is_held)
         if not (found or in_flight):
@@ -131,10 +150,18 @@ class OrganizationsPlan:
         return None
 
     def accept(self, request: MemberRequest, page: Page) -> None:
+        self.failures.page(request.member.group)
         request.member.plan.accept(request.request, page)
 
     def fail(self, request: MemberRequest, error: Exception) -> None:
         request.member.plan.fail(request.request, error)
+        if request.member.organization_id in self._failed:  # another of its windows has failed
+            return
+        if not isinstance(error, CursorRefusedError):
+            self._failed.add(request.member.organization_id)
+        given_up = self.failures.add(request.member.group, error)
+        if given_up is not None:
+            self._give_up(given_up)
 
     def next_page(self) -> News | None:
         """The next page, opening or end of any organization; None if nothing has happened yet."""
@@ -150,9 +177,14 @@ class OrganizationsPlan:
                 return News(member, Stage.ENDED)
         return None
 
-    def give_up(self, groups: Collection[Group]) -> None:
-        """Open no other organization of these groups; those that are open are read to their end."""
-        self._groups = deque(group for group in self._groups if group not in groups)
+    def _give_up(self, given_up: GivenUp[Any]) -> None:
+        """Request no other organization of these groups; the others are read to their end."""
+        groups, error, reason = given_up
+        dropped = [member for member in self._unrequested if member.group in groups]
+        ids = [member.organization_id for member in dropped]
+        ids += [each for group in groups for each in group.give_up()]
+        self.not_started.update(dict.fromkeys(ids, (error.code, reason)))
+        self._unrequested = [each for each in self._unrequested if each not in dropped]
 
     def _open_more(self) -> None:
         """Open organizations ahead of the requests for them, one of each group in turn."""

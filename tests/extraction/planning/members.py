@@ -27,6 +27,10 @@ class Member:
         self.sent = 0
         self.group = group
 
+    @property
+    def organization_id(self) -> str:
+        return self.name
+
     def __repr__(self) -> str:
         return self.name
 
@@ -53,6 +57,11 @@ class Group:
             return None
         self.opened.append(self.members.popleft())
         return self.opened[-1]
+
+    def give_up(self) -> list[str]:
+        names = [member.name for member in self.members]
+        self.members.clear()
+        return names
 
 
 def a_plan(*groups: Group, concurrency: int = 2, waiting: int = 0) -> OrganizationsPlan:

@@ -127,27 +127,20 @@ def test_one_failure_ends_one_organization() -> None:
     assert plan.is_done
 
 
-def test_no_organization_is_opened_after_giving_up() -> None:
-    """Open organizations may still succeed, so they are read to their end."""
-    group = Group("a", [1] * 50, 2)
-    plan = a_plan(group)
-    news_of(plan)
-    opened = list(group.opened)
-    plan.give_up([group])
-    read_to_end(plan)
-    assert group.opened == opened
-    assert [(each.sent, each.error) for each in opened] == [(1, None)] * len(opened)
-
-
-def test_only_the_groups_that_are_given_up_end() -> None:
+def test_organizations_of_a_refused_token_get_no_request() -> None:
     """The organizations of other tokens are opened and read."""
-    given_up, other = Group("a", [1] * 50, 2), Group("b", [1] * 50, 2)
-    plan = a_plan(given_up, other)
+    refused, other = Group("a", [1] * 50, 2), Group("b", [1] * 50, 2)
+    plan = a_plan(refused, other)
     news_of(plan)
-    opened = len(given_up.opened)
-    plan.give_up([given_up])
+    for request in requests_of(plan):
+        if request.member.group is refused:
+            plan.fail(request, service_error("AE-401"))
+        else:
+            plan.accept(request, request.member.page())
+    news_of(plan)
     read_to_end(plan)
-    assert len(given_up.opened) == opened < 50
+    assert sum(member.sent for member in refused.opened) == 0
+    assert len(plan.not_started) == 49
     assert [each.sent for each in other.opened] == [1] * 50
 
 

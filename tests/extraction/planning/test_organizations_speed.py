@@ -26,6 +26,7 @@ class PlayedMember:
 
     def __init__(self, instants: list[Instant], concurrency: int, group: "PlayedGroup") -> None:
         self.group = group
+        self.organization_id = str(id(self))
         self.pages = pages_needed(len(instants), PAGE_SIZE)
         self.play = Play(instants, page_size=PAGE_SIZE, concurrency=concurrency)
         self.plan = self.play.plan
@@ -47,6 +48,9 @@ class PlayedGroup:
 
     def open_next(self) -> PlayedMember | None:
         return self._unopened.popleft() if self._unopened else None
+
+    def give_up(self) -> list[str]:
+        raise NotImplementedError
 
 
 def played(pages: list[int], concurrency: int, seed: int = 0) -> tuple[float, int]:
