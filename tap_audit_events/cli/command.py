@@ -227,6 +227,11 @@ With several organizations, events are compared by organization and id. With --f
     help="Singer messages for a loader, or JSON Lines.",
 )
 @click.option(
+    "--catalog",
+    metavar="FILE",
+    help="The catalog with which the tap runs: the file of --repair leaves out what it deselects.",
+)
+@click.option(
     "--list",
     "list_file",
     metavar="FILE",

@@ -49,7 +49,16 @@ class Common:
         return logging.getLogger(LOGGER_NAME)
 
     def settings(self) -> Settings:
-        """The settings: those of the options, else of the files, else of the environment.
+        """The settings of a command that writes no records of the tap."""
+        from tap_audit_events.config.unknown_settings import warnings_of_tap_settings
+
+        config = self.config()
+        for warning in warnings_of_tap_settings(config):
+            self.logger.warning("%s", warning)
+        return self.settings_of(config)
+
+    def settings_of(self, config: dict[str, Any]) -> Settings:
+        """The settings in a configuration, and those of the options, which override it.
 
         Raises:
             SettingsError: one line for each setting to fix.
@@ -62,7 +71,7 @@ class Common:
         if self.quiet:
             self.logger.setLevel(max(self.logger.level, logging.WARNING))
         settings = checked_settings(
-            self._config(),
+            config,
             self.logger,
             known=[*SETTINGS, *OF_THE_TAP],
             environment="in the environment",
@@ -88,18 +97,16 @@ class Common:
 
         return AuditEvents.of_settings(settings, self.runtime)
 
-    def _config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, Any]:
+        """The settings of the files, else of the environment, with those of the tap alone."""
         from tap_audit_events.config.environment import settings_of
         from tap_audit_events.config.input_files import read_json_file
         from tap_audit_events.config.settings import override
-        from tap_audit_events.config.unknown_settings import warnings_of_tap_settings
 
         config = settings_of(os.environ)
         for path in self.config_files:
             if path != "ENV":  # the environment is always read
                 config = override(config, read_json_file("config", path))
-        for warning in warnings_of_tap_settings(config):
-            self.logger.warning("%s", warning)
         return config
 
 

@@ -29,11 +29,17 @@ from tap_audit_events.cli.outputs.durable import (
 from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.cli.proof.comparison import Comparison, Counts, Key
 from tap_audit_events.cli.proof.difference_lists import DifferenceLists
-from tap_audit_events.cli.proof.repair import Repair
+from tap_audit_events.cli.proof.repair import (
+    JsonLinesRepair,
+    Repair,
+    SingerRepair,
+    check_columns,
+)
 from tap_audit_events.cli.terminal.process import ReaderGoneError, write_stdout
 from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.cli.terminal.signals import interrupting
 from tap_audit_events.cli.terminal.temporary_folder import temporary_folder
+from tap_audit_events.config.input_files import read_json_file
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.exact_json import decode_with
@@ -64,6 +70,7 @@ class VerifyOptions:
         table: its table, None for the usual one.
         repair: the file for missing events, if any.
         repair_format: its format.
+        catalog: the file of the tap's catalog, if any, for the repair.
         list_file: the file for all events that differ, if any.
         format_: how to print the counts.
     """
@@ -72,6 +79,7 @@ class VerifyOptions:
     table: str | None
     repair: Path | None
     repair_format: str
+    catalog: str | None
     list_file: Path | None
     format_: str
 
@@ -85,7 +93,8 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         AuditEventsError: not all events could be read; nothing is printed then.
     """
     _check_files(options)
-    settings = common.settings()
+    config = {} if options.repair is None else common.config()
+    settings = common.settings_of(config) if config else common.settings()
     now = whole_second(instant_of(datetime.now(UTC)))
     end = min(settings.end_date or now, now)
     within = Range(settings.start_date or EARLIEST, end)
@@ -114,16 +123,39 @@ def run_verify(options: VerifyOptions, common: Common) -> None:
         lists = DifferenceLists(list_file)
         repair = None
         if repair_file is not None:
-            repair = Repair(repair_file, options.repair_format, settings)
+            repair = _repair(options, config, settings, common, repair_file)
+            repair.start()
         verification = Verification(settings, common, comparison, lists, repair)
         verification.read_loaded(loaded, within)
+        if repair is not None and options.catalog is None:
+            check_columns(repair, loaded)
         place.close()  # before the first request: a loader may be waiting for the database
         verification.read_service(within.widened(loaded.unit_nanoseconds))
         for file in filter(None, (list_file, repair_file)):
             file.commit()
+    if lists.totals.get("missing") and isinstance(repair, SingerRepair) and not options.catalog:
+        common.logger.warning(
+            "The file of --repair has every field that stream_maps keep: if the tap runs with a"
+            " catalog that deselects fields, run again with --catalog"
+        )
     with suppress(ReaderGoneError):  # a difference is an error, even if nobody reads the output
         _print(options.format_, comparison.days, lists)
     _raise_if_different(lists)
+
+
+def _repair(
+    options: VerifyOptions,
+    config: dict[str, Any],
+    settings: Settings,
+    common: Common,
+    file: WholeFile,
+) -> Repair:
+    if options.repair_format == "jsonl":
+        has_catalog = options.catalog is not None
+        return JsonLinesRepair(config, has_catalog=has_catalog, write=file.write_bytes)
+    catalog = None if options.catalog is None else read_json_file("catalog", options.catalog)
+    runtime, write = common.runtime(), file.write_bytes
+    return SingerRepair(config, settings, catalog, runtime=runtime, write=write)
 
 
 def _new_file(path: Path | None, stack: ExitStack) -> WholeFile | None:
@@ -134,6 +166,8 @@ def _new_file(path: Path | None, stack: ExitStack) -> WholeFile | None:
 
 def _check_files(options: VerifyOptions) -> None:
     """Raise `SettingsError` if a new file would replace another, or count as a loaded file."""
+    if options.catalog is not None and options.repair is None:
+        raise SettingsError(["--catalog is for the file of --repair: give both"])
     options_to_write = {"--repair": options.repair, "--list": options.list_file}
     written = {option: path for option, path in options_to_write.items() if path is not None}
     # What does not exist may be a URL, whose password an error would show.

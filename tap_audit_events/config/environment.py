@@ -12,7 +12,7 @@ from tap_audit_events.config.unknown_settings import OF_THE_TAP
 
 def settings_of(environment: Mapping[str, str]) -> dict[str, Any]:
     """The settings in environment variables, as `read_environment`, for readers without the SDK."""
-    of_the_tap = {name: {"type": ["object"]} for name in OF_THE_TAP}
+    of_the_tap = {name: {"type": [kind]} for name, kind in OF_THE_TAP.items()}
     return read_environment(environment, SETTINGS_SCHEMA["properties"] | of_the_tap)
 
 

@@ -10,12 +10,18 @@ from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 from tap_audit_events.config.validators import set_values
 from tap_audit_events.errors.exceptions import sanitize
 
-OF_THE_TAP: Final = (
-    *("batch_config", "stream_maps", "stream_map_config", "faker_config"),
-    *("flattening_enabled", "flattening_max_depth", "flattening_max_key_length"),
-    "flattening_separator",
-)
-"""Settings of the SDK that shape the tap's records; what reads events without them ignores them."""
+OF_THE_TAP: Final = {
+    "batch_config": "object",
+    "stream_maps": "object",
+    "stream_map_config": "object",
+    "faker_config": "object",
+    "flattening_enabled": "boolean",
+    "flattening_max_depth": "integer",
+    "flattening_max_key_length": "integer",
+    "flattening_separator": "string",
+}
+"""Settings of the SDK that shape the tap's records, with their types. What reads events without
+them ignores them, except a repair."""
 
 OTHERS_OF_THE_SDK: Final = ("emit_activate_version_messages", "use_singer_decimal")
 """Settings that the SDK has for other taps."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from logging import Logger
@@ -15,7 +15,7 @@ from singer_sdk.singerlib.catalog import REPLICATION_FULL_TABLE, REPLICATION_INC
 from tap_audit_events.config.batch_config import read_batch_config
 from tap_audit_events.config.settings import Settings, shape_to_discover
 from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.events.exact_json import encode
+from tap_audit_events.events.exact_json import JsonText, encode, read_record
 from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 from tap_audit_events.extraction.delivery import Delivery
@@ -238,3 +238,17 @@ class AuditEventsStream(ExactStream):
             self._runtime.stop.check()
             self._check_max_record_limit(self.records_written + self.events_left_out)
             self._write_record_message(record)
+
+    # Outside of a run
+
+    def write_schema(self) -> None:
+        """Write the SCHEMA of each stream that stream maps create."""
+        self._write_schema_message()
+
+    def write_events(self, texts: Sequence[JsonText]) -> None:
+        """Write events that are already in the shape of the settings, as a run would."""
+        if self.is_verbatim:
+            self._output.write_records(self.name, texts, self._now())
+            return
+        for text in texts:
+            self._write_record_message(read_record(text))

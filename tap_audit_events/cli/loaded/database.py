@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Protocol
 
 from tap_audit_events.cli.loaded.columns import (
@@ -56,14 +56,18 @@ class TableRows:
     """
 
     guesses_organizations = False
+    columns_are_all = True
 
     def __init__(self, database: Database, table: str) -> None:
         self.name = f"{database.name}, table {sanitize(table)}"
         self._database = database
         self._table = table
-        types = database.types(table)
+        self._types = types = database.types(table)
         self._columns = find_columns(types, self.name)
         check_organizations(self._columns, types, self.name)
+
+    def columns(self) -> Collection[str]:
+        return self._types.keys()
 
     @property
     def has_organizations(self) -> bool:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 SUFFIXES: Final = (".jsonl", ".jsonl.gz", ".parquet")
 
 
+_FIRST_LINES: Final = 100
+"""Lines whose fields are looked at: an event does not have all of them."""
+
+
 class _Scope(msgspec.Struct, gc=False, rename="camel"):
     organization_id: msgspec.Raw = msgspec.Raw(b"null")
 
@@ -40,6 +44,7 @@ class _Line(msgspec.Struct, gc=False):
 
 
 _decode_line = msgspec.json.Decoder(_Line).decode
+_decode_names = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_scope = msgspec.json.Decoder(_Scope).decode
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -88,6 +93,15 @@ class LoadedFiles:
         """The unit of the least exact file."""
         return max((_columns(file).time.unit_nanoseconds for file in self._tables), default=0)
 
+    @property
+    def columns_are_all(self) -> bool:
+        return len(self._tables) == len(self._files)
+
+    def columns(self) -> Collection[str] | None:
+        """The columns of Parquet, and the fields in the first lines of JSON Lines."""
+        found = [names for file in self._files if (names := _names_in(file)) is not None]
+        return set.intersection(*found) if found else None
+
     def rows(self, within: Range) -> Iterator[Sequence[Row]]:
         del within
         for file in self._files:
@@ -134,12 +148,28 @@ def _is_table(file: Path) -> bool:
     return file.name.endswith(".parquet")
 
 
+def _names_in(file: Path) -> set[str] | None:
+    """The names in a file, None if it has no event."""
+    with _errors_of(file):
+        if _is_table(file):
+            import pyarrow.parquet as pq
+
+            return set(pq.read_schema(file).names)
+        with _open_lines(file) as lines:
+            first = [line.removeprefix(BOM_UTF8) for line in islice(lines, _FIRST_LINES)]
+        return set().union(*(_decode_names(each) for each in first if each.strip())) or None
+
+
 # JSON Lines
 
 
-def _line_rows(file: Path, known: Collection[str]) -> Iterator[Sequence[Row]]:
+def _open_lines(file: Path) -> IO[bytes]:
     is_compressed = file.name.endswith(".gz")
-    with cast("IO[bytes]", gzip.open(file) if is_compressed else file.open("rb")) as lines:
+    return cast("IO[bytes]", gzip.open(file) if is_compressed else file.open("rb"))
+
+
+def _line_rows(file: Path, known: Collection[str]) -> Iterator[Sequence[Row]]:
+    with _open_lines(file) as lines:
         numbered = enumerate(lines, start=1)
         rows = (_row(file, number, line, known) for number, line in numbered if line.strip())
         while batch := list(islice(rows, BATCH_ROWS)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -88,6 +88,13 @@ class Loaded(Protocol):
     def guesses_organizations(self) -> bool: ...
     @property
     def unit_nanoseconds(self) -> int: ...
+
+    def columns(self) -> Collection[str] | None:
+        """The columns that each table or file has; None if they are not known."""
+
+    @property
+    def columns_are_all(self) -> bool:
+        """Whether `columns` has also those in which no event has a value."""
 
     def rows(self, within: Range) -> Iterator[Sequence[Row]]:
         """All rows of a range, perhaps with others, at most `BATCH_ROWS` at a time.

@@ -39,8 +39,12 @@ class WholeFile:
             self._lock = entered.pop_all()
 
     def write(self, lines: Sequence[bytes]) -> None:
+        """Write lines, each without its end."""
+        self.write_bytes(b"".join(line + b"\n" for line in lines))
+
+    def write_bytes(self, data: bytes) -> None:
         with output_errors(self._path):
-            self._file.write(b"".join(line + b"\n" for line in lines))
+            self._file.write(data)
 
     def commit(self) -> None:
         """Give the file its final name."""

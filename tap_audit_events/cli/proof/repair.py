@@ -2,62 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from typing import Any, Final, Protocol
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.whole_file import WholeFile
+from tap_audit_events.cli.loaded.row import Loaded
 from tap_audit_events.config.settings import Settings
-from tap_audit_events.events.exact_json import encode
-from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.events.schema import keys_of, schema_of
-from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.events.record_shape import RAW_EVENT
+from tap_audit_events.events.schema import SCHEMA
+from tap_audit_events.events.stream_names import ORGANIZATION_KEY
+from tap_audit_events.runtime import Runtime
+
+_MAPPING: Final = ("stream_maps", "flattening_enabled")
+_ADDED: Final = ((RAW_EVENT,), (ORGANIZATION_KEY,))
+_NOT_COMPARED: Final = re.compile(r"[^0-9a-z]")
+
+_Path = tuple[str, ...]
 
 
-class Repair:
-    """Writes the missing events.
+class Repair(Protocol):
+    """Writes missing events into a file."""
 
-    The Singer messages are SCHEMA and RECORD, as the tap writes them. There is no STATE, so no
-    bookmark changes.
+    @property
+    def fields(self) -> Sequence[Sequence[_Path]]:
+        """The fields of the records; several lists if stream maps write several streams."""
 
-    Args:
-        file: where they are written; the caller commits it.
-        format_: ``jsonl`` or ``singer``.
-        settings: decide the shape of the records.
-    """
-
-    def __init__(self, file: WholeFile, format_: str, settings: Settings) -> None:
-        self._file = file
-        self._is_singer = format_ == "singer"
-        self._shape = settings.record_shape
-        if self._is_singer:
-            self._file.write([_schema_message(self._shape)])
+    def start(self) -> None:
+        """Write what is before the first event."""
 
     def write(self, page: EventPage, positions: Sequence[int]) -> None:
         """Write the events at some positions of a page."""
-        lines = [page.raw[each] for each in positions]
-        if self._is_singer:
-            shape = self._shape
-            if shape.organization_id is not None:
-                shape = replace(shape, organization_id=page.organization_id)
-            lines = _record_messages(lines, shape)
-        self._file.write(lines)
 
 
-def _schema_message(shape: RecordShape) -> bytes:
-    return encode(
-        {
-            "type": "SCHEMA",
-            "stream": STREAM,
-            "schema": schema_of(shape),
-            "key_properties": keys_of(shape),
-            "bookmark_properties": [REPLICATION_KEY],
-        }
-    )
+class SingerRepair:
+    """Writes the messages that the tap would write, with its settings and its catalog.
+
+    Args:
+        config: the settings of the tap.
+        settings: the same, checked.
+        catalog: its catalog, if any.
+        runtime: what the tap needs from outside.
+        write: writes lines into the file.
+
+    Raises:
+        SettingsError: they cannot be used.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        settings: Settings,
+        catalog: dict[str, Any] | None,
+        *,
+        runtime: Runtime,
+        write: Callable[[bytes], None],
+    ) -> None:
+        from tap_audit_events.singer.repair import TapMessages  # noqa: PLC0415 - imports the SDK
+
+        self._messages = TapMessages(config, catalog, runtime=runtime, write=write)
+        self._shape = settings.record_shape
+        self.fields: Sequence[Sequence[_Path]] = list(self._messages.fields())
+
+    def start(self) -> None:
+        self._messages.write_schema()
+
+    def write(self, page: EventPage, positions: Sequence[int]) -> None:
+        shape = self._shape
+        if shape.organization_id is not None:
+            shape = replace(shape, organization_id=page.organization_id)
+        self._messages.write([shape.apply(page.raw[each]) for each in positions])
 
 
-def _record_messages(texts: Sequence[bytes], shape: RecordShape) -> list[bytes]:
-    begin = b'{"type":"RECORD","stream":%b,"record":' % encode(STREAM)
-    end = b',"time_extracted":%b}' % encode(datetime.now(UTC))
-    return [begin + bytes(shape.apply(text)) + end for text in texts]
+class JsonLinesRepair:
+    """Writes the events as an export writes them.
+
+    Raises:
+        SettingsError: the settings or a catalog would change records of the tap.
+    """
+
+    def __init__(
+        self, config: Mapping[str, Any], *, has_catalog: bool, write: Callable[[bytes], None]
+    ) -> None:
+        shaping = ["--catalog"] if has_catalog else []
+        shaping += [name for name in _MAPPING if config.get(name)]
+        if shaping:
+            problem = f"--repair-format jsonl writes whole events, without {' and '.join(shaping)}"
+            hint = "use the format singer, or leave that out if whole events were loaded"
+            raise SettingsError([f"{problem}: {hint}"])
+        self._write = write
+        self.fields: Sequence[Sequence[_Path]] = [[(name,) for name in SCHEMA["properties"]]]
+
+    def start(self) -> None:
+        pass
+
+    def write(self, page: EventPage, positions: Sequence[int]) -> None:
+        self._write(b"".join(page.raw[each] + b"\n" for each in positions))
+
+
+def check_columns(repair: Repair, loaded: Loaded) -> None:
+    """Check that the loaded events have the fields that a repair would write.
+
+    Otherwise the tap probably runs with a catalog or stream maps that leave them out.
+
+    Raises:
+        SettingsError: they lack fields.
+    """
+    columns = loaded.columns()
+    if columns is None or not repair.fields:
+        return
+    known = {_compared(each) for each in columns}
+    find = _missing if loaded.columns_are_all else _missing_whole
+    missing = min((list(find(fields, known)) for fields in repair.fields), key=len)
+    if missing:
+        names = sanitize(", ".join(missing))
+        problem = f"{loaded.name} has no column for {names}, which the file of --repair would have"
+        hint = (
+            "give the stream_maps of the tap in --config, and the catalog of the tap as --catalog"
+        )
+        raise SettingsError([f"{problem}: {hint}"])
+
+
+def _missing(fields: Iterable[_Path], columns: Collection[str]) -> Iterator[str]:
+    """The fields without a column: one of an object is also in the column of the object.
+
+    Those that settings add to an event may have been added after the others were loaded.
+    """
+    for path in fields:
+        if path in _ADDED:
+            continue
+        parents = {_compared("".join(path[:end])) for end in range(1, len(path))}
+        whole = _compared("".join(path))
+        if parents.isdisjoint(columns) and not any(each.startswith(whole) for each in columns):
+            yield ".".join(path)
+
+
+def _missing_whole(fields: Iterable[_Path], columns: Collection[str]) -> Iterator[str]:
+    """The fields of the interface of which nothing is in any column."""
+    written = {_compared(path[0]) for path in fields}
+    for name in SCHEMA["properties"]:
+        begin = _compared(name)
+        is_written = any(each.startswith(begin) for each in written)
+        if is_written and not any(each.startswith(begin) for each in columns):
+            yield name
+
+
+def _compared(name: str) -> str:
+    """A name without what loaders change in it: ``actor__requestId``, ``ACTOR_REQUEST_ID``."""
+    return _NOT_COMPARED.sub("", name.lower())

@@ -23,6 +23,7 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.failing import full_disk
 from tests.cli.verifying import EVENTS, lines, verify
+from tests.running import run
 from tests.shared_server import SHARED, SharedServer, a_service, an_id
 
 REPAIR_JSON_LINES = ("--repair", "missing.jsonl", "--repair-format", "jsonl")
@@ -233,26 +234,179 @@ def test_the_lack_of_a_writable_temporary_folder_is_reported_in_one_line(
     )
 
 
-def test_the_repair_has_the_schema_and_the_records_of_the_tap(
-    service: Service, command: Command, settings: dict[str, Any]
-) -> None:
-    """Settings that change the shape of records apply to the repair too."""
-    from tests.running import run  # noqa: PLC0415 - next to its only use
+def a_catalog(settings: dict[str, Any], *left_out: str, stream: bool = True) -> dict[str, Any]:
+    """Return the tap's catalog, which deselects fields, or the stream."""
+    catalog: dict[str, Any] = json.loads(run(settings, "--discover").stdout)
+    (entry,) = (each for each in catalog["streams"] if each["tap_stream_id"] == "audit_events")
+    for each in entry["metadata"]:
+        each["metadata"]["selected"] = ".".join(each["breadcrumb"][1::2]) not in left_out and stream
+    return catalog
 
-    service.add(EVENTS[:3])
-    shaped = {"raw_event": True, "details_format": "string"}
-    (command.folder / "c.json").write_text(json.dumps(shaped))
+
+MASKED = {"stream_maps": {"audit_events": {"actor": "{'id': md5(actor['id'])}", "context": None}}}
+
+
+@pytest.mark.parametrize(
+    ("more", "left_out"),
+    [
+        ({"raw_event": True, "details_format": "string"}, None),
+        (MASKED, None),
+        (
+            {"stream_maps": {"audit_events": {"__alias__": "other", "__filter__": "'7' in id"}}},
+            None,
+        ),
+        ({"flattening_enabled": True, "flattening_max_depth": 2}, None),
+        ({}, ["actor.email", "context"]),
+        (MASKED | {"details_format": "string"}, ["entity", "actor.type"]),
+    ],
+    ids=["shaped", "masked", "filtered", "flattened", "deselected", "masked and deselected"],
+)
+def test_the_repair_has_the_messages_of_the_tap(
+    more: dict[str, Any],
+    left_out: list[str] | None,
+    service: Service,
+    command: Command,
+    settings: dict[str, Any],
+) -> None:
+    """Whatever settings and a catalog change in the records, they change in the repair too."""
+    service.add(EVENTS[:50])
+    (command.folder / "c.json").write_text(json.dumps(more))
     (command.folder / "a.jsonl").touch()
-    arguments = ("--config", "c.json", "--repair", "r")
+    arguments, catalog = ["--config", "c.json", "--repair", "r"], None
+    if left_out is not None:
+        catalog = a_catalog(settings | more, *left_out)
+        (command.folder / "catalog.json").write_text(json.dumps(catalog))
+        arguments += ["--catalog", "catalog.json"]
+
     verify(command, "a.jsonl", *arguments, exit_code=1)
 
     def without_time(message: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in message.items() if name != "time_extracted"}
 
     repair = [json.loads(line) for line in (command.folder / "r").read_bytes().splitlines()]
-    tap = run(settings | shaped).raise_for_exit_code().messages
+    tap = run(settings | more, catalog=catalog).raise_for_exit_code().messages
     expected = [each for each in tap if each["type"] in {"SCHEMA", "RECORD"}]
+    assert len(expected) > 1
     assert list(map(without_time, repair)) == list(map(without_time, expected))
+
+
+LESS = "id VARCHAR, occurredat TIMESTAMP, action JSON, scope JSON, entity JSON"
+
+
+@pytest.mark.parametrize(
+    ("columns", "missing"),
+    [
+        (f"{LESS}, actor JSON", "context.requestId, context.sessionId, context.requestIp"),
+        (f"{LESS}, context JSON, actor__type TEXT, actor__id TEXT", "actor.name, actor.email"),
+        (None, "context"),
+    ],
+    ids=["column", "flattened", "lines"],
+)
+def test_fields_that_were_not_loaded_are_not_repaired_without_being_named(
+    columns: str | None,
+    missing: str,
+    service: Service,
+    command: Command,
+    settings: dict[str, Any],
+) -> None:
+    """The command cannot know what left them out, and does not request anything."""
+    service.add(EVENTS)
+    against = "a.jsonl"
+    less = {name: value for name, value in EVENTS[0].items() if name != "context"}
+    (command.folder / against).write_bytes(lines([less]))
+    if columns is not None:
+        against = "a.duckdb"
+        with duckdb.connect(str(command.folder / against)) as connection:
+            connection.execute(f"CREATE TABLE audit_events ({columns})")
+    catalog = a_catalog(settings, *missing.split(", "))
+    (command.folder / "catalog.json").write_text(json.dumps(catalog))
+
+    done = command("verify", "--against", against, "--repair", "r")
+
+    assert done.error.startswith("AE-SETTINGS: ")
+    assert f"has no column for '{missing}', which the file of --repair would have" in done.error
+    assert "--catalog" in done.error
+    assert not (command.folder / "r").exists()
+    assert not service.requests
+    verify(command, against, "--repair", "r", "--catalog", "catalog.json", exit_code=1)
+    record = json.loads((command.folder / "r").read_bytes().splitlines()[1])["record"]
+    assert not {*missing.split(", ")} & {*record, *(f"actor.{each}" for each in record["actor"])}
+
+
+def test_a_table_of_an_export_has_every_field(service: Service, command: Command) -> None:
+    """Its columns have other names than those of loaders."""
+    service.add(EVENTS)
+    command("export", "--to", "a.duckdb").raise_for_exit_code()
+    verify(command, "a.duckdb", "--repair", "r")
+
+
+@pytest.mark.parametrize(
+    ("more", "arguments", "says"),
+    [
+        (
+            MASKED,
+            ["--repair-format", "jsonl"],
+            "jsonl writes whole events, without stream_maps: use",
+        ),
+        ({}, ["--repair-format", "jsonl", "--catalog", "x"], "whole events, without --catalog"),
+        ({"stream_maps": {"audit_events": {"id": "md5(id)"}}}, [], "stream_maps changes id, by"),
+        ({"stream_maps": {"audit_events": {"id": "x("}}}, [], "stream_maps changes id, by"),
+        ({"flattening_enabled": True}, [], "flattening_max_depth is missing"),
+        ({}, ["--catalog", "x"], "The catalog file 'x' cannot be read"),
+        ({}, ["--catalog", "c.json"], "The catalog"),
+    ],
+)
+def test_a_repair_that_cannot_be_the_taps_is_refused(
+    more: dict[str, Any], arguments: list[str], says: str, service: Service, command: Command
+) -> None:
+    """Nothing is requested and nothing is written."""
+    service.add(EVENTS)
+    (command.folder / "c.json").write_text(json.dumps(more))
+    (command.folder / "a.jsonl").touch()
+
+    done = command(
+        "verify", "--against", "a.jsonl", "--config", "c.json", "--repair", "r", *arguments
+    )
+
+    assert done.exit_code == 1
+    assert says in done.error
+    assert not (command.folder / "r").exists()
+    assert not service.requests
+
+
+def test_a_catalog_without_the_stream_is_refused(
+    service: Service, command: Command, settings: dict[str, Any]
+) -> None:
+    """The tap would write nothing with it."""
+    service.add(EVENTS)
+    (command.folder / "a.jsonl").touch()
+    catalog = a_catalog(settings, stream=False)
+    (command.folder / "catalog.json").write_text(json.dumps(catalog))
+
+    done = command("verify", "--against", "a.jsonl", "--repair", "r", "--catalog", "catalog.json")
+    alone = command("verify", "--against", "a.jsonl", "--catalog", "catalog.json")
+
+    assert done.error.startswith("AE-CATALOG: The catalog does not select audit_events")
+    assert "--catalog is for the file of --repair: give both" in alone.error
+
+
+def test_a_repair_has_the_stream_maps_of_the_environment(
+    service: Service, command: Command
+) -> None:
+    service.add(EVENTS[:3])
+    (command.folder / "a.jsonl").touch()
+
+    command(
+        *("verify", "--against", "a.jsonl", "--repair", "r"),
+        TAP_AUDIT_EVENTS_STREAM_MAPS='{"audit_events": {"context": "__NULL__"}}',
+        TAP_AUDIT_EVENTS_FLATTENING_ENABLED="true",
+        TAP_AUDIT_EVENTS_FLATTENING_MAX_DEPTH="1",
+        TAP_AUDIT_EVENTS_FLATTENING_SEPARATOR="_",
+    )
+
+    record = json.loads((command.folder / "r").read_bytes().splitlines()[1])["record"]
+    assert record["actor_email"] == EVENTS[0]["actor"]["email"]
+    assert not [name for name in record if name.startswith("context")]
 
 
 def test_several_organizations_are_verified_and_repaired(tmp_path: Path) -> None:
