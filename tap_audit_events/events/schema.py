@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from tap_audit_events.events.record_shape import RAW_EVENT, RecordShape
@@ -156,3 +157,12 @@ KEYS_OF_SHAPES: Final = ((PRIMARY_KEY,), (ORGANIZATION_KEY, PRIMARY_KEY))
 def keys_of(shape: RecordShape) -> tuple[str, ...]:
     """The primary key of records of a shape."""
     return KEYS_OF_SHAPES[shape.organization_id is not None]
+
+
+def leaves_of(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The fields of a schema, each by the names that lead to it; of an object, those inside it."""
+    for name, inner in schema.get("properties", {}).items():
+        if inner.get("properties"):
+            yield from leaves_of(inner, (*path, name))
+        else:
+            yield (*path, name)

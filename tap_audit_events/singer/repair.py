@@ -11,13 +11,14 @@ from singer_sdk.mapper import RemoveRecordTransform
 from tap_audit_events.config.singer_shapes import check_catalog
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.exact_json import JsonText
+from tap_audit_events.events.schema import leaves_of
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY, REPLICATION_KEY, STREAM
 from tap_audit_events.runtime import Runtime
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.stream import AuditEventsStream
 from tap_audit_events.singer.tap import TapAuditEvents
 
-_COMPARED: Final = ("id", REPLICATION_KEY, ORGANIZATION_KEY)
+_COMPARED: Final = ("id", REPLICATION_KEY)
 
 
 class TapMessages:
@@ -44,7 +45,8 @@ class TapMessages:
         runtime: Runtime,
         write: Callable[[bytes], None],
     ) -> None:
-        if changed := sorted(_changed_fields(config.get("stream_maps"))):
+        compared = (*_COMPARED, *([ORGANIZATION_KEY] if config.get("organizations") else []))
+        if changed := sorted(_changed(compared, config.get("stream_maps"))):
             names = ", ".join(changed)
             problem = f"stream_maps changes {names}, by which events are compared"
             raise SettingsError([f"{problem}: a repair is not possible"], "AE-STREAM-MAPS")
@@ -63,7 +65,7 @@ class TapMessages:
         """The fields of the records, with those inside objects: of each stream that is written."""
         for each in self._stream.stream_maps:
             if not isinstance(each, RemoveRecordTransform):
-                yield list(_leaves(each.transformed_schema))
+                yield list(leaves_of(each.transformed_schema))
 
     def write_schema(self) -> None:
         """Write the SCHEMA of each stream."""
@@ -91,16 +93,8 @@ class _LineWriter(MessageWriter):
         self._pass_on(b"".join(pieces))
 
 
-def _changed_fields(stream_maps: object) -> Iterator[str]:
-    """The fields of `_COMPARED` that an expression computes; copies of the stream may do so."""
+def _changed(names: Sequence[str], stream_maps: object) -> Iterator[str]:
+    """The fields of some names that an expression computes; copies of the stream may do so."""
     for stream, each in (stream_maps if isinstance(stream_maps, dict) else {}).items():
         if isinstance(each, dict) and "__source__" not in each and fnmatchcase(STREAM, stream):
-            yield from (name for name in _COMPARED if each.get(name, name) != name)
-
-
-def _leaves(schema: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    for name, inner in schema.get("properties", {}).items():
-        if inner.get("properties"):
-            yield from _leaves(inner, (*path, name))
-        else:
-            yield (*path, name)
+            yield from (name for name in names if each.get(name, name) != name)

@@ -9,17 +9,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from tap_audit_events.sandbox import generate
 from tests.builders import an_event
 from tests.integrations.pipeline import (
     NOON,
+    PROJECT,
     Event,
     Pipeline,
     a_pipeline,
     borrow_plugins,
 )
+from tests.project.pages import Section
 
 pytestmark = pytest.mark.meltano
 
@@ -124,3 +127,30 @@ def test_meltano_hides_the_token(pipeline: Pipeline) -> None:
     listed = pipeline.meltano("config", "list", "tap-audit-events")
 
     assert "access_token" in listed.stdout
+
+
+def test_a_repair_leaves_out_what_the_pipeline_leaves_out(pipeline: Pipeline) -> None:
+    """The commands are those of `docs/proof.md`."""
+    text = (PROJECT / "docs" / "proof.md").read_text()
+    section = Section(text.partition("#### With Meltano")[2].partition("####")[0])
+    pipeline.service.add(generate(20, days=3, seed=7, until=NOON))
+    stream_maps = {"audit_events": {"actor": "{'id': md5(actor['id'])}"}}
+    for arguments in (
+        ("select", "tap-audit-events", "audit_events", "*"),
+        ("select", "--exclude", "tap-audit-events", "audit_events", "context*"),
+        ("config", "set", "tap-audit-events", "stream_maps", json.dumps(stream_maps)),
+    ):
+        assert pipeline.meltano(*arguments).returncode == 0
+    pipeline.run("target-duckdb")
+    before = pipeline.rows()
+    with duckdb.connect(str(pipeline.project / "output" / "warehouse.duckdb")) as connection:
+        connection.execute(
+            "DELETE FROM audit_events WHERE id IN (SELECT id FROM audit_events LIMIT 5)"
+        )
+
+    done = pipeline.execute(["bash", "-c", "\n".join(section.commands)])
+
+    assert done.returncode == 0, done.stderr
+    assert "5 missing" in done.stderr
+    assert without_loader_columns(pipeline.rows()) == without_loader_columns(before)
+    assert set(json.loads(pipeline.rows()[0]["actor"])) == {"id"}

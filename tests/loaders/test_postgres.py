@@ -1,5 +1,6 @@
 """`audit-events verify` is a considerate reader of a PostgreSQL database."""
 
+import re
 import signal
 import socket
 import threading
@@ -13,6 +14,7 @@ import pytest
 from tap_audit_events.sandbox import Fault, Service, serve
 from tests.builders import an_event
 from tests.cli.command import Done
+from tests.integrations.pipeline import PROJECT
 from tests.loaders.postgres import PostgresLoader
 from tests.loaders.postgres_server import USER
 from tests.loaders.proof import audit_events, started
@@ -116,6 +118,25 @@ def test_a_pooler_may_refuse_options_of_the_connection(warehouse: Warehouse) -> 
         done = warehouse.verify("--table", "zoned", port=port)
 
     done.raise_for_exit_code()
+
+
+def test_rows_that_were_loaded_before_can_be_masked(warehouse: Warehouse) -> None:
+    """The statement is that of `docs/privacy.md`; it is run on the columns of target-postgres."""
+    (sql,) = re.findall(
+        r"```sql\n(.*?)```", (PROJECT / "docs" / "privacy.md").read_text(), re.DOTALL
+    )
+    warehouse.create()
+    for name in ("actor", "entity", "context"):
+        warehouse.query(
+            f"ALTER TABLE audit_events ADD COLUMN {name} jsonb"
+            f""" DEFAULT '{{"id": "i", "name": "Zoë", "email": "zoe@example.com"}}'"""
+        )
+
+    warehouse.query(sql)
+
+    rows = warehouse.query("SELECT DISTINCT actor, entity, context FROM audit_events")
+    assert rows == ['{"id": "i"}\t{"id": "i"}\t']
+    warehouse.verify().raise_for_exit_code()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from tap_audit_events.cli.loaded.row import Loaded
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.record_shape import RAW_EVENT
-from tap_audit_events.events.schema import SCHEMA
+from tap_audit_events.events.schema import SCHEMA, leaves_of
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY
 from tap_audit_events.runtime import Runtime
 
@@ -93,7 +93,7 @@ class JsonLinesRepair:
             hint = "use the format singer, or leave that out if whole events were loaded"
             raise SettingsError([f"{problem}: {hint}"])
         self._write = write
-        self.fields: Sequence[Sequence[_Path]] = [[(name,) for name in SCHEMA["properties"]]]
+        self.fields: Sequence[Sequence[_Path]] = [list(leaves_of(SCHEMA))]
 
     def start(self) -> None:
         pass
