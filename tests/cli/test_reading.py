@@ -26,7 +26,8 @@ def examples(text: str) -> dict[str, str]:
             for block in blocks}  # fmt: skip
 
 
-TABLES, LINES = map(examples, sections("export.md")["Read it"].text.split("### JSON Lines"))
+PAGE = sections("export.md")["Read it"]
+TABLES, LINES = map(examples, PAGE.text.split("### JSON Lines"))
 DATA_FRAMES = [name for name in TABLES if name not in {"pyiceberg", "deltalake"}]
 
 SEEN = {
@@ -88,6 +89,17 @@ def test_the_engine_counts_the_events_of_each_day(engine: str, folder: Path) -> 
     days = Counter(event["occurredAt"][:10] for event in EVENTS)
     found = re.findall(r"\b(20\d\d-\d\d-\d\d)\b\D+?(\d+)", printed)
     assert {day: int(count) for day, count in found} == days
+
+
+def test_duckdb_opens_the_file_of_an_export(service: Service, command: Command) -> None:
+    """The file was written with the oldest DuckDB, and is read with the newest."""
+    service.add(EVENTS)
+    command("export", "--to", "events.duckdb").raise_for_exit_code()
+    (expression,) = re.findall(r"^A `\.duckdb` file: `(.+)`\.$", PAGE.text, re.MULTILINE)
+
+    printed = run("duckdb", f"import duckdb\nprint(len({expression}.fetchall()))\n", command.folder)
+
+    assert printed == f"{len(EVENTS)}\n"
 
 
 def test_iceberg_reads_the_days_of_the_filter_and_adds_later_exports(
