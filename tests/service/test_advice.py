@@ -1,0 +1,239 @@
+"""An error says where a refused value came from, and never advises what was already done."""
+
+import datetime
+import ssl
+from dataclasses import replace
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from tap_audit_events.errors.catalogue import CATALOGUE
+from tap_audit_events.errors.exceptions import RefusedError
+from tap_audit_events.events.instants import Instant, instant_of, later
+from tap_audit_events.events.window import Window, run_window
+from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.sandbox.request import ReceivedRequest
+from tap_audit_events.service.advice import advice_on_certificate
+from tap_audit_events.service.responses import status_error
+from tests.builders import a_response, an_event
+from tests.conftest import Sync
+from tests.errors.test_errors import only_error
+from tests.service.scripted import client_of, keeps_open, scripted_service
+from tests.service.test_client_responses import OWN_ERROR
+
+NOW = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+FROM_STATE = "startTime comes from the state: it is the bookmark minus lookback_seconds. "
+FROM_SETTING = "startTime comes from start_date or --start."
+FROM_CLOCK = "endTime is the time of this machine's clock"
+
+
+def a_range(start: str = "", end: str = "", bookmark: str = "") -> Window | None:
+    """The range of a run at `NOW` whose lookback is 300 seconds."""
+    start_date, end_date, newest = (
+        Instant(f"{day}T00:00:00") if day else None for day in (start, end, bookmark)
+    )
+    now = instant_of(NOW)
+    return run_window(
+        start_date=start_date, end_date=end_date, bookmark=newest, lookback_seconds=300, now=now
+    )
+
+
+def refused(window: Window | None, **headers: str) -> str:
+    """The line for status 400 of the first request of a window."""
+    assert window is not None
+    response = a_response(400, headers=headers)
+    return str(status_error(response, OWN_ERROR, window=window, has_cursor=False))
+
+
+@pytest.mark.parametrize(
+    ("start_date", "bookmark", "origin"),
+    [
+        ("", "", ""),
+        ("2026-01-01", "", FROM_SETTING),
+        ("", "2025-10-01", FROM_STATE),
+        ("2025-01-01", "2025-10-01", FROM_STATE),
+        ("2025-11-01", "2025-10-01", FROM_SETTING),
+    ],
+)
+def test_a_refused_start_says_where_it_comes_from(
+    start_date: str, bookmark: str, origin: str
+) -> None:
+    """A service may keep events for 90 days only, while a bookmark is older."""
+    line = refused(a_range(start_date, bookmark=bookmark))
+    assert line.count("startTime") == bool(origin)
+    assert origin in line
+    assert line.endswith(f". {CATALOGUE['AE-400'].next_step}")
+    assert ("set start_date to the oldest time that it accepts" in line) == (origin == FROM_STATE)
+
+
+def test_a_refused_end_says_where_it_comes_from() -> None:
+    """A clock that is ahead leads to an end that the service may refuse as being in the future."""
+    before = format_datetime(NOW - datetime.timedelta(seconds=3600), usegmt=True)
+    line = refused(a_range(), Date=before)
+    assert f"{FROM_CLOCK}, which is 3,600 s ahead of the service's: correct it" in line
+    for headers in ({}, {"Date": format_datetime(NOW, usegmt=True)}):
+        assert f"{FROM_CLOCK}: check that the clock is right." in refused(a_range(), **headers)
+    assert "endTime comes from end_date or --end." in refused(a_range(end="2026-01-01"))
+
+
+def test_a_bound_that_the_tap_chose_has_no_origin() -> None:
+    """The settings, the state and the clock do not explain it."""
+    window = a_range("2026-01-01")
+    assert window is not None
+    middle = later(window.start or window.end, seconds=1000)
+    assert FROM_CLOCK not in refused(replace(window, until=middle))
+    assert FROM_SETTING in refused(replace(window, until=middle))
+    assert FROM_SETTING in refused(window.starting_at(window.start))
+    rest = refused(window.starting_at(middle))
+    assert FROM_SETTING not in rest
+    assert FROM_CLOCK in rest
+    assert "endTime" not in refused(window.ending_at(middle))
+
+
+def test_a_state_that_is_too_old_for_the_service_is_named(service: Service, sync: Sync) -> None:
+    """The line says what to set; a run with that setting continues."""
+    service.add(
+        [
+            an_event(id="old", at="2025-01-01T00:00:00Z"),
+            an_event(id="new", at="2025-07-01T00:00:00Z"),
+        ]
+    )
+    state = sync(end_date="2025-02-01T00:00:00Z").raise_for_exit_code().state
+
+    def is_too_old(request: ReceivedRequest) -> bool:
+        return request.params.get("startTime", "") < "2025-06"
+
+    service.add_faults([Fault(kind="status", code=400, only=is_too_old)])
+    line = only_error(sync(state=state))
+    assert FROM_STATE in line
+    done = sync(state=state, start_date="2025-06-15T00:00:00Z").raise_for_exit_code()
+    assert done.ids == ["new"]
+
+
+# Certificates
+
+
+def an_authority(folder: Path, *, critical: bool) -> tuple[Path, ssl.SSLContext]:
+    """A CA bundle, and a server's context with a certificate that it signs."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name.from_rfc4514_string("CN=Proxy")
+    now = datetime.datetime.now(datetime.UTC)
+
+    def builder(subject: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(name)
+            .public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1))
+        )
+
+    own = builder(name, key.public_key()).add_extension(
+        x509.BasicConstraints(ca=True, path_length=None), critical=critical
+    )
+    leaf_key = ec.generate_private_key(ec.SECP256R1())
+    host = x509.SubjectAlternativeName([x509.DNSName("localhost")])
+    leaf = builder(x509.Name.from_rfc4514_string("CN=localhost"), leaf_key.public_key())
+    signed = leaf.add_extension(host, critical=False).sign(key, hashes.SHA256())
+    bundle, chain = folder / "bundle.pem", folder / "chain.pem"
+    bundle.write_bytes(own.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    chain.write_bytes(
+        leaf_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        + signed.public_bytes(Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(chain)
+    return bundle, context
+
+
+def refused_by(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> ssl.SSLError:
+    """The error of a client that does not accept a server's certificate."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        client.wrap_bio(to_client, to_server, server_hostname=host),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    for _ in range(3):
+        for side in sides:
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            except ssl.SSLCertVerificationError as error:
+                return error
+    raise AssertionError("the certificate was accepted")
+
+
+@pytest.mark.parametrize("name", ["REQUESTS_CA_BUNDLE", None])
+def test_a_certificate_that_only_strict_checks_refuse_is_named(
+    name: str | None, tmp_path: Path
+) -> None:
+    """Python 3.13 refuses a CA without critical basic constraints; naming its bundle is no help."""
+    bundle, server = an_authority(tmp_path, critical=False)
+    client = ssl.create_default_context(cafile=str(bundle))
+    client.verify_flags |= ssl.VERIFY_X509_STRICT
+    advice = advice_on_certificate(
+        refused_by(client, server, "localhost"), {name: str(bundle)} if name else {}
+    )
+    assert "does not follow RFC 5280" in advice
+    assert "run the tap with Python 3.12" in advice
+    assert "REQUESTS_CA_BUNDLE" not in advice
+
+
+@pytest.mark.parametrize(
+    ("host", "expires", "step"),
+    [
+        ("localhost", datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC), "this machine's clock"),
+        ("other.example", None, "Check the host in base_url"),
+    ],
+)
+def test_a_bundle_does_not_help_against_an_old_certificate_or_another_host(
+    host: str, expires: datetime.datetime | None, step: str
+) -> None:
+    """The advice names what can be wrong."""
+    authority, server = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    authority.issue_cert(host, not_after=expires).configure_cert(server)
+    advice = advice_on_certificate(refused_by(client, server, "localhost"), {})
+    assert step in advice
+    assert "REQUESTS_CA_BUNDLE" not in advice
+
+
+@pytest.mark.parametrize(
+    ("variables", "step"),
+    [
+        ({}, "name your own CA bundle in REQUESTS_CA_BUNDLE"),
+        ({"SSL_CERT_FILE": "x"}, "SSL_CERT_FILE is not read: name your CA bundle in"),
+        ({"REQUESTS_CA_BUNDLE": "theirs"}, "The CA bundle that REQUESTS_CA_BUNDLE names, '"),
+        ({"CURL_CA_BUNDLE": "theirs"}, "The CA bundle that CURL_CA_BUNDLE names, '"),
+        ({"REQUESTS_CA_BUNDLE": "nowhere"}, "Check the file that REQUESTS_CA_BUNDLE names, '"),
+        ({"REQUESTS_CA_BUNDLE": "empty"}, "Check the file that REQUESTS_CA_BUNDLE names, '"),
+    ],
+)
+def test_the_next_step_is_not_what_was_already_done(
+    variables: dict[str, str], step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If a bundle is named, it is the bundle that has to be changed."""
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "theirs"))
+    (tmp_path / "empty").write_text("")
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, file in variables.items():
+        monkeypatch.setenv(name, str(tmp_path / file))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("localhost").configure_cert(context)
+    with (
+        scripted_service(keeps_open, tls=context) as service,
+        pytest.raises(RefusedError, match="AE-CERTIFICATE") as raised,
+    ):
+        client_of(service).fetch()
+    assert step in str(raised.value)
+    assert str(raised.value).count("or name your own") == (not variables)
