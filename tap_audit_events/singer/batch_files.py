@@ -60,6 +60,11 @@ class BatchFiles:
         _shrink_pipe()
 
     @property
+    def has_open_file(self) -> bool:
+        """Whether records were written that no BATCH message names."""
+        return bool(self._open)
+
+    @property
     def state_is_due(self) -> bool:
         """Whether an open file may lack room for the next page; without one, the writer decides."""
         if not self._open:

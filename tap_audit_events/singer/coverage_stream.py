@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ _COVERAGE: Final = "coverage"
 class CoverageStream(ExactStream):
     """One record for each organization and run, off by default.
 
-    The stream of events writes its records, each as soon as all events that it covers are written.
+    The stream of events writes its records, each after all events that it covers.
     """
 
     selected_by_default = False
@@ -34,6 +34,7 @@ class CoverageStream(ExactStream):
         self.primary_keys = (ORGANIZATION_KEY, "covered_until")
         self.replication_key = "covered_until"
         self._has_schema = False
+        self._held: list[tuple[OrganizationRun, Coverage, Instant]] = []
 
     def check(self, bookmark: Mapping[str, Any], organization_id: str) -> None:
         """Raise `SettingsError` if `begin` cannot continue from an organization's bookmark."""
@@ -56,24 +57,29 @@ class CoverageStream(ExactStream):
             coverage = start_of_chain(watermark.bookmark, start, types)
         run.delivery.coverage = coverage
 
-    def write(self, run: OrganizationRun, complete: Callable[[], None]) -> None:
-        """Write the record of a run that was read to its end, if it covers anything new.
-
-        Before that, `complete` passes all written events on to the target.
-        """
+    def hold(self, run: OrganizationRun) -> None:
+        """Hold the record of a run that was read to its end, if it covers anything new."""
         coverage, window = run.delivery.coverage, run.window
         if coverage is None or window is None:
             return
-        until = to_nanoseconds(window.end)
-        if until <= coverage.start:
-            return
-        complete()
-        if not self._has_schema:
-            self._has_schema = True
-            self._write_schema_message()
-        record = coverage.record(run.settings.organization_id, until, run.opened_at)
-        self._write_record_message(record)
-        run.delivery.coverage = coverage.following(until)
+        if to_nanoseconds(window.end) > coverage.start:
+            self._held.append((run, coverage, to_nanoseconds(window.end)))
+
+    def write_held(self) -> Iterator[OrganizationRun]:
+        """Write the records held, each of which changes its run; yield these runs.
+
+        All events that they cover must have been passed on to the target. After an error, no
+        further record is written: the chains continue in the next run.
+        """
+        held, self._held = self._held, []
+        for run, coverage, until in held:
+            if not self._has_schema:
+                self._has_schema = True
+                self._write_schema_message()
+            record = coverage.record(run.settings.organization_id, until, run.opened_at)
+            self._write_record_message(record)
+            run.delivery.coverage = coverage.following(until)
+            yield run
 
 
 def coverage_entry(run: OrganizationRun) -> dict[str, Any]:

@@ -27,6 +27,9 @@ class MessageWriter(LineWriter, GenericSingerWriter[bytes, Message]):
     and every record before it are in the pipe.
     """
 
+    has_open_file: Final = False
+    """Records are written into the same stream as all other messages: see `BatchFiles`."""
+
     def serialize_message(self, message: Message) -> bytes:
         """A message as one line of JSON, with every digit of its numbers.
 

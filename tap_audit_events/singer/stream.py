@@ -151,7 +151,9 @@ class AuditEventsStream(ExactStream):
         else:
             report.ended(run)
             if not run.error:
-                self._coverage.write(run, self._output.complete)
+                self._coverage.hold(run)
+            if not self._output.has_open_file:
+                self._write_coverage()
             self._keep_bookmarks()  # so that the run need not stay in memory
         self._has_news = self._has_news or self._is_worth_a_state(run)
         if self._has_news and self._output.state_is_due:
@@ -200,8 +202,15 @@ class AuditEventsStream(ExactStream):
 
     def _write_checkpoint(self) -> None:
         """Write STATE for the events that are written."""
+        self._output.complete()
+        self._write_coverage()
         self._keep_bookmarks()
         self._write_state_message()
+
+    def _write_coverage(self) -> None:
+        """Write the coverage records of organizations that have ended."""
+        for run in self._coverage.write_held():
+            self._changed[run.settings.organization_id] = run
 
     def _keep_bookmarks(self) -> None:
         """Put the changed bookmarks into the next STATE."""

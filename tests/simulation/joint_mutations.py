@@ -151,7 +151,8 @@ def a_record_before_its_events(patch: Patch) -> None:
 
     def begin(self: CoverageStream, run: OrganizationRun, bookmark: Mapping[str, Any]) -> None:
         real(self, run, bookmark)
-        self.write(run, lambda: None)
+        self.hold(run)
+        list(self.write_held())
 
     real = CoverageStream.begin
     patch.setattr(CoverageStream, "begin", begin)
@@ -205,14 +206,14 @@ def the_chain_has_no_links(patch: Patch) -> None:
 def the_range_ends_later_than_it_was_read(patch: Patch) -> None:
     """A record covers the seconds until it is written."""
 
-    def write(self: CoverageStream, run: OrganizationRun, complete: Any) -> None:
+    def hold(self: CoverageStream, run: OrganizationRun) -> None:
         if run.window is not None:
             now = instant_of(self._now())
             run.window = replace(run.window, end=max(now, run.window.end))
-        real(self, run, complete)
+        real(self, run)
 
-    real = CoverageStream.write
-    patch.setattr(CoverageStream, "write", write)
+    real = CoverageStream.hold
+    patch.setattr(CoverageStream, "hold", hold)
 
 
 IMPORTANT: list[Mutation] = [

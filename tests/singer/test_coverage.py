@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.builders import an_event
 from tests.conftest import Sync
 from tests.errors.test_masking import fresh_redaction  # noqa: F401 - a fixture
 from tests.running import Run
+from tests.shared_server import SharedServer, a_service
 
 STREAM = "audit_events_coverage"
 DAY = "2024-05-06"
@@ -259,6 +261,28 @@ def test_a_coverage_record_follows_the_files_that_it_covers(
     done = sync(catalog=a_catalog(sync), batch_config=config).raise_for_exit_code()
     types = [each["type"] for each in done.messages if each["type"] in {"BATCH", "RECORD"}]
     assert types == ["BATCH", "RECORD"]
+
+
+def test_organizations_share_the_files_that_their_coverage_follows(tmp_path: Path) -> None:
+    """An organization that ends does not complete a file, and the record waits for the file."""
+    encoding = {"format": "jsonl", "compression": "none"}
+    config = {"encoding": encoding, "storage": {"root": str(tmp_path / "batches")}}
+    with SharedServer([a_service(n, 3) for n in range(20)]).served() as shared:
+        catalog = a_catalog(shared.run)
+        settings = {"catalog": catalog, "batch_config": config}
+        done = shared.run(end_date=f"{DAY}T09:00:00Z", **settings).raise_for_exit_code()
+        again = shared.run(end_date=f"{DAY}T10:00:00Z", state=done.state, **settings)
+    urls = [url for each in done.messages if each["type"] == "BATCH" for url in each["manifest"]]
+    assert len(urls) <= 2
+    assert sum(len(Path(urlsplit(url).path).read_text().splitlines()) for url in urls) == 60
+    kinds = [each["type"] for each in done.messages]
+    assert "BATCH" not in kinds[kinds.index("RECORD") :]
+    records = of_stream(done, STREAM)
+    assert [record["events"] for record in records] == [3] * 20
+    followers = of_stream(again.raise_for_exit_code(), STREAM)
+    assert {(each["organization_id"], each["covered_from"]) for each in followers} == {
+        (each["organization_id"], each["covered_until"]) for each in records
+    }
 
 
 def test_other_action_types_begin_a_chain_of_their_own(service: Service, sync: Sync) -> None:
