@@ -87,7 +87,7 @@ def run(command: tuple[str, ...], **options: Any) -> None:
     TAP_AUDIT_EVENTS_ACCESS_TOKEN_FILE, are not passed on. If signal n ends COMMAND, the exit code
     is 128 + n.
 
-    Example: audit-events-sandbox run -- tap-audit-events --config ENV
+    Example: audit-events-sandbox run -- audit-events count --by action
     """
     service = create_service(**options)
     with serve(service) as server:

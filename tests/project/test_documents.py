@@ -129,7 +129,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     assert service.violations == []
     (loaded,) = tmp_path.glob("audit_events*.jsonl")
     for written in (loaded, tmp_path / "events.jsonl"):
-        assert len(written.read_text().splitlines()) == 50
+        assert len(written.read_bytes().splitlines()) == 50
 
 
 def test_the_front_page_is_short() -> None:
