@@ -87,13 +87,15 @@ def test_an_organization_that_fails_does_not_end_the_others() -> None:
 
 
 def test_check_and_discover_support_several_organizations() -> None:
-    """Each organization is checked, and the primary key contains the organization."""
+    """A check needs one request for each, and the primary key contains the organization."""
     services = [a_service(number, 1) for number in range(2)]
     with SharedServer(services).served() as shared:
         good = run_source("check", settings_of(shared, 0, 1))
+        requests = [len(each.requests) for each in services]
         bad = run_source("check", settings_of(shared, 0, 1, 7))
         found = run_source("discover", settings_of(shared, 0, 1))
     assert good.of_type("CONNECTION_STATUS")[0]["status"] == "SUCCEEDED"
+    assert requests == [1, 1]
     status = bad.of_type("CONNECTION_STATUS")[0]
     assert status["status"] == "FAILED"
     assert f"AE-403: {an_id(7)}: " in status["message"]
