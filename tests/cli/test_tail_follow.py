@@ -91,7 +91,15 @@ def test_follow_prints_nothing_from_before_the_start(service: Service, command: 
 
 @pytest.mark.parametrize(
     "fault",
-    ["status:code=429,retry-after=0@2-4", "status:code=500@2-4", "reset@2-4", "cut:bytes=100@3"],
+    [
+        "status:code=429,retry-after=0@2-4",
+        "status:code=500@2-4",
+        "reset@2-4",
+        "cut:bytes=100@3",
+        "status:code=403,text=%3Chtml%3E@2-4",
+        "status:code=302,location=https%3A%2F%2Fsign.in.example%2F@2-4",
+        "body:text=%3Chtml%3E@3",
+    ],
 )
 def test_follow_waits_while_the_service_fails(
     fault: str, service: Service, command: Command

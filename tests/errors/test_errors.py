@@ -246,6 +246,24 @@ def test_events_before_an_event_that_cannot_be_used_are_delivered(
     assert done.bookmark == "2024-05-06T07:08:02Z"
 
 
+@pytest.mark.parametrize("value", [b"NaN", b'"\n"', b'"\xff"'])
+def test_a_value_that_is_not_json_is_named_with_its_event(
+    value: bytes, service: Service, sync: Sync
+) -> None:
+    """The events before it are delivered, and the request is not retried."""
+    *good, bad = [json.dumps(event).encode() for event in THREE_EVENTS]
+    bad = bad.replace(b'"Research"', value)
+    body = b'{"auditEvents": [%b], "nextCursor": "more"}' % b",".join([*good, bad, good[0]])
+    service.add_faults([Fault(kind="body", text=body)])
+    done = sync()
+    line = only_error(done)
+    assert line.startswith("AE-EVENT: ")
+    assert "event 3 of the page is not JSON: " in line
+    assert '"id": "2"' in line
+    assert (done.ids, done.bookmark) == (["0", "1"], "2024-05-06T07:08:01Z")
+    assert len(service.requests) == 1
+
+
 def test_an_event_that_cannot_be_used_is_excluded_by_its_whole_second(
     service: Service, sync: Sync
 ) -> None:

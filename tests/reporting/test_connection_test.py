@@ -107,8 +107,10 @@ def test_a_check_of_a_range_in_the_future_is_a_warning(sync: Sync) -> None:
         (Fault(kind="status", code=429), 2),
         (Fault(kind="status", code=500), 1),
         (Fault(kind="reset"), 0),
+        (Fault(kind="status", code=401, text=b"<html>"), 0),
+        (Fault(kind="status", code=302, location="https://sign.in.example/"), 0),
+        (Fault(kind="body", text=b"<html>"), 0),
     ],
-    ids=lambda value: getattr(value, "code", None) or getattr(value, "kind", ""),
 )
 def test_a_check_that_fails_logs_what_works_before_the_error(
     fault: Fault, held: int, service: Service, sync: Sync
@@ -122,6 +124,17 @@ def test_a_check_that_fails_logs_what_works_before_the_error(
     holds = [f"The service responds at {BASE_URL}", "The service accepts the access token"]
     assert said(done)[:-1] == holds[:held]
     assert error.startswith("AE-")
+
+
+@pytest.mark.parametrize("code", [200, 401, 403])
+def test_a_sign_in_page_is_named(code: int, service: Service, sync: Sync) -> None:
+    """The error shows its title, and names what may be between this machine and the service."""
+    page = b"<!DOCTYPE html><html><head><title>Sign in to Acme</title>"
+    service.add_faults([Fault(kind="status", code=code, text=page)])
+    (error,) = sync("--test", max_retries=0).errors
+    assert error.startswith("AE-GATEWAY: Something other than the service responds")
+    assert f"(status {code}, a page titled 'Sign in to Acme')" in error
+    assert "HTTPS_PROXY" in error
 
 
 def test_an_event_that_cannot_be_used_fails_the_check(service: Service, sync: Sync) -> None:
