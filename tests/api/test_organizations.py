@@ -10,6 +10,8 @@ from tap_audit_events import (
     EventPage,
     OrganizationsError,
 )
+from tap_audit_events.config.settings import read_settings
+from tap_audit_events.runtime import Runtime
 from tap_audit_events.sandbox import Fault
 from tests.api.logs import stored
 from tests.builders import an_event
@@ -72,3 +74,19 @@ def test_an_organization_that_fails_before_its_first_page_keeps_its_state() -> N
             after.extend(log.pages(state=stored(before.state)))
     (kept,) = before.state["organizations"]
     assert kept in after[-1].state["organizations"]
+
+
+def test_later_states_have_the_end_of_an_organization_without_new_events() -> None:
+    """It was requested with other action types: its next run need not warn of the older ones."""
+    quiet, active = a_service(0, 3), a_service(1, 0)
+    with SharedServer([quiet, active]).served() as shared:
+        *_, before = AuditEvents(**shared.settings, action_types=["workspace_create"]).pages()
+        active.add([an_event()])
+        settings = read_settings(shared.settings | {"concurrency": 1})
+        in_order = AuditEvents.of_settings(settings, lambda: Runtime(shuffle=lambda _: None))
+        (after,) = in_order.pages(state=stored(before.state))
+    assert after.organization_id == an_id(1)
+    (state,) = [
+        each for each in after.state["organizations"] if each["organization_id"] == an_id(0)
+    ]
+    assert state.get("action_types", []) == []

@@ -211,6 +211,23 @@ def test_time_that_a_bookmark_moved_by_hand_skips_is_not_covered(
     assert record["covered_from"] == f"{DAY}T{covered_from}Z"
 
 
+def test_time_that_no_run_has_read_is_not_covered_by_an_older_chain(
+    service: Service, sync: Sync
+) -> None:
+    """A tool that merges states may put the chain of an earlier run next to a later bookmark."""
+    service.add(events(0, 5))
+    catalog = a_catalog(sync)
+    first = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code()
+    service.add([an_event(id=f"at-{hour}", at=f"{DAY}T{hour:02}:30:00Z") for hour in (9, 10)])
+    later = {"start_date": f"{DAY}T10:00:00Z", "end_date": f"{DAY}T11:00:00Z"}
+    state = sync(state=first.state, **later).raise_for_exit_code().state
+    chain = first.state["bookmarks"]["audit_events"]["coverage"]
+    state["bookmarks"]["audit_events"]["coverage"] = chain
+    done = sync(catalog=catalog, state=state, end_date=f"{DAY}T12:00:00Z").raise_for_exit_code()
+    (record,) = of_stream(done, STREAM)
+    assert record["covered_from"] == f"{DAY}T10:30:00Z"
+
+
 def test_a_bookmark_that_was_moved_back_after_a_failed_run_keeps_the_chain(
     service: Service, sync: Sync
 ) -> None:
