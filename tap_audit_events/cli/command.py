@@ -254,14 +254,16 @@ def verify(common: Common, **options: Any) -> None:
 
 Each day has a cell. Its color says how many events the table audit_events has. Time that no record
 of audit_events_coverage covers is hatched; with several organizations, time is covered if it is
-covered for each of them. Needs the extra [report], and [postgres] for PostgreSQL."""
+covered for each of them. The files of an export have no such records: of them, the days are drawn.
+Needs the extra [report], and [postgres] for PostgreSQL."""
 )
 @click.option(
     "--from",
     "source",
     required=True,
     metavar="PLACE",
-    help="The .duckdb, .db or .ddb file, or the postgresql:// URL, with the loaded tables.",
+    help="The .duckdb, .db or .ddb file, or the postgresql:// URL, with the loaded tables; or a"
+    " .parquet, .jsonl or .jsonl.gz file, or a folder of such files.",
 )
 @click.option("--year", required=True, type=click.IntRange(1, 9998), help="The year, in UTC.")
 @click.option("--to", required=True, metavar="FILE", help="The picture: .svg or .html.")

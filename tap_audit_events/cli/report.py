@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -12,19 +13,19 @@ from typing import Final
 
 from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
 from tap_audit_events.cli.loaded.database import Database
-from tap_audit_events.cli.loaded.row import instants_of
-from tap_audit_events.cli.loaded.sources import open_database
+from tap_audit_events.cli.loaded.row import Loaded, NoTableError, Range, instants_of
+from tap_audit_events.cli.loaded.sources import is_database, open_database, open_loaded
 from tap_audit_events.cli.outputs.durable import unusable
 from tap_audit_events.cli.outputs.whole_file import WholeFile
-from tap_audit_events.cli.proof.calendar_data import Calendar, Span, find_gaps, year_span
+from tap_audit_events.cli.proof.calendar_data import Calendar, Span, merged, year_span
 from tap_audit_events.cli.terminal.process import write_stderr
 from tap_audit_events.cli.terminal.signals import interrupting
-from tap_audit_events.errors.exceptions import OutputError, sanitize
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.extraction.shutdown import Stop
 
-_ALL_ACTION_TYPES: Final = (None, "", "[]", "{}")
+_ALL_ACTION_TYPES: Final = ("", "[]", "{}")
 """An empty array as text, in each of the ways in which loaders store arrays."""
 
 
@@ -33,8 +34,7 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
 
     Raises:
         OutputError: the tables cannot be read, or the picture cannot be written.
-        SettingsError: a library is not installed, `source` is not a database, or `to` cannot be
-            used.
+        SettingsError: a library is not installed, or `to` cannot be used.
         StoppedError: a signal asked the run to stop.
     """
     from tap_audit_events.cli.proof.calendar_picture import html_page, svg_picture  # noqa: PLC0415 - an extra
@@ -44,8 +44,16 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
         raise unusable(
             f"--to {sanitize(to)} has no known format: end it with a name and .svg or .html"
         )
-    with interrupting(stop), open_database(source, "--from") as database:
-        calendar = read_calendar(database, year, schema, datetime.now(UTC))
+    now = datetime.now(UTC)
+    with interrupting(stop):
+        if is_database(source):
+            with open_database(source, "--from") as database:
+                calendar = read_calendar(database, year, schema, now)
+        elif schema is not None:
+            raise SettingsError(["--schema names a schema of a database: leave it out for a file"])
+        else:
+            with open_loaded(source, None, option="--from") as files:
+                calendar = calendar_of_files(files, year, now)
     with closing(WholeFile(Path(to))) as file:
         file.write([draw(calendar).encode()])
         file.commit()
@@ -54,69 +62,145 @@ def run_report(source: str, year: int, to: str, schema: str | None, stop: Stop) 
 
 def summary(calendar: Calendar) -> str:
     """The calendar in one sentence."""
-    gaps = len(calendar.gaps)
-    missing = f"{gaps} gaps" if gaps != 1 else "1 gap"
-    events = f"{sum(calendar.events.values()):,} events in {calendar.year}, {missing}"
-    return f"{events}; {note}" if (note := calendar.note) else events
+    text = f"{sum(calendar.events.values()):,} events in {calendar.year}"
+    if calendar.has_coverage:
+        gaps = len(calendar.gaps)
+        text += f", {gaps} gaps" if gaps != 1 else ", 1 gap"
+    return f"{text}; {note}" if (note := calendar.note) else text
 
 
 def read_calendar(database: Database, year: int, schema: str | None, now: datetime) -> Calendar:
     """The calendar of a year, from the tables of both streams, without gaps after now.
 
+    Without a table of coverage records, as in an export, gaps are not known.
+
+    Raises:
+        OutputError: a table cannot be read.
+    """
+    prefix = f"{schema}." if schema else ""
+    within = year_span(year, _in_utc(now))
+    events = _events(database, f"{prefix}{STREAM}", year)
+    table = f"{prefix}{COVERAGE_STREAM}"
+    try:
+        types = database.types(table)
+    except NoTableError:
+        return _without_coverage(events, year, within)
+    spans = _spans(database, table, types)
+    organizations, limited = _counts(database, spans, within)
+    gaps = merged(_gaps(database, spans, within)) if organizations else (within,)
+    return Calendar(
+        year=year,
+        events=events,
+        gaps=gaps if within[0] < within[1] else (),
+        until=within[1],
+        organizations=organizations,
+        limited_records=limited,
+    )
+
+
+def calendar_of_files(files: Loaded, year: int, now: datetime) -> Calendar:
+    """The calendar of a year, from the files of an export, which have no coverage records.
+
     Raises:
         OutputError: they cannot be read.
     """
-    prefix = f"{schema}." if schema else ""
-    start, end = year_until_now = year_span(year, now.astimezone(UTC).replace(tzinfo=None))
-    covered: dict[str, list[Span]] = {}
-    limited = 0
-    for organization, span, is_limited in _coverage(database, f"{prefix}{COVERAGE_STREAM}"):
-        covered.setdefault(organization, []).append(span)
-        limited += is_limited and span[0] < end and span[1] > start
-    return Calendar(
-        year=year,
-        events=_events(database, f"{prefix}{STREAM}", year),
-        gaps=find_gaps(covered, year_until_now),
-        until=year_until_now[1],
-        organizations=len(covered),
-        limited_records=limited,
-    )
+    days: Counter[str] = Counter()
+    start = f"{year:04}-"
+    for rows in files.rows(_range_of(year)):
+        instants = instants_of([row.time for row in rows])
+        days.update(each[:10] for each in instants if each is not None and each.startswith(start))
+    events = {date.fromisoformat(day): count for day, count in days.items()}
+    return _without_coverage(events, year, year_span(year, _in_utc(now)))
+
+
+def _without_coverage(events: dict[date, int], year: int, within: Span) -> Calendar:
+    return Calendar(year, events, (), until=within[1], organizations=0, has_coverage=False)
 
 
 def _events(database: Database, table: str, year: int) -> dict[date, int]:
     columns = find_columns(database.types(table), f"{database.name}, table {sanitize(table)}")
     day = f"substr({database.time_as_text(columns.time)}, 1, 10)"
-    sql = f"SELECT {day} AS day, count(*) FROM {quoted(table)} GROUP BY 1"
+    condition = database.condition(columns.time, _range_of(year))
+    sql = f"SELECT {day} AS day, count(*) FROM {quoted(table)} WHERE {condition} GROUP BY 1"
     days = (row for batch in database.query(sql) for row in batch)
     found = ((_date(text), count) for text, count in days)
     return {each: count for each, count in found if each is not None and each.year == year}
 
 
-def _coverage(database: Database, table: str) -> Iterator[tuple[str, Span, bool]]:
-    """Each record's organization, its time span, and whether it covers only some action types."""
-    try:
-        types = database.types(table)
-    except OutputError as error:
-        error.add_note(
-            f"A report needs the table of the stream {COVERAGE_STREAM}, which is off by default."
-        )
-        raise
+def _spans(database: Database, table: str, types: Mapping[str, str]) -> str:
+    """A query for each record's organization, time span, and whether only some types count."""
     times = [
-        database.time_as_text(TimeColumn(name, types.get(name, "").lower()))
+        database.timestamp(TimeColumn(name, types.get(name, "").lower()))
         for name in ("covered_from", "covered_until")
     ]
-    action_types = "CAST(action_types AS VARCHAR)" if "action_types" in types else "NULL"
-    sql = f"SELECT organization_id, {action_types}, {', '.join(times)} FROM {quoted(table)}"
+    limited = "false"
+    if "action_types" in types:
+        all_types = ", ".join(f"'{each}'" for each in _ALL_ACTION_TYPES)
+        limited = f"coalesce(CAST(action_types AS VARCHAR) NOT IN ({all_types}), false)"
+    # A UUID may be in any form, as in the table of events.
+    organization = "lower(translate(CAST(organization_id AS VARCHAR), '{}-', ''))"
+    records = (
+        f"SELECT {organization} AS organization_id, {times[0]} AS covered_from,"
+        f" {times[1]} AS covered_until, {limited} AS is_limited FROM {quoted(table)}"
+    )
+    with_times = "covered_from IS NOT NULL AND covered_until IS NOT NULL"
+    return f"SELECT * FROM ({records}) AS records WHERE {with_times}"
+
+
+def _counts(database: Database, spans: str, within: Span) -> tuple[int, int]:
+    """How many organizations have records, and how many records are for some action types."""
+    start, end = map(_sql, within)
+    sql = (
+        "SELECT count(DISTINCT organization_id), sum(CASE WHEN is_limited"
+        f" AND covered_from < {end} AND covered_until > {start} THEN 1 ELSE 0 END)"
+        f" FROM ({spans}) AS spans"
+    )
+    ((organizations, limited),) = (row for batch in database.query(sql) for row in batch)
+    return organizations, int(limited or 0)
+
+
+def _gaps(database: Database, spans: str, within: Span) -> Iterator[Span]:
+    """The time that an organization does not cover, from the database, in order.
+
+    A microsecond is not a gap: loaders cut the end of a range, such as ``23:59:59.999999999Z``.
+    """
+    start, end = map(_sql, within)
+    sql = f"""
+        WITH spans AS ({spans}),
+        covered AS (
+            SELECT organization_id, greatest(covered_from, {start}) AS covered_from,
+                   least(covered_until, {end}) AS covered_until
+            FROM spans WHERE covered_from < {end} AND covered_until > {start}
+            UNION ALL SELECT DISTINCT organization_id, {start}, {start} FROM spans
+            UNION ALL SELECT DISTINCT organization_id, {end}, {end} FROM spans
+        ),
+        gaps AS (
+            SELECT max(covered_until) OVER (
+                       PARTITION BY organization_id ORDER BY covered_from, covered_until
+                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                   ) AS missing_from,
+                   covered_from AS missing_until
+            FROM covered
+        )
+        SELECT missing_from, missing_until FROM gaps
+        WHERE missing_until - missing_from > INTERVAL '1 microsecond' ORDER BY 1, 2
+    """
     for batch in database.query(sql):
-        for organization, only, *texts in batch:
-            start, end = instants_of(texts)
-            if start is not None and end is not None:
-                is_limited = only not in _ALL_ACTION_TYPES
-                yield str(organization).lower(), (_moment(start), _moment(end)), is_limited
+        yield from batch
 
 
-def _moment(instant: Instant) -> datetime:
-    return datetime.fromisoformat(instant[:26])
+def _sql(time: datetime) -> str:
+    return f"TIMESTAMP '{time.isoformat(' ')}'"
+
+
+def _range_of(year: int) -> Range:
+    return Range(
+        Instant(f"{year:04}-01-01T00:00:00"), Instant(f"{year:04}-12-31T23:59:59.999999999")
+    )
+
+
+def _in_utc(time: datetime) -> datetime:
+    return time.astimezone(UTC).replace(tzinfo=None)
 
 
 def _date(text: str | None) -> date | None:

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -137,6 +138,35 @@ def test_rows_that_were_loaded_before_can_be_masked(warehouse: Warehouse) -> Non
     rows = warehouse.query("SELECT DISTINCT actor, entity, context FROM audit_events")
     assert rows == ['{"id": "i"}\t{"id": "i"}\t']
     warehouse.verify().raise_for_exit_code()
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "timestamptz", "text"])
+def test_a_report_adds_the_records_up_in_the_database(kind: str, warehouse: Warehouse) -> None:
+    """Without a table of records, gaps are not known."""
+    warehouse.create()
+    url, *_ = (each for each in warehouse.arguments() if each.startswith("postgresql:"))
+    given = ("report", "--from", url, "--year", "2026", "--to", "2026.html")
+    password = PostgresLoader.server.password
+    report = partial(audit_events, warehouse.folder, {}, *given, secret=password)
+    unknown = report().raise_for_exit_code()
+    page = (warehouse.folder / "2026.html").read_text()
+    warehouse.query(
+        "CREATE TABLE audit_events_coverage (organization_id uuid, action_types text[],"
+        f" covered_from {kind}, covered_until {kind}); SET timezone = 'UTC'"
+    )
+    warehouse.query(
+        "SET timezone = 'UTC'; INSERT INTO audit_events_coverage VALUES"
+        " (gen_random_uuid(), ARRAY['x'], '2025-12-31 00:00:00', '2026-01-01 00:00:00')"
+    )
+    known = report().raise_for_exit_code()
+
+    assert (
+        "50 events in 2026; there are no coverage records, so missing time is not known"
+        in unknown.log
+    )
+    assert "Not known: there are no coverage records" in page
+    assert ">not covered<" not in page
+    assert "50 events in 2026, 1 gap" in known.log
 
 
 @contextmanager

@@ -31,7 +31,7 @@ class Database(Protocol):
         """The type of each column of a table, by its name.
 
         Raises:
-            OutputError: there is no such table.
+            NoTableError: there is no such table.
         """
 
     def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
@@ -39,6 +39,9 @@ class Database(Protocol):
 
     def time_as_text(self, column: TimeColumn) -> str:
         """An expression for a time as text, in UTC if it is stored with a time zone."""
+
+    def timestamp(self, column: TimeColumn) -> str:
+        """An expression for a time as TIMESTAMP in UTC; a text without an offset is in UTC."""
 
     def condition(self, column: TimeColumn, within: Range) -> str:
         """A condition that is true for all rows of a range, and perhaps for others."""

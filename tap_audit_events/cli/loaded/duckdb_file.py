@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
-from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, unreadable
+from tap_audit_events.cli.loaded.row import BATCH_ROWS, NoTableError, Range, unreadable
 from tap_audit_events.cli.terminal.temporary_folder import temporary_folder
 from tap_audit_events.errors.exceptions import missing_extra, sanitize
 
@@ -50,7 +50,10 @@ class DuckDBFile:
 
     def types(self, table: str) -> dict[str, str]:
         with self._errors():
-            rows = self._connection.execute(f"DESCRIBE {quoted(table)}").fetchall()
+            try:
+                rows = self._connection.execute(f"DESCRIBE {quoted(table)}").fetchall()
+            except duckdb.CatalogException as error:
+                raise NoTableError(self.name, sanitize(error)) from None
         return {row[0]: row[1] for row in rows}
 
     def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
@@ -63,6 +66,11 @@ class DuckDBFile:
         if column.has_zone:
             return f"CAST(make_timestamp(epoch_us({quoted(column.name)})) AS VARCHAR)"
         return f"CAST({quoted(column.name)} AS VARCHAR)"
+
+    def timestamp(self, column: TimeColumn) -> str:
+        if column.has_zone:
+            return f"make_timestamp(epoch_us({quoted(column.name)}))"
+        return f"TRY_CAST({quoted(column.name)} AS TIMESTAMP)"
 
     def condition(self, column: TimeColumn, within: Range) -> str:
         if not column.is_time or column.has_zone:

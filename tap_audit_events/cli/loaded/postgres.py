@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from tap_audit_events.cli.loaded.columns import TimeColumn, quoted
-from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, unreadable
+from tap_audit_events.cli.loaded.row import BATCH_ROWS, NoTableError, Range, unreadable
 from tap_audit_events.errors.exceptions import missing_extra, sanitize
 from tap_audit_events.errors.redaction import register_secret
 
@@ -86,7 +86,8 @@ class PostgresDatabase:
         with self._errors():
             rows = self._connection.execute(_TYPES_SQL, [quoted(table)]).fetchall()
         if not rows:
-            raise unreadable(self.name, f"it has no table {sanitize(table)} that may be read")
+            reason = f"it has no table {sanitize(table)} that may be read"
+            raise NoTableError(self.name, reason)
         return dict(rows)
 
     def query(self, sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
@@ -99,6 +100,9 @@ class PostgresDatabase:
         if not column.is_time:
             return f"CAST({quoted(column.name)} AS VARCHAR)"
         return f"to_char({quoted(column.name)}, 'YYYY-MM-DD\"T\"HH24:MI:SS.US')"
+
+    def timestamp(self, column: TimeColumn) -> str:
+        return f"CAST(CAST({quoted(column.name)} AS timestamptz) AS timestamp)"
 
     def condition(self, column: TimeColumn, within: Range) -> str:
         if not column.is_time:

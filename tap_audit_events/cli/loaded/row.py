@@ -132,6 +132,13 @@ def nanoseconds(instant: Instant) -> int:
     return microseconds(instant) * 1000 + int(instant[26:29].ljust(3, "0"))
 
 
+class NoTableError(OutputError):
+    """A database has no such table."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name}: {reason}", "AE-LOADED")
+
+
 def unreadable(name: str, reason: Any) -> OutputError:
     """The error for loaded events that cannot be read."""
     return OutputError(f"{name}: {reason}", "AE-LOADED")

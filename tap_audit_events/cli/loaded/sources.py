@@ -25,21 +25,24 @@ _DATABASES: Final = (".duckdb", ".db", ".ddb")
 
 
 @contextmanager
-def open_loaded(text: str, table: str | None, known: Collection[str]) -> Iterator[Loaded]:
+def open_loaded(
+    text: str, table: str | None, known: Collection[str] = (), option: str = "--against"
+) -> Iterator[Loaded]:
     """The events that were loaded into a place.
 
     Args:
-        text: the value of `--against`.
+        text: a path or a URL.
         table: the table of a database, None for the one that loaders create.
         known: the organizations in the settings, in lower case.
+        option: the option that names it.
 
     Raises:
         OutputError: it cannot be read.
         SettingsError: a library that it needs is not installed, or `table` is given for a file.
     """
-    _check_place(text, "--against")
-    if _is_database(text):
-        with open_database(text, "--against") as database:
+    _check_place(text, option)
+    if is_database(text):
+        with open_database(text, option) as database:
             yield TableRows(database, table or STREAM)
         return
     if table is not None:
@@ -49,7 +52,7 @@ def open_loaded(text: str, table: str | None, known: Collection[str]) -> Iterato
     yield LoadedFiles(Path(text), known)
 
 
-def _is_database(text: str) -> bool:
+def is_database(text: str) -> bool:
     """Whether a text names a database."""
     return bool(_URL.match(text)) or text.endswith(_DATABASES)
 

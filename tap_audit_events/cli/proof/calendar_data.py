@@ -11,9 +11,6 @@ Span = tuple[datetime, datetime]
 
 DAY = timedelta(days=1)
 
-MICROSECOND = timedelta(microseconds=1)
-"""Not a gap: loaders cut the end of a range, such as ``23:59:59.999999999Z``, to microseconds."""
-
 
 @dataclass(frozen=True)
 class Calendar:
@@ -26,6 +23,7 @@ class Calendar:
         until: end of the time that is known, exclusive.
         organizations: how many organizations have coverage records, of any year.
         limited_records: how many records of this year cover only some action types.
+        has_coverage: whether there are coverage records; without any, gaps are not known.
     """
 
     year: int
@@ -34,10 +32,13 @@ class Calendar:
     until: datetime
     organizations: int
     limited_records: int = 0
+    has_coverage: bool = True
 
     @property
     def note(self) -> str:
         """A note for the reader, usually empty."""
+        if not self.has_coverage:
+            return "there are no coverage records, so missing time is not known"
         count = self.limited_records
         return f"coverage records only for some action types: {count:,}" if count else ""
 
@@ -48,32 +49,10 @@ class Calendar:
         return [((low - start) / DAY, (high - start) / DAY) for low, high in found]
 
 
-def find_gaps(covered: Mapping[str, Iterable[Span]], within: Span) -> tuple[Span, ...]:
-    """The time in a span that is not covered for at least one organization.
-
-    Args:
-        covered: what is covered of each organization; without any, all time is missing.
-        within: the span.
-    """
-    if not covered:
-        return (within,) if within[0] < within[1] else ()
-    gaps = [gap for spans in covered.values() for gap in _gaps_of_one(spans, within)]
-    return tuple(_merged(gaps))
-
-
 def year_span(year: int, now: datetime) -> Span:
     """The span of a year, cut at `now`, which is in UTC without a zone."""
     start, end = datetime(year, 1, 1), datetime(year + 1, 1, 1)  # noqa: DTZ001 - in UTC
     return start, max(start, min(end, now))
-
-
-def _gaps_of_one(spans: Iterable[Span], within: Span) -> list[Span]:
-    gaps, reached = [], within[0]
-    for start, end in sorted(_overlaps(spans, within)):
-        gaps.append((reached, start))
-        reached = max(reached, end)
-    gaps.append((reached, within[1]))
-    return [(start, end) for start, end in gaps if end - start > MICROSECOND]
 
 
 def _overlaps(spans: Iterable[Span], within: Span) -> list[Span]:
@@ -81,11 +60,12 @@ def _overlaps(spans: Iterable[Span], within: Span) -> list[Span]:
     return [(start, end) for start, end in cut if start < end]
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Spans that begin one after the other, without overlaps."""
+    found: list[Span] = []
+    for start, end in spans:
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
         else:
-            merged.append((start, end))
-    return merged
+            found.append((start, end))
+    return tuple(found)

@@ -136,6 +136,8 @@ def _draw_legend(figure: Any, calendar: Calendar) -> None:
     axes.axis("off")
     left = 0.55
     for name, label in _legend(max(calendar.events.values(), default=0)):
+        if name == "gap" and not calendar.has_coverage:
+            continue
         color = _DRAWN[name]
         look = {"fill": False, "hatch": "//////", "edgecolor": color} if name == "gap" else {
             "facecolor": color, "edgecolor": _DRAWN["edge"]}  # fmt: skip
@@ -179,6 +181,8 @@ def _subtitle(calendar: Calendar) -> str:
     total = f"{sum(calendar.events.values()):,} events"
     if calendar.organizations > 1:  # 0 without coverage records
         total += f" of {calendar.organizations} organizations"
+    if not calendar.has_coverage:
+        return f"{total}; {calendar.note}"
     if calendar.note:
         total += f" ({calendar.note})"
     if not calendar.gaps:
@@ -189,6 +193,8 @@ def _subtitle(calendar: Calendar) -> str:
 
 
 def _gap_table(calendar: Calendar) -> str:
+    if not calendar.has_coverage:
+        return "<p>Not known: there are no coverage records.</p>"
     if not calendar.gaps:
         return f"<p>None until {calendar.until:%Y-%m-%d %H:%M} UTC.</p>"
     rows = "".join(

@@ -1,10 +1,14 @@
 """The gaps of a calendar, without a picture."""
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 
+import duckdb
 import pytest
 
-from tap_audit_events.cli.proof.calendar_data import Calendar, Span, find_gaps, year_span
+from tap_audit_events.cli.loaded.sources import open_database
+from tap_audit_events.cli.proof.calendar_data import Calendar, Span, year_span
+from tap_audit_events.cli.report import read_calendar
 
 
 def at(month: int, day: int, hour: int = 0) -> datetime:
@@ -12,6 +16,22 @@ def at(month: int, day: int, hour: int = 0) -> datetime:
 
 
 YEAR = at(1, 1), at(3, 1)
+
+
+def gaps_of(folder: Path, covered: dict[str, list[Span]], kind: str = "TIMESTAMP") -> list[Span]:
+    """Return the gaps until the end of `YEAR`, if each span is a record of an organization."""
+    path = folder / f"{kind}.duckdb"
+    rows = [(name, *map(str, span)) for name, spans in covered.items() for span in spans]
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE audit_events (id TEXT, occurred_at TIMESTAMP)")
+        connection.execute(
+            "CREATE TABLE audit_events_coverage"
+            f" (organization_id TEXT, covered_from {kind}, covered_until {kind})"
+        )
+        for row in rows:
+            connection.execute("INSERT INTO audit_events_coverage VALUES (?, ?, ?)", row)
+    with open_database(str(path), "--from") as database:
+        return list(read_calendar(database, 2026, None, YEAR[1].replace(tzinfo=UTC)).gaps)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +45,7 @@ YEAR = at(1, 1), at(3, 1)
             {"a": [(at(1, 1), at(1, 9)), (at(1, 10), at(3, 1))], "b": [(at(1, 1), at(2, 27))]},
             [(at(1, 9), at(1, 10)), (at(2, 27), at(3, 1))],
         ),
+        ({"a": [(at(1, 1), at(3, 1)), (at(1, 5), at(1, 6)), (at(1, 7), at(1, 8))]}, []),
         (
             {"a": [(at(1, 3), at(3, 1))], "b": [(at(1, 2), at(3, 1))]},
             [(at(1, 1), at(1, 3))],
@@ -32,21 +53,31 @@ YEAR = at(1, 1), at(3, 1)
     ],
 )
 def test_a_time_is_covered_only_if_all_organizations_cover_it(
-    covered: dict[str, list[Span]], gaps: list[Span]
+    covered: dict[str, list[Span]], gaps: list[Span], tmp_path: Path
 ) -> None:
     """The records may overlap, as after a fork, and may be in any order."""
-    assert find_gaps(covered, YEAR) == tuple(gaps)
+    assert gaps_of(tmp_path, covered) == gaps
 
 
-def test_a_microsecond_is_not_a_gap() -> None:
+@pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMP_NS", "VARCHAR"])
+def test_each_type_of_time_of_a_record_is_understood(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loaders also store times as text, and with a zone."""
+    monkeypatch.setenv("TZ", "UTC")
+    assert gaps_of(tmp_path, {"a": [(at(1, 1), at(2, 1))]}, kind) == [(at(2, 1), at(3, 1))]
+
+
+def test_a_microsecond_is_not_a_gap(tmp_path: Path) -> None:
     """An `end_date` may end with many nines, and loaders keep only its microseconds."""
     microsecond = timedelta(microseconds=1)
     end = YEAR[1] - microsecond
     covered = [(YEAR[0] + microsecond, at(2, 1) - microsecond), (at(2, 1), end)]
-    assert find_gaps({"a": covered}, YEAR) == ()
+    assert gaps_of(tmp_path, {"a": covered}) == []
 
     covered[0] = (YEAR[0], at(2, 1) - 2 * microsecond)
-    assert find_gaps({"a": covered}, YEAR) == ((at(2, 1) - 2 * microsecond, at(2, 1)),)
+    (tmp_path / "TIMESTAMP.duckdb").unlink()
+    assert gaps_of(tmp_path, {"a": covered}) == [(at(2, 1) - 2 * microsecond, at(2, 1))]
 
 
 def test_a_gap_is_split_into_parts_of_days() -> None:

@@ -2,9 +2,11 @@
 
 import signal
 import sys
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import pytest
@@ -15,6 +17,10 @@ from tap_audit_events.cli.report import read_calendar, run_report, summary
 from tap_audit_events.cli.terminal.process import lines_of
 from tap_audit_events.errors.exceptions import OutputError, StoppedError
 from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.sandbox import Service
+from tests.builders import an_event
+from tests.cli.command import Command
+from tests.cli.exported import EVERY_FORMAT
 
 COVERAGE = (
     "CREATE TABLE audit_events_coverage (organization_id VARCHAR, action_types JSON,"
@@ -41,13 +47,72 @@ def calendar_of(path: Path) -> Calendar:
         return read_calendar(database, 2026, None, datetime(2026, 12, 31, tzinfo=UTC))
 
 
-def test_a_report_names_the_stream_that_it_needs(warehouse: Path) -> None:
-    """An export has no table of this stream, and checking the name of the file would not help."""
-    advice = "needs the table of the stream audit_events_coverage, which is off by default"
-    with pytest.raises(OutputError) as raised:
-        calendar_of(warehouse)
-    (line,) = lines_of(raised.value)
-    assert advice in line
+def test_without_coverage_records_a_report_says_that_gaps_are_not_known(warehouse: Path) -> None:
+    """An export has no such records: its days are drawn, but no time counts as missing."""
+    execute(warehouse, "INSERT INTO audit_events VALUES ('a', '2026-05-06'), ('b', '2025-05-06')")
+
+    calendar = calendar_of(warehouse)
+
+    assert calendar.gaps == ()
+    assert summary(calendar).startswith("1 events in 2026; there are no coverage records, so")
+
+
+@pytest.mark.parametrize("to", [*EVERY_FORMAT, "events.duckdb"])
+def test_a_report_can_be_made_of_an_export(
+    to: str,
+    service: Service,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Events of other years are not counted. The test replaces the libraries for pictures."""
+    times = ["2024-12-31T23:59:59.9999999Z", "2025-01-01T00:00:00Z", "2025-12-31T23:59:59.9999999Z",
+             "2025-12-31T12:00:00+02:00", "2026-01-01T00:00:00Z"]  # fmt: skip
+    service.add(an_event(id=f"{n}", at=time) for n, time in enumerate(times))
+    command("export", "--to", to).raise_for_exit_code()
+    drawn: list[Calendar] = []
+
+    def draw(calendar: Calendar) -> str:
+        drawn.append(calendar)
+        return ""
+
+    pictures = SimpleNamespace(svg_picture=draw, html_page=draw)
+    monkeypatch.setitem(sys.modules, "tap_audit_events.cli.proof.calendar_picture", pictures)
+
+    picture = str(command.folder / "a.svg")
+    run_report(str(command.folder / to), 2025, picture, None, Stop())
+
+    (calendar,) = drawn
+    assert calendar.events == {date(2025, 1, 1): 1, date(2025, 12, 31): 2}
+    assert not calendar.has_coverage
+
+
+def test_a_report_reads_few_rows_of_many_records(warehouse: Path) -> None:
+    """The database adds them up: three years of five organizations, which ran each hour."""
+    execute(
+        warehouse,
+        "INSERT INTO audit_events SELECT n, TIMESTAMP '2024-01-01' + n * INTERVAL 1 minute"
+        " FROM range(100_000) AS t (n)",
+        COVERAGE,
+        "INSERT INTO audit_events_coverage SELECT o, '[]', TIMESTAMP '2024-01-01' + n * INTERVAL 1"
+        " hour, TIMESTAMP '2024-01-01' + (n + 1) * INTERVAL 1 hour"
+        " FROM range(26_304) AS t (n), range(5) AS organizations (o) WHERE n <> 20_000",
+    )
+    rows = 0
+    with open_database(str(warehouse), "--from") as database:
+        query = database.query
+
+        def counted(sql: str) -> Iterator[Sequence[tuple[Any, ...]]]:
+            nonlocal rows
+            for batch in query(sql):
+                rows += len(batch)
+                yield batch
+
+        database.query = counted  # type: ignore[method-assign]
+        calendar = read_calendar(database, 2026, None, datetime(2027, 1, 1, tzinfo=UTC))
+
+    assert calendar.organizations == 5
+    assert len(calendar.gaps) == 1
+    assert rows < 20
 
 
 def test_a_report_without_a_table_of_events_does_not_advise_to_turn_on_another_stream(
