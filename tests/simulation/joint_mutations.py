@@ -1,17 +1,20 @@
 """Mistakes that a tap could make with several organizations: each breaks one promise."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from logging import Logger
 from typing import Any
 
-from tap_audit_events import reader
 from tap_audit_events.config.settings import Settings
+from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import instant_of, text_of
 from tap_audit_events.extraction.coverage import Coverage
+from tap_audit_events.extraction.failures import GivenUp
 from tap_audit_events.extraction.planning.organizations_plan import News, OrganizationsPlan, Stage
-from tap_audit_events.organization_run import OrganizationRun
+from tap_audit_events.organization_run import OrganizationRun, TokenGroup
 from tap_audit_events.reader import Reader
-from tap_audit_events.service.rate_limiter import RateLimiter
+from tap_audit_events.service.authenticator import AccessTokenAuthenticator
+from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.singer import bookmarks, coverage_stream, state, stream
 from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.coverage_stream import CoverageStream
@@ -63,7 +66,8 @@ def a_failure_ends_all(patch: Patch) -> None:
     def next_page(self: Any) -> News | None:
         news: News | None = real(self)
         if news is not None and news.stage is Stage.ENDED and news.member.error is not None:
-            self.give_up(list(self._groups))
+            error = service_error("AE-500")
+            self._give_up(GivenUp(list(self._groups), error, "one has failed"))
             for member in self._open:
                 member.error = news.member.error
         return news
@@ -132,10 +136,17 @@ def records_name_another_organization(patch: Patch) -> None:
 def one_token_serves_all(patch: Patch) -> None:
     """Organizations are requested with the token of another."""
 
-    def by_token(each: Iterable[Settings]) -> list[list[Settings]]:
-        return [list(each)]
+    def authenticator(
+        self: TokenGroup, settings: Settings, logger: Logger
+    ) -> AccessTokenAuthenticator:
+        run = self.limiter.run
+        if run not in first:
+            first[run] = real(self, settings, logger)
+        return first[run]
 
-    patch.setattr(reader, "_by_token", by_token)
+    first: dict[RunRequests, AccessTokenAuthenticator] = {}
+    real = TokenGroup.authenticator
+    patch.setattr(TokenGroup, "authenticator", authenticator)
 
 
 def a_limited_token_is_not_held(patch: Patch) -> None:

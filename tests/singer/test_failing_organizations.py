@@ -153,7 +153,6 @@ def test_a_token_that_is_refused_in_the_middle_of_a_run_is_given_up_soon() -> No
         "status:code=502@*",
         "status:code=307,location=https%3A//elsewhere.example/@*",
         "status:code=418@*",
-        "status:code=204@*",
         "body:text=%7B%7D@*",
         "body:text=sign%20in,content-type=text/html@*",
     ],

@@ -81,7 +81,9 @@ class OrganizationsPlan:
     Organizations without a request yet are first: most have only one page. The others follow in the
     order in which they were opened, each with as many requests as its plan has; once the pages that
     are held fill one and a half times the room of a plan, each gets one. A plan is told its part of
-    the workers: if many organizations are open, it cuts few windows, because each costs a request.
+    the workers: if many organizations are open, it cuts no windows, because each costs a request.
+    An organization whose first page was dense may be large: it is continued last, with all requests
+    that the others leave.
 
     At most `concurrency` requests are in flight. Those that wait, for their retry or because of the
     limits of their token, do not count, so that others are sent meanwhile; if there are no others,
@@ -122,15 +124,16 @@ class OrganizationsPlan:
         if most_in_flight <= self._concurrency:
             ready = max(0, sum(member.plan.ready_pages for member in self._open) - 1)
         most = min(self._concurrency, most_in_flight - ready)
-        if max(0, in_flight - self._waiting()) >= most or not self.failures.may_send(in_flight):
+        free = most - max(0, in_flight - self._waiting())
+        if free <= 0 or not self.failures.may_send(in_flight):
             return None
-        found = self._next_request(most_in_flight, lambda member: not member.group.is_held)
+        found = self._next_request(most_in_flight, free, lambda member: not member.group.is_held)
         if not (found or in_flight):
-            found = self._next_request(most_in_flight, lambda _: True)
+            found = self._next_request(most_in_flight, free, lambda _: True)
         return found
 
     def _next_request(
-        self, most_in_flight: int, may_send: Callable[[Member], bool]
+        self, most_in_flight: int, free: int, may_send: Callable[[Member], bool]
     ) -> MemberRequest | None:
         member = next(filter(may_send, self._unrequested), None)
         if member is not None:
@@ -141,7 +144,10 @@ class OrganizationsPlan:
         has_room = sum(member.plan.bytes_held for member in self._open) < 1.5 * BYTES_HELD
         able = list(filter(may_send, self._open))
         workers = max(1, self._concurrency // max(1, len(able)))
-        for member in able:
+        large = [each for each in able if workers == 1 and each.plan.seems_large]
+        for member in [*(each for each in able if each not in large), *large]:
+            if member in large:  # the others cannot use the requests that are free
+                workers = max(1, free // len(large))
             has_none = not (member.plan.in_flight or member.plan.ready_pages)
             if has_room or has_none:
                 request = member.plan.next_request(most_in_flight, workers)

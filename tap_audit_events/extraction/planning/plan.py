@@ -29,11 +29,12 @@ LAST_SHARE: Final = 0.8
 less than one page."""
 
 FEW_PAGES: Final = 2
-FEW_PAGES_OF_ONE_WORKER: Final = 12
 TOO_LARGE: Final = 2
 """A window in progress is given up only if more than a few pages are left, and more than
-`TOO_LARGE` times as many as expected. With one worker, a few are more pages: other organizations
-have the other workers, so nothing is gained by cutting a window that is nearly read."""
+`TOO_LARGE` times as many as expected."""
+
+PAGES_FOR_WORKERS: Final = 12
+"""If more pages than this seem to follow the first one, other organizations are read first."""
 
 MANY_PAGES: Final = 24
 """Far more pages than it takes to earn back two requests: the forecast may be wrong."""
@@ -94,6 +95,21 @@ class Plan:
         """Bytes of the pages that are not taken yet, and, as an estimate, of those in flight."""
         ready = sum(each.ready_bytes for each in self._readers)
         return max(1, self.in_flight * self._newest_bytes + ready)
+
+    @property
+    def seems_large(self) -> bool:
+        """Whether so many pages seem to follow the first one that parallel requests would pay.
+
+        False as soon as the next page is requested.
+        """
+        first = self._readers[0] if self._readers else None
+        return (
+            first is not None
+            and self.windows == first.pages_read == 1
+            and not (first.is_read or first.is_in_flight)
+            and self._sizes.can_cut(first)
+            and self._sizes.pages_left(first) > PAGES_FOR_WORKERS
+        )
 
     def next_request(self, most_in_flight: int, workers: int | None = None) -> Request | None:
         """The next request to send, None if none should be sent now.
@@ -239,11 +255,12 @@ class Plan:
         cursor would read all of them.
         """
         pages_left = self._sizes.pages_left(reader)
-        few = FEW_PAGES if self._workers > 1 else FEW_PAGES_OF_ONE_WORKER
+        if self._workers == 1:  # the first page may have been a burst; nobody would read the parts
+            return False
         is_rest = reader.pages_read == 1 and not self.in_flight and pages_left > MANY_PAGES
         cost = 0 if is_rest else reader.pages_read + COST_OF_CUT
         return (
-            pages_left > max(few, TOO_LARGE * _planned_pages_left(reader))
+            pages_left > max(FEW_PAGES, TOO_LARGE * _planned_pages_left(reader))
             and reader.can_begin_again
             and self._sizes.can_cut(reader)
             and self._can_afford(cost)
