@@ -258,6 +258,7 @@ def _pages(
 
 
 def _batches(pages: PageIterator) -> Generator[pa.RecordBatch, None, None]:
+    from tap_audit_events.api.record_batches import combined  # noqa: PLC0415 - an extra
+
     with closing(pages):
-        for page in pages:
-            yield page.arrow()
+        yield from combined(page.arrow() for page in pages)

@@ -215,13 +215,33 @@ def test_the_reader_has_all_events(service: Service, settings: dict[str, Any]) -
     assert log.arrow(state=page.state).read_all().num_rows == 0
 
 
+def test_small_pages_become_larger_batches(service: Service, settings: dict[str, Any]) -> None:
+    """A batch takes much memory besides its rows."""
+    service.add(events(0, 230))
+    reader = AuditEvents(**settings, page_size=10).arrow()
+    *most, last = [batch.num_rows for batch in reader]
+    assert min(most) >= 100
+    assert sum(most) + last == 230
+
+
+def test_events_before_an_error_are_in_a_smaller_batch(
+    service: Service, settings: dict[str, Any]
+) -> None:
+    service.add(events(0, 230))
+    service.add_faults([Fault(kind="status", when="3", code=403)])
+    reader = AuditEvents(**settings, page_size=10, concurrency=1).arrow()
+    assert 10 <= reader.read_next_batch().num_rows < 100
+    with pytest.raises(RefusedError, match=r"^AE-403: "):
+        reader.read_next_batch()
+
+
 def test_a_reader_that_is_dropped_early_ends_its_threads(
     service: Service, settings: dict[str, Any]
 ) -> None:
     service.add(events(0, 200))
     with ends_its_threads():
         reader = AuditEvents(**settings, page_size=10).arrow()
-        assert reader.read_next_batch().num_rows == 10
+        assert reader.read_next_batch().num_rows >= 100
         reader.close()
         del reader
 

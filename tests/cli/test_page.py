@@ -109,7 +109,7 @@ def test_the_extra_and_the_variables_of_the_page_are_right() -> None:
         "optional-dependencies"
     ]
     assert re.findall(r"\[(\w+)\]", install) == ["duckdb"]
-    assert {"pyarrow", "duckdb"} == {re.split(r"\W", each)[0] for each in extras["duckdb"]}
+    assert {"pyarrow", "duckdb", "pytz"} == {re.split(r"\W", each)[0] for each in extras["duckdb"]}
     assert [re.match(r"export (\w+)=", each)[1] for each in variables] == [  # type: ignore[index]
         "TAP_AUDIT_EVENTS_BASE_URL",
         "TAP_AUDIT_EVENTS_ORGANIZATION_ID",

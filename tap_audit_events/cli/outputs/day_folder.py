@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from contextlib import nullcontext
 from logging import Logger
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.day_files import STAGING, DayFiles
+from tap_audit_events.cli.outputs.day_files import DayFiles
 from tap_audit_events.cli.outputs.durable import (
     exists,
     keep_mode,
@@ -26,6 +26,8 @@ from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
 from tap_audit_events.errors.exceptions import sanitize
 
+STAGING: Final = ".new"
+
 
 class NewFolder:
     """A folder that an export creates as a whole: it must be empty or absent."""
@@ -33,7 +35,7 @@ class NewFolder:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._new_path = temporary(path)
-        self._files = DayFiles(self._new_path)
+        self._files = DayFiles(self._new_path, self._new_staging)
 
     def begin(self) -> Mapping[str, Any]:
         with output_errors(self._path):
@@ -48,7 +50,7 @@ class NewFolder:
     def commit(self, state: Mapping[str, Any] | None) -> None:
         del state
         with output_errors(self._path):
-            self._new_path.mkdir(exist_ok=True)
+            self._new_path.mkdir(parents=True, exist_ok=True)
             rename_all(self._files.finish())
             self._files.remove_staging()
             keep_mode(self._path, self._new_path)
@@ -57,6 +59,11 @@ class NewFolder:
     def discard(self) -> None:
         self._files.close()
         shutil.rmtree(self._new_path, ignore_errors=True)
+
+    def _new_staging(self) -> Path:
+        staging = self._new_path / STAGING
+        staging.mkdir(parents=True)
+        return staging
 
 
 class GrowingFolder:
@@ -79,9 +86,9 @@ class GrowingFolder:
             self._state_file.read()
             self._check_contents()
             warn_if_moved(self._state_file, self._path, self._logger)
-            # Runs with another state file may be writing.
-            staging = f"{STAGING}-{self._state_file.digest}"
-            self._files = DayFiles(self._path, staging)
+            for each in (self._staging, self._staging_inside):
+                shutil.rmtree(each, ignore_errors=True)
+            self._files = DayFiles(self._path, self._new_staging)
         return self._state_file.state
 
     def write(self, page: EventPage) -> None:
@@ -91,21 +98,56 @@ class GrowingFolder:
     def commit(self, state: Mapping[str, Any] | None) -> None:
         if state is None:
             return
-        with output_errors(self._path), exclusive(self._path) if self._is_first else nullcontext():
-            self._check_contents()  # a run with another state file may have been faster
-            files = self._begun
+        files = self._begun
+        with output_errors(self._path):
             renames = files.finish()
             if renames:
+                self._path.mkdir(exist_ok=True)
                 for folder in (self._path, self._path.parent):  # both may have a new name in them
                     sync_folder(folder)
-            self._state_file.announce(state, None, renames)
-            rename_all(renames)
-            self._state_file.settle(state)
+            with exclusive(self._path) if self._is_first else nullcontext():
+                self._check_contents()  # a run with another state file may have been faster
+                self._state_file.announce(state, None, renames)
+                rename_all(renames)
+                self._state_file.settle(state)
             files.remove_staging()
 
     def discard(self) -> None:
         if self._files is not None and not self._state_file.is_announced:
             self._files.close()
+
+    @property
+    def _staging(self) -> Path:
+        """A hidden folder next to the folder, where no query engine looks for events.
+
+        Runs with another state file may be writing: each has its own.
+        """
+        return self._path.with_name(f".{self._path.name}{STAGING}-{self._state_file.digest}")
+
+    @property
+    def _staging_inside(self) -> Path:
+        return self._path / f"{STAGING}-{self._state_file.digest}"
+
+    def _new_staging(self) -> Path:
+        """Create the hidden folder.
+
+        It is in the folder only if the folder is a mount, so that files cannot be renamed into it,
+        or if nothing may be created next to it.
+        """
+        if exists(self._path):
+            try:
+                self._staging.mkdir()
+                probe = self._staging / "probe"
+                probe.mkdir()
+                probe.rename(self._staging_inside)
+            except OSError:
+                shutil.rmtree(self._staging, ignore_errors=True)
+                self._staging_inside.mkdir()
+                return self._staging_inside
+            self._staging_inside.rmdir()
+            return self._staging
+        self._staging.mkdir(parents=True)
+        return self._staging
 
     def _check_contents(self) -> None:
         if self._is_first and any(each.name[0] != "." for each in self._path.iterdir()):

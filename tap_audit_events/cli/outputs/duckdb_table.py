@@ -40,6 +40,7 @@ try:
     import pyarrow as pa
 
     from tap_audit_events.api.arrow import SCHEMA
+    from tap_audit_events.api.record_batches import RecordBatches
 except ImportError:
     raise missing_extra("duckdb", "duckdb") from None
 
@@ -85,8 +86,7 @@ class DuckDBTable:
         self._new_path = temporary(path)
         self._events_path = path.with_name(f".{path.name}.events")
         self._connection: duckdb.DuckDBPyConnection | None = None
-        self._batches: list[pa.RecordBatch] = []
-        self._rows = self._bytes = 0
+        self._batches = RecordBatches()
         self._has_large_events = False
 
     def begin(self) -> Mapping[str, Any]:
@@ -111,11 +111,8 @@ class DuckDBTable:
 
     def write(self, page: EventPage) -> None:
         with output_errors(self._path):
-            batch = page.arrow()
-            self._batches.append(batch)
-            self._rows += batch.num_rows
-            self._bytes += batch.nbytes
-            if self._rows >= MAX_ROWS or self._bytes >= MAX_BYTES:
+            self._batches.add(page.arrow())
+            if self._batches.rows >= MAX_ROWS or self._batches.bytes >= MAX_BYTES:
                 self._insert()
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
@@ -224,16 +221,14 @@ class DuckDBTable:
             )  # fmt: skip
 
     def _insert(self) -> None:
-        if not self._batches:
+        if not self._batches.rows:
             return
         connection = self._connected()
-        if self._bytes > LARGE_EVENT_BYTES * self._rows:
+        if self._batches.bytes > LARGE_EVENT_BYTES * self._batches.rows:
             self._has_large_events = True
             connection.execute(f"SET memory_limit = '{HIGH_MEMORY_LIMIT}'")
         # Not `register`: what is registered stays in memory until the transaction ends.
-        connection.from_arrow(pa.Table.from_batches(self._batches, SCHEMA)).insert_into(TABLE)
-        self._batches.clear()
-        self._rows = self._bytes = 0
+        connection.from_arrow(self._batches.take()).insert_into(TABLE)
 
     def _close(self) -> None:
         if self._connection is not None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.api.event_page import EventPage
+from tap_audit_events.api.record_batches import RecordBatches
 from tap_audit_events.cli.outputs.durable import sync
 from tap_audit_events.cli.outputs.usable import other_columns
 
@@ -33,29 +34,36 @@ class ParquetWriter:
     """
 
     def __init__(self, path: Path, old: Path | None = None) -> None:
-        self._batches: list[pa.RecordBatch] = []
-        self._rows = self._bytes = 0
+        self._batches = RecordBatches()
         self._file = path.open("wb")
         self._writer = pq.ParquetWriter(self._file, SCHEMA, compression="zstd")
         if old is not None:
-            self._copy(old)
+            try:
+                self.copy(old)
+            except BaseException:
+                with suppress(Exception):  # a full disk refuses the last bytes too
+                    self.close()
+                raise
 
     def write(self, page: EventPage) -> None:
         self.write_batch(page.arrow())
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """Add rows; they leave memory when their row group is full."""
-        self._batches.append(batch)
-        self._rows += batch.num_rows
-        self._bytes += batch.nbytes
-        if self._rows >= MAX_ROWS or self._bytes >= MAX_BYTES:
+        self._batches.add(batch)
+        if self._batches.rows >= MAX_ROWS or self._batches.bytes >= MAX_BYTES:
             self._write_group()
 
-    def finish(self) -> None:
-        """Write everything to the disk."""
+    def write_table(self, table: pa.Table) -> None:
+        """Write a row group."""
+        self._writer.write_table(table, row_group_size=table.num_rows)
+
+    def finish(self, *, syncs: bool = True) -> None:
+        """Write everything, and make sure that it is on the disk, unless that happens later."""
         self._write_group()
         self._writer.close()
-        sync(self._file)
+        if syncs:
+            sync(self._file)
         self._file.close()
 
     def close(self) -> None:
@@ -65,21 +73,15 @@ class ParquetWriter:
         self._file.close()
 
     def _write_group(self) -> None:
-        if self._batches:
-            table = pa.Table.from_batches(self._batches, SCHEMA)
-            self._writer.write_table(table, row_group_size=self._rows)
-        self._batches.clear()
-        self._rows = self._bytes = 0
+        if self._batches.rows:
+            self.write_table(self._batches.take())
 
-    def _copy(self, old: Path) -> None:
-        try:
-            self._copy_rows(old)
-        except BaseException:
-            with suppress(Exception):  # a full disk refuses the last bytes too
-                self.close()
-            raise
+    def copy(self, old: Path) -> None:
+        """Add the rows of another file.
 
-    def _copy_rows(self, old: Path) -> None:
+        Raises:
+            SettingsError: it has other columns.
+        """
         with pq.ParquetFile(old) as source:
             if not source.schema_arrow.equals(SCHEMA):
                 raise other_columns(old)

@@ -85,6 +85,7 @@ def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) 
     for each in (first, second):
         each.begin()
         each.write(page_of(OLD))
+    (tmp_path / "events").mkdir()
     with ThreadPoolExecutor(2) as threads:
         with exclusive(tmp_path / "events"):  # so that both are as far as they can be
             ends = [threads.submit(each.commit, {"of": "it"}) for each in (first, second)]
@@ -100,7 +101,8 @@ def test_of_two_first_runs_that_end_together_one_adds_its_files(tmp_path: Path) 
 
 def test_a_day_that_continues_gets_one_file(tmp_path: Path) -> None:
     """Between the events of this day are late events, of more days than may be open at a time."""
-    files = DayFiles(tmp_path)
+    (tmp_path / "new").mkdir()
+    files = DayFiles(tmp_path, lambda: tmp_path / "new")
     days = [9, 1, 2, 3, 9, 4, 9, 5, 9]
     files.write(page_of([an_event(id=f"{n}", at=f"2024-05-{n:02}T00:00:00Z") for n in days]))
 
