@@ -211,7 +211,9 @@ def test_a_token_from_two_files_may_be_refused_for_one_of_them(tmp_path: Path) -
         file.write_text("acme_pat_old")
 
     def rotate(_: object) -> bool:
-        rotated.write_text(SHARED)
+        new = tmp_path / "new"
+        new.write_text(SHARED)
+        new.replace(rotated)  # as a rotation should: no reader meets an empty file
         return False
 
     services = [a_service(number, 1) for number in range(12)]
