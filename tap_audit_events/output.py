@@ -43,6 +43,11 @@ class LineWriter:
         self._state_written_at = clock()
 
     @property
+    def state_bytes(self) -> int:
+        """The length of the last STATE line."""
+        return len(self._last_state)
+
+    @property
     def state_is_due(self) -> bool:
         """Whether a STATE should be written now: see `STATE_SHARE`."""
         return (

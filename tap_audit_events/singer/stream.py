@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from logging import Logger
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from singer_sdk import Tap
 from singer_sdk.singerlib import RecordMessage
@@ -37,6 +37,10 @@ from tap_audit_events.singer.state import from_bookmark, run_state_of, to_bookma
 if TYPE_CHECKING:
     from tap_audit_events.singer.batch_files import BatchFiles
 
+MEBIBYTE: Final = 2**20
+LARGE_STATE_BYTES: Final = 5 * MEBIBYTE
+"""Half of 10 MiB, the buffer of Meltano in some versions; it accepts no longer line."""
+
 
 class AuditEventsStream(ExactStream):
     """The audit events of one or several organizations: of each, oldest first and each once.
@@ -63,6 +67,7 @@ class AuditEventsStream(ExactStream):
         self._get_settings = settings
         self._output: MessageWriter | BatchFiles = writer
         self._changed: dict[str, OrganizationRun] = {}
+        self._warned_of_large_state = False
         self._has_news = False  # that the last STATE does not cover
         self._report: Report | None = None
 
@@ -228,6 +233,13 @@ class AuditEventsStream(ExactStream):
         self._output.complete()
         super()._write_state_message()
         self._has_news = False
+        if self._writer.state_bytes > LARGE_STATE_BYTES and not self._warned_of_large_state:
+            self._warned_of_large_state = True
+            self.logger.warning(
+                "A STATE line has %.1f MiB: Meltano ends a run at a line of more than half of"
+                " elt.buffer_size, which may be 10 MiB",
+                self._writer.state_bytes / MEBIBYTE,
+            )
 
     # Records
 

@@ -9,8 +9,11 @@ from singer_sdk.singerlib import StateMessage
 from tap_audit_events.errors import redaction
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.output import STATE_INTERVAL_SECONDS
+from tap_audit_events.sandbox import Service
 from tap_audit_events.singer.messages import MessageWriter
+from tests.conftest import Sync
 from tests.errors.test_masking import TOKEN, fresh_redaction  # noqa: F401 - a fixture
+from tests.singer.test_incremental import events
 
 
 def a_state(count: int = 1000, **more: Any) -> dict[str, Any]:
@@ -72,3 +75,19 @@ def test_an_unchanged_state_is_not_due_again_at_once(monkeypatch: pytest.MonkeyP
     assert writer.state_is_due
     writer.write_message(StateMessage(a_state()))
     assert not writer.state_is_due
+
+
+@pytest.mark.parametrize(("size", "is_large"), [(5_000_000, False), (6_000_000, True)])
+def test_a_state_that_meltano_may_refuse_is_warned_about_once(
+    size: int, is_large: bool, service: Service, sync: Sync
+) -> None:
+    """Its limit for a line is half of a buffer, which has 10 MiB in some versions."""
+    service.add(events("08:00:00", "08:00:01", "08:00:02"))
+    state = {"bookmarks": {"of_another_stream": {"note": "x" * size}}}
+    done = sync(state=state, page_size=1).raise_for_exit_code()
+    assert len(done.states) > 1
+    found = [each for each in done.warnings if "STATE line" in each]
+    assert len(found) == is_large
+    if found:
+        assert found[0].startswith("A STATE line has 5.7 MiB: ")
+        assert "elt.buffer_size" in found[0]
