@@ -75,7 +75,7 @@ def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection
     try:
         return duckdb.connect(str(path), read_only=read_only, config=config)
     except duckdb.IOException as error:
-        if "Could not set lock" in str(error):
+        if "Conflicting lock" in str(error):  # else the mount has no locks
             raise _in_use(path) from error
         raise OutputError(f"{sanitize(path)}: {sanitize(error)}", "AE-EXPORT") from error
 
