@@ -1,5 +1,6 @@
 """A DuckDB file that other programs use, move or damage: no event is lost or written twice."""
 
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -7,10 +8,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from tap_audit_events.cli.outputs.formats import open_output
+from tap_audit_events.cli.outputs.output import Output
+from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import expected, exported
-from tests.cli.failing import EVENTS, SMALL_PAGES, refused
+from tests.cli.failing import EVENTS, SMALL_PAGES, open_incremental, refused
+from tests.cli.outputs.test_day_folder import page_of
 
 
 def test_a_file_that_another_process_has_open_is_an_error(
@@ -86,55 +92,71 @@ def test_a_table_that_another_process_creates_meanwhile_stays(
     assert command.left_over == []
 
 
-@pytest.mark.parametrize("state", [[], ["--state", "s.json"]])
-def test_a_file_can_be_opened_while_the_service_is_read(
-    state: list[str], service: Service, command: Command
+HOLDING = (
+    "import duckdb, sys\n"
+    "connection = duckdb.connect(sys.argv[1], read_only=True)\n"
+    "print('open', flush=True)\n"
+    "sys.stdin.read()"
+)
+"""A reader that keeps a file open until its input ends."""
+
+
+@pytest.mark.parametrize("has_state", [True, False])
+def test_a_file_can_be_read_and_changed_while_the_service_is_read(
+    has_state: bool, tmp_path: Path
 ) -> None:
-    """A dashboard reads the old events meanwhile, and what another program writes is kept."""
-    arguments = ("export", "--to", "a.duckdb", *state)
-    path = command.folder / "a.duckdb"
-    service.add(EVENTS[:50])
-    command(*arguments).raise_for_exit_code()
-    service.add(EVENTS[50:])
-    service.add_faults([Fault.parse("status:code=503@7")])
+    """A dashboard may keep it open all the time, and what another program writes is kept."""
+    path = tmp_path / "a.duckdb"
 
-    with command.started(*arguments, **SMALL_PAGES) as run:
-        assert b"Retry 1 of 8" in run.stderr.readline()
-        assert exported(path) == expected(EVENTS[:50])
-        with duckdb.connect(str(path)) as connection:
-            connection.execute("CREATE TABLE mine AS SELECT 42")
-        with duckdb.connect(str(path), read_only=True):  # until after the end
-            assert run.wait(60) == 0
+    def begun() -> Output:
+        state_file = StateFile(tmp_path / "s.json", path) if has_state else None
+        output = open_output(".duckdb", path, state_file, logging.getLogger(__name__))
+        output.begin()
+        return output
 
-    assert exported(path) == expected(EVENTS)
+    output = begun()
+    output.write(page_of(EVENTS[:50]))
+    output.commit({"until": 50})
+    output = begun()
+    output.write(page_of(EVENTS[50:]))
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE mine AS SELECT 42")
+    command = [sys.executable, "-c", HOLDING, str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe) as reader:
+        assert reader.stdout is not None
+        assert reader.stdout.readline() == b"open\n"
+        output.commit({"until": 100})
+        reader.communicate()
+
+    assert exported(path) == expected(EVENTS if has_state else EVENTS[50:])
     with duckdb.connect(str(path)) as connection:
         assert connection.execute("FROM mine").fetchall() == [(42,)]
-    assert command.left_over == []
+    assert [each.name for each in tmp_path.glob(".*")] == []
 
 
-def test_events_that_something_else_adds_meanwhile_are_not_added_again(
-    service: Service, command: Command
-) -> None:
+def test_events_that_something_else_adds_meanwhile_are_not_added_again(tmp_path: Path) -> None:
     """For example a backup that was put back: its state does not fit the events read."""
-    arguments = ("export", "--to", "a.duckdb", "--state", "s.json")
-    path = command.folder / "a.duckdb"
-    service.add(EVENTS[:20])
-    command(*arguments).raise_for_exit_code()
-    backup = path.read_bytes()
-    service.add(EVENTS[20:50])
-    command(*arguments).raise_for_exit_code()
-    service.add(EVENTS[50:])
-    service.add_faults([Fault.parse("status:code=503@5")])
+    path = tmp_path / "a.duckdb"
+    for start, end in ((0, 20), (20, 50)):
+        output = open_incremental(tmp_path, "a.duckdb")
+        output.begin()
+        output.write(page_of(EVENTS[start:end]))
+        output.commit({"until": end})
+        if start == 0:
+            backup = path.read_bytes()
+    output = open_incremental(tmp_path, "a.duckdb")
+    output.begin()
+    output.write(page_of(EVENTS[50:]))
+    path.write_bytes(backup)
 
-    with command.started(*arguments, **SMALL_PAGES) as run:
-        assert b"Retry 1 of 8" in run.stderr.readline()
-        path.write_bytes(backup)
-        assert run.wait(60) == 1
-        assert b"something else has changed its events during the export" in run.stderr.read()
-    assert command.left_over == []
+    with pytest.raises(SettingsError, match="something else has changed its events"):
+        output.commit({"until": 100})
+    output.discard()
 
-    command(*arguments).raise_for_exit_code()
-    assert exported(path) == expected(EVENTS)
+    assert exported(path) == expected(EVENTS[:20])
+    assert open_incremental(tmp_path, "a.duckdb").begin() == {"until": 20}
+    assert [each.name for each in tmp_path.glob(".*")] == []
 
 
 def test_the_events_of_a_file_that_is_moved_meanwhile_are_not_written_again(
