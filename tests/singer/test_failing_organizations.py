@@ -111,12 +111,14 @@ def test_a_refused_token_is_read_again_from_its_file_before_organizations_are_gi
     tmp_path: Path,
 ) -> None:
     """The new token is refused as well."""
-    token_file = tmp_path / "token"
+    token_file, new_file = tmp_path / "token", tmp_path / "new"
     token_file.write_text("acme_pat_old")
+    new_file.write_text("acme_pat_new")
     services = [a_service(number, 1) for number in range(50)]
 
     def replace_token(_: object) -> bool:
-        token_file.write_text("acme_pat_new")
+        if new_file.exists():
+            new_file.replace(token_file)
         return True
 
     for each in services:
@@ -206,14 +208,13 @@ def test_an_organization_that_hangs_at_the_start_holds_up_no_other() -> None:
 
 def test_a_token_from_two_files_may_be_refused_for_one_of_them(tmp_path: Path) -> None:
     """Only one of the files holds the new token by the time at which the old one is refused."""
-    late, rotated = tmp_path / "late", tmp_path / "rotated"
-    for file in (late, rotated):
-        file.write_text("acme_pat_old")
+    late, rotated, new = tmp_path / "late", tmp_path / "rotated", tmp_path / "new"
+    for file, token in ((late, "acme_pat_old"), (rotated, "acme_pat_old"), (new, SHARED)):
+        file.write_text(token)
 
     def rotate(_: object) -> bool:
-        new = tmp_path / "new"
-        new.write_text(SHARED)
-        new.replace(rotated)  # as a rotation should: no reader meets an empty file
+        if new.exists():
+            new.replace(rotated)  # as a rotation should: no reader meets an empty file
         return False
 
     services = [a_service(number, 1) for number in range(12)]

@@ -51,6 +51,22 @@ def test_a_token_that_is_limited_leaves_the_threads_to_other_tokens() -> None:
     assert last_of_others < first_retry
 
 
+@pytest.mark.parametrize("concurrency", [2, 8])
+def test_requests_that_wait_for_their_token_hold_up_no_other_token(concurrency: int) -> None:
+    """One token sends as many requests as it may, which take long, and another one waits."""
+    seconds, sent = 3.0, (concurrency + 1) // 2
+    slow = [a_service(n, 1, access_token="acme_pat_slow") for n in range(sent + 1)]
+    fast = [a_service(n, 1, page_latency_seconds=0.02) for n in range(10, 40)]
+    for each in slow:
+        each.add_faults([Fault(kind="hang", seconds=seconds)])
+    with SharedServer([*slow, *fast]).served() as shared:
+        done = shared.run(organizations=shared.with_tokens, concurrency=concurrency)
+        done.raise_for_exit_code()
+        first_response = seconds + min(each.requests[0].seconds for each in slow)
+        last_of_others = max(each.requests[0].seconds for each in fast)
+    assert last_of_others < first_response
+
+
 def test_organizations_that_wait_for_retries_hold_up_no_other_organizations() -> None:
     """More organizations wait than requests may be in flight."""
     failing = [a_service(n, 5) for n in range(4)]
