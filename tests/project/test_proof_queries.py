@@ -8,6 +8,7 @@ from random import Random
 from typing import Any
 
 import duckdb
+import pytest
 
 from tests.integrations.pipeline import PROJECT
 
@@ -97,3 +98,96 @@ def test_capital_letters_in_the_organization_do_not_matter() -> None:
     assert len(gaps(spans)) == len(["before", "after"])
     assert documented("chain", spans) == []
     assert [row[3] for row in documented("chain", [*spans, spans[3]])] == ["fork", "fork"]
+
+
+def lateness(rows: str, *, steps: bool = False) -> list[tuple[Any, ...]]:
+    """Return the result of the query for hours, if a query returns the records.
+
+    With `steps`, return instead how many pieces of records the query looks at.
+    """
+    (sql,) = re.findall(r"<!-- sql: lateness -->\n```sql\n(.*?)```", PAGE, re.DOTALL)
+    if steps:
+        sql = sql.partition(",\nparts AS (")[0] + " SELECT count(*) FROM pieces"  # noqa: S608
+    with duckdb.connect(config={"temp_directory": ""}) as connection:  # no files in this project
+        connection.execute(f"CREATE TABLE audit_events_coverage AS {rows}")
+        return connection.execute(sql).fetchall()
+
+
+Record = tuple[str, datetime, datetime, datetime]
+
+
+def expected_hours(records: list[Record]) -> list[tuple[str, datetime, datetime | None]]:
+    """Return when each hour of the first days of the year was complete, as the page defines it."""
+    tolerance, hour = timedelta(microseconds=1), timedelta(hours=1)
+    found: list[tuple[str, datetime, datetime | None]] = []
+    for organization in sorted({each[0].lower() for each in records}):
+        for n in range(HOURS):
+            start, end = NEW_YEAR + n * hour, NEW_YEAR + (n + 1) * hour
+            within = [
+                each
+                for each in records
+                if each[0].lower() == organization and each[1] < end and each[2] > start
+            ]
+            reached, is_covered = start, True
+            for _, covered_from, covered_until, _ in sorted(within, key=lambda each: each[1:3]):
+                is_covered = is_covered and covered_from - reached <= tolerance
+                reached = max(reached, covered_until)
+            is_covered = is_covered and reached >= end - tolerance and bool(within)
+            read_at = max(each[3] for each in within) if is_covered else None
+            found.append((organization, start, read_at))
+    return found
+
+
+NEW_YEAR = datetime(2026, 1, 1)  # noqa: DTZ001 - in UTC
+HOURS = 100
+RUNS = 365 * 24 * 12
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_query_for_hours_is_right_for_records_that_overlap(seed: int) -> None:
+    """Ranges are read again, in part or as a whole, earlier or later; some lack a microsecond."""
+    random = Random(seed)
+    records: list[Record] = []
+    for _ in range(random.randrange(10, 50)):
+        first = random.choice([-100, 0, 3600 * random.randrange(HOURS), random.randrange(300_000)])
+        seconds = random.choice([1, 300, 3600, 7200, 36_000, random.randrange(1, 300_000)])
+        start = NEW_YEAR + timedelta(seconds=first)
+        end = start + timedelta(seconds=seconds, microseconds=-random.choice([0, 0, 1, 2]))
+        read_at = end + timedelta(seconds=random.randrange(-9000, 100_000))
+        records.append((random.choice("oOp"), start, end, read_at))
+    values = ", ".join(
+        f"('{name}', TIMESTAMP '{start}', TIMESTAMP '{end}', TIMESTAMP '{read_at}')"
+        for name, start, end, read_at in records
+    )
+    columns = "organization_id, covered_from, covered_until, read_at"
+
+    found = lateness(f"SELECT * FROM (VALUES {values}) AS t ({columns})")  # noqa: S608
+
+    expected = expected_hours(records)
+    assert [row[:3] for row in found if row[1] < NEW_YEAR + timedelta(hours=HOURS)] == expected
+    assert any(row[2] for row in expected)
+
+
+@pytest.mark.parametrize("start", ["n * INTERVAL 5 minute", "INTERVAL 0 minute"])
+def test_the_query_for_hours_looks_at_a_year_of_records_once(start: str) -> None:
+    """A run each five minutes; the replication method is INCREMENTAL or FULL_TABLE.
+
+    A query that joins each record with all hours, or with all that it covers, takes minutes.
+    """
+    end = "TIMESTAMP '2026-01-01' + (n + 1) * INTERVAL 5 minute"
+    rows = (
+        "SELECT CAST(o AS VARCHAR) AS organization_id,"  # noqa: S608 - our own
+        f" TIMESTAMP '2026-01-01' + {start} AS covered_from,"
+        f" {end} AS covered_until, {end} AS read_at"
+        f" FROM range({RUNS}) AS t (n), range(2) AS organizations (o)"
+    )
+
+    found = lateness(rows)
+    ((pieces,),) = lateness(rows, steps=True)
+
+    assert len(found) == 2 * 365 * 24
+    assert pieces <= 2 * RUNS
+    if start.startswith("n"):
+        assert {row[3] for row in found} == {timedelta()}
+    else:
+        assert {row[2] for row in found} == {datetime(2027, 1, 1)}  # noqa: DTZ001 - in UTC
