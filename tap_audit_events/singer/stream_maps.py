@@ -66,8 +66,11 @@ def check_keys(stream_maps: Iterable[StreamMap]) -> None:
         SettingsError: a key is not.
     """
     for each in stream_maps:
-        fields = each.transformed_schema.get("properties", {})
-        if lost := [key for key in each.transformed_key_properties or () if key not in fields]:
+        before, after = (
+            schema.get("properties", {}) for schema in (each.raw_schema, each.transformed_schema)
+        )
+        keys_of_stream = [key for key in each.transformed_key_properties or () if key in before]
+        if lost := [key for key in keys_of_stream if key not in after]:
             keys, stream = ", ".join(map(sanitize, lost)), sanitize(each.stream_alias, 60)
             problem = f"flattening_max_key_length shortens the key {keys} of the stream {stream}"
             raise SettingsError([f"{problem}: set it to {max(map(len, lost)) + 1} or more"])

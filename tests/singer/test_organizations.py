@@ -184,7 +184,7 @@ def test_windows_that_do_not_fit_end_only_their_organization() -> None:
     shifted.add(EVEN)
     others = [a_service(number, 30, page_latency_seconds=0.05) for number in (0, 2)]
     with SharedServer([shifted, *others]).served() as shared:
-        done = shared.run(page_size=10, start_date="2024-04-30T23:00:00Z")
+        done = shared.run(page_size=10, start_date="2024-04-30T23:00:00Z", concurrency=8)
     assert done.errors[-1].startswith(f"AE-WINDOW: {an_id(1)}: ")
     for number in (0, 2):
         assert sum(key[0] == an_id(number) for key in keys(done)) == 30
