@@ -115,6 +115,8 @@ def status_error(
         if has_cursor and (code == "AE-400" or status in _TOO_LONG):
             code = "AE-CURSOR-REFUSED"
         error = service_error(code, details=f"status {status}, {_message(own, body)}")
+        if code == "AE-500" and own is None:
+            error.details += "; not in the form of the service's errors: perhaps from a gateway"
     if error.code == "AE-400":
         error.advice = f"{advice_on_bounds(window, date)} {error.next_step}"
     if status == HTTPStatus.REQUEST_URI_TOO_LONG:
@@ -133,7 +135,9 @@ def _code_of_status(status: int, *, is_own: bool, waits: bool) -> str:
         return "AE-TIMEOUT"
     if status == HTTPStatus.TOO_MANY_REQUESTS:
         return "AE-429"
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    # RFC 6585, section 6: only something in between sends status 511.
+    is_failure = status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    if is_failure and (is_own or status != HTTPStatus.NETWORK_AUTHENTICATION_REQUIRED):
         return "AE-500"
     if status not in _TOO_LONG and (not is_own or status < HTTPStatus.BAD_REQUEST):
         return "AE-GATEWAY"

@@ -81,7 +81,7 @@ NOT_THE_FORM = (
 )
 
 
-@pytest.mark.parametrize("status", [302, 400, 401, 402, 403, 404, 405, 410, 418])
+@pytest.mark.parametrize("status", [302, 400, 401, 402, 403, 404, 405, 407, 410, 418, 511])
 @pytest.mark.parametrize("body", NOT_THE_FORM)
 @pytest.mark.parametrize("has_cursor", [True, False])
 def test_an_error_without_the_form_of_the_service_is_that_of_a_gateway(
@@ -94,6 +94,15 @@ def test_an_error_without_the_form_of_the_service_is_that_of_a_gateway(
     assert (error.code, error.is_gateway, error.retry_after_seconds) == ("AE-GATEWAY", True, 7.0)
     shown = "a page titled 'Sign in'" if b"TITLE" in body else "body "
     assert error.details.startswith(f"status {status}, {shown}")
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_failure_without_the_form_of_the_service_may_be_that_of_a_gateway(status: int) -> None:
+    """Whoever reads the line has to look there too, not only at the service."""
+    may_be = "; not in the form of the service's errors: perhaps from a gateway"
+    for body, said in ((BODY, False), (NOT_THE_FORM[1], True), (b"", True)):
+        error = status_error(a_response(status), body, window=WINDOW, has_cursor=False)
+        assert (error.code, error.details.endswith(may_be)) == ("AE-500", said)
 
 
 @pytest.mark.parametrize("status", [100, 201, 202, 203, 204, 206, 299, 300, 304])
