@@ -1,5 +1,6 @@
 """The loaders of `docs/meltano.md`, installed and run by the real Meltano as the page says."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,8 @@ def pipeline(tmp_path: Path) -> Iterator[Pipeline]:
 def follow(pipeline: Pipeline, loader: str, file: str, pins: str, **environment: str) -> None:
     """Run the commands of the page with another loader in the place of target-postgres."""
     variables = pipeline.environment | environment
-    variables["UV_CONSTRAINT"] = str(PROJECT / "requirements" / pins)
+    copied = shutil.copy(PROJECT / "requirements" / pins, pipeline.project)
+    variables["UV_CONSTRAINT"] = str(copied)  # without a space, at which uv would divide it
     for command in SECTION.commands:
         ours = command.replace("target-postgres", loader).replace("postgres.yml", file)
         done = shell(ours, pipeline.project, variables)
