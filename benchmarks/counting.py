@@ -49,7 +49,7 @@ def _dlt_lines(folder: Path) -> Iterator[bytes]:
 
 
 def _count_table(path: Path) -> Counted:
-    import duckdb  # noqa: PLC0415 - the peak of a child is never below that of its parent
+    import duckdb  # noqa: PLC0415 - few candidates need it
 
     with duckdb.connect() as connection:
         relation = f"'{path}'"

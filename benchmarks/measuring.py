@@ -33,7 +33,7 @@ def new_job(settings: dict[str, Any]) -> Iterator[Job]:
 def timed(candidate: Candidate, job: Job) -> Run:
     """Run a candidate with its output to the null device, from before its start to after its end.
 
-    The peak is never less than the memory of this process at the start: it must hold little.
+    Without ``/proc``, the peak is never less than the memory of this process at the start.
 
     Raises:
         FailedError: it ended with an exit code other than 0.
@@ -47,7 +47,7 @@ def timed(candidate: Candidate, job: Job) -> Run:
             seconds = time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
     _check(candidate, job, process.returncode)
-    return Run(seconds, max(memory.mib, usage.ru_maxrss / _PEAKS_IN_A_MIB))
+    return Run(seconds, memory.mib or usage.ru_maxrss / _PEAKS_IN_A_MIB)
 
 
 def counted(candidate: Candidate, job: Job) -> Counted:

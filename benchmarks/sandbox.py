@@ -54,7 +54,7 @@ def start_sandbox(events: int, milliseconds: int) -> Iterator[Sandbox]:
 
 
 def _serve(events: int, milliseconds: int) -> None:
-    # The measuring process imports this module too and must stay small: see `measuring.run`.
+    # The measuring process imports this module too, and needs none of this.
     from tap_audit_events.sandbox import Service, serve  # noqa: PLC0415
 
     until = datetime.now(UTC).replace(microsecond=0)
