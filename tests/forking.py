@@ -28,7 +28,7 @@ COMMAND = f"{TAP}.cli"
 _OUTPUTS = ("day_folder", "duckdb_table", "json_lines", "parquet_file", "single_file")
 _OF_COMMAND = (
     *(f"{COMMAND}.{name}" for name in ("command", "export", "count", "tail", "verify")),
-    *(f"{COMMAND}.outputs.{name}" for name in _OUTPUTS),
+    *(f"{TAP}.outputs.{name}" for name in _OUTPUTS),
 )
 IMPORTED = {
     TAP: tuple(

@@ -12,22 +12,22 @@ from typing import Any
 
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.outputs.durable import (
-    InPlaceError,
-    check_files_differ,
-    check_is_file,
-    resolved,
-)
-from tap_audit_events.cli.outputs.formats import format_of, open_output
-from tap_audit_events.cli.outputs.lock import locked
-from tap_audit_events.cli.outputs.output import Output
-from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.cli.reading_process import Pages, Read, ReadingProcess
 from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.config.process import tune_memory
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OutputError
 from tap_audit_events.events.instants import instant_of
+from tap_audit_events.outputs.durable import (
+    InPlaceError,
+    check_files_differ,
+    check_is_file,
+    resolved,
+)
+from tap_audit_events.outputs.formats import format_of, open_output
+from tap_audit_events.outputs.lock import locked
+from tap_audit_events.outputs.output import Output
+from tap_audit_events.outputs.state_file import StateFile
 
 
 def run_export(to: str, state_path: Path | None, common: Common) -> None:

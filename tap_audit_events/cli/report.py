@@ -15,8 +15,6 @@ from tap_audit_events.cli.loaded.columns import TimeColumn, find_columns, quoted
 from tap_audit_events.cli.loaded.database import Database
 from tap_audit_events.cli.loaded.row import Loaded, NoTableError, Range, instants_of
 from tap_audit_events.cli.loaded.sources import is_database, open_database, open_loaded
-from tap_audit_events.cli.outputs.durable import unusable
-from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.cli.proof.calendar_data import Calendar, Span, merged, year_span
 from tap_audit_events.cli.terminal.process import write_stderr
 from tap_audit_events.cli.terminal.signals import interrupting
@@ -24,6 +22,8 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, STREAM
 from tap_audit_events.extraction.shutdown import Stop
+from tap_audit_events.outputs.durable import unusable
+from tap_audit_events.outputs.whole_file import WholeFile
 
 _ALL_ACTION_TYPES: Final = ("", "[]", "{}")
 """An empty array as text, in each of the ways in which loaders store arrays."""

@@ -20,13 +20,6 @@ from tap_audit_events.cli.loaded.files import SUFFIXES
 from tap_audit_events.cli.loaded.row import Loaded, Range, Row, organization_form, unreadable
 from tap_audit_events.cli.loaded.sources import open_loaded
 from tap_audit_events.cli.options import Common
-from tap_audit_events.cli.outputs.durable import (
-    check_files_differ,
-    output_errors,
-    resolved,
-    unusable,
-)
-from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.cli.proof.comparison import Comparison, Counts, Key
 from tap_audit_events.cli.proof.difference_lists import DifferenceLists
 from tap_audit_events.cli.proof.repair import (
@@ -44,6 +37,13 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OutputError, SettingsError, sanitize
 from tap_audit_events.events.exact_json import decode_with
 from tap_audit_events.events.instants import EARLIEST, instant_of, whole_second
+from tap_audit_events.outputs.durable import (
+    check_files_differ,
+    output_errors,
+    resolved,
+    unusable,
+)
+from tap_audit_events.outputs.whole_file import WholeFile
 
 COLUMNS: Final = ("day", *(field.name for field in fields(Counts)))
 

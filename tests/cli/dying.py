@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from tap_audit_events.cli.command import main
-from tap_audit_events.cli.outputs import duckdb_files
+from tap_audit_events.outputs import duckdb_files
 
 STEPS = ("fsync", "mkdir", "rename", "replace", "rmdir", "unlink")
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.api.arrow import COLUMNS, SCHEMA
-from tap_audit_events.cli.outputs import formats
+from tap_audit_events.outputs import formats
 from tests.builders import an_event
 
 FIRST = datetime(2024, 5, 6)  # noqa: DTZ001 - only its text matters

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tap_audit_events.cli.outputs.formats import format_of, open_output
-from tap_audit_events.cli.outputs.output import Output
-from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.outputs.formats import format_of, open_output
+from tap_audit_events.outputs.output import Output
+from tap_audit_events.outputs.state_file import StateFile
 from tests.cli.command import Done
 from tests.cli.exported import history
 

@@ -11,8 +11,8 @@ import termios
 import pytest
 
 from tap_audit_events.cli.command import audit_events
-from tap_audit_events.cli.outputs.formats import FORMATS
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
+from tap_audit_events.outputs.formats import FORMATS
 from tap_audit_events.sandbox import ACCESS_TOKEN, Fault, Service
 from tests.builders import an_event
 from tests.cli.command import Command

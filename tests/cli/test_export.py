@@ -11,10 +11,10 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from tap_audit_events.cli.outputs import duckdb_files, parquet_file
-from tap_audit_events.cli.outputs.duckdb_table import DuckDBTable
-from tap_audit_events.cli.outputs.parquet_file import ParquetWriter
-from tap_audit_events.cli.outputs.state_file import StateFile
+from tap_audit_events.outputs import duckdb_files, parquet_file
+from tap_audit_events.outputs.duckdb_table import DuckDBTable
+from tap_audit_events.outputs.parquet_file import ParquetWriter
+from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import (
@@ -27,7 +27,7 @@ from tests.cli.exported import (
     history,
     without_nulls,
 )
-from tests.cli.outputs.test_day_folder import page_of
+from tests.outputs.test_day_folder import page_of
 
 
 def contents(command: Command, to: str) -> list[dict[str, object]]:

@@ -19,7 +19,7 @@ from tests.builders import TOO_DEEP
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported
 from tests.cli.failing import EVENTS, SMALL_PAGES, open_incremental, refused
-from tests.cli.outputs.test_day_folder import page_of
+from tests.outputs.test_day_folder import page_of
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.cli.outputs import parquet_file
-from tap_audit_events.cli.outputs.formats import format_of, open_output
-from tap_audit_events.cli.outputs.output import Output
-from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.outputs import parquet_file
+from tap_audit_events.outputs.formats import format_of, open_output
+from tap_audit_events.outputs.output import Output
+from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
 from tests.cli.failing import EVENTS, full_disk, open_incremental, refused
-from tests.cli.outputs.test_day_folder import page_of
+from tests.outputs.test_day_folder import page_of
 
 
 @pytest.mark.parametrize(

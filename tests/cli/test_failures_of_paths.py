@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.cli.outputs import formats
+from tap_audit_events.outputs import formats
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
 from tests.cli.exported import FORMATS, expected, exported

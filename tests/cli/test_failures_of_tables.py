@@ -8,15 +8,15 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tap_audit_events.cli.outputs.formats import open_output
-from tap_audit_events.cli.outputs.output import Output
-from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.outputs.formats import open_output
+from tap_audit_events.outputs.output import Output
+from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import expected, exported
 from tests.cli.failing import EVENTS, SMALL_PAGES, open_incremental, refused
-from tests.cli.outputs.test_day_folder import page_of
+from tests.outputs.test_day_folder import page_of
 
 
 def test_a_file_that_another_process_has_open_is_an_error(

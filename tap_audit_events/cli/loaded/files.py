@@ -18,9 +18,9 @@ import msgspec
 
 from tap_audit_events.cli.loaded.columns import Columns, check_organizations, find_columns
 from tap_audit_events.cli.loaded.row import BATCH_ROWS, Range, Row, unreadable
-from tap_audit_events.cli.outputs.durable import exists
 from tap_audit_events.errors.exceptions import OutputError, sanitize
 from tap_audit_events.events.stream_names import COVERAGE_STREAM
+from tap_audit_events.outputs.durable import exists
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.cli.proof.comparison import Difference
 from tap_audit_events.cli.terminal.csv_line import csv_line
+from tap_audit_events.outputs.whole_file import WholeFile
 
 SHOWN: Final = 20
 """Events of each kind that are shown on a terminal."""

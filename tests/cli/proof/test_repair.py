@@ -14,11 +14,11 @@ import pytest
 
 from tap_audit_events.cli.loaded.files import SUFFIXES
 from tap_audit_events.cli.loaded.row import Range, Row
-from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.cli.proof import comparison
 from tap_audit_events.cli.proof.comparison import Comparison, Key
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.instants import Instant
+from tap_audit_events.outputs.whole_file import WholeFile
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.failing import full_disk

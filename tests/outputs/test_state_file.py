@@ -8,16 +8,16 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from tap_audit_events.cli.outputs.durable import output_errors
-from tap_audit_events.cli.outputs.formats import format_of, open_output
-from tap_audit_events.cli.outputs.output import Output
-from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import OutputError, SettingsError
+from tap_audit_events.outputs.durable import output_errors
+from tap_audit_events.outputs.formats import format_of, open_output
+from tap_audit_events.outputs.output import Output
+from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported
 from tests.cli.failing import EVENTS, refused
-from tests.cli.outputs.test_day_folder import page_of
+from tests.outputs.test_day_folder import page_of
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from logging import Logger
 from pathlib import Path
 
-from tap_audit_events.cli.outputs.durable import exists, unusable
-from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.outputs.durable import exists, unusable
+from tap_audit_events.outputs.state_file import StateFile
 
 
 def check_unchanged(state_file: StateFile, path: Path) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.cli.outputs import lock
-from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.outputs import lock
+from tap_audit_events.outputs.lock import locked
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported

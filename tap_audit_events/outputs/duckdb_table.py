@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.duckdb_files import OldFile, connect, log_of, remove
-from tap_audit_events.cli.outputs.durable import (
+from tap_audit_events.errors.exceptions import OutputError, missing_extra, sanitize
+from tap_audit_events.outputs.duckdb_files import OldFile, connect, log_of, remove
+from tap_audit_events.outputs.durable import (
     check_is_utf8,
     exists,
     output_errors,
@@ -25,15 +26,14 @@ from tap_audit_events.cli.outputs.durable import (
     rename_all,
     temporary,
 )
-from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.outputs.usable import (
+from tap_audit_events.outputs.state_checks import (
     changed_meanwhile,
     moved_meanwhile,
     other_columns,
     warn_if_moved,
     without_state,
 )
-from tap_audit_events.errors.exceptions import OutputError, missing_extra, sanitize
+from tap_audit_events.outputs.state_file import StateFile
 
 try:
     import duckdb

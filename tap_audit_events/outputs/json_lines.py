@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.durable import sync
+from tap_audit_events.outputs.durable import sync
 
 _COMPRESSION_LEVEL: Final = 1
 """The lowest: a higher one takes several times as long as everything else."""

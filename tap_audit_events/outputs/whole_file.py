@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
-from tap_audit_events.cli.outputs.durable import (
+from tap_audit_events.outputs.durable import (
     check_is_file,
     create_like,
     output_errors,
@@ -16,7 +16,7 @@ from tap_audit_events.cli.outputs.durable import (
     sync,
     temporary,
 )
-from tap_audit_events.cli.outputs.lock import locked
+from tap_audit_events.outputs.lock import locked
 
 
 class WholeFile:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.cli.exported import expected, exported, history
 from tests.cli.failing import open_incremental
-from tests.cli.outputs.test_day_folder import page_of
+from tests.outputs.test_day_folder import page_of
 
 MANY = history(1500)
 

@@ -19,7 +19,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-from tap_audit_events.cli.outputs.durable import (
+from tap_audit_events.config.input_files import read_json_file
+from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.outputs.durable import (
     Rename,
     check_is_utf8,
     exists,
@@ -29,8 +31,6 @@ from tap_audit_events.cli.outputs.durable import (
     unusable,
     write_json,
 )
-from tap_audit_events.config.input_files import read_json_file
-from tap_audit_events.errors.exceptions import SettingsError, sanitize
 
 VERSION: Final = 1
 

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import IO, Final
 
-from tap_audit_events.cli.outputs.durable import create_like, exists
 from tap_audit_events.errors.exceptions import OutputError, missing_extra, sanitize
+from tap_audit_events.outputs.durable import create_like, exists
 
 try:
     import duckdb

@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs import day_files
-from tap_audit_events.cli.outputs.output import Output
+from tap_audit_events.outputs import day_files
+from tap_audit_events.outputs.output import Output
 from tests.cli.exported import expected, exported, history
 from tests.cli.failing import open_incremental
-from tests.cli.outputs.test_day_folder import page_of
+from tests.outputs.test_day_folder import page_of
 
 OLD, NEW = history(100), history(200, start=100)
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.day_files import DayFiles
-from tap_audit_events.cli.outputs.durable import (
+from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.outputs.day_files import DayFiles
+from tap_audit_events.outputs.durable import (
     exists,
     keep_mode,
     output_errors,
@@ -21,10 +22,9 @@ from tap_audit_events.cli.outputs.durable import (
     temporary,
     unusable,
 )
-from tap_audit_events.cli.outputs.lock import exclusive
-from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.outputs.usable import warn_if_moved, without_state
-from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.outputs.lock import exclusive
+from tap_audit_events.outputs.state_checks import warn_if_moved, without_state
+from tap_audit_events.outputs.state_file import StateFile
 
 STAGING: Final = ".new"
 

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.cli.outputs.durable import rename_all
-from tap_audit_events.cli.outputs.formats import format_of, open_output
-from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.outputs.whole_file import WholeFile
 from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.outputs.durable import rename_all
+from tap_audit_events.outputs.formats import format_of, open_output
+from tap_audit_events.outputs.state_file import StateFile
+from tap_audit_events.outputs.whole_file import WholeFile
 from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported, history
-from tests.cli.outputs.test_day_folder import page_of
+from tests.outputs.test_day_folder import page_of
 
 EVENTS = history(120)
 

@@ -7,7 +7,7 @@ import pytest
 
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
-from tests.cli.outputs.killing import NEW, OLD, deaths, found, ids, old_is_exported
+from tests.outputs.killing import NEW, OLD, deaths, found, ids, old_is_exported
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import pytest
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
-from tests.cli.outputs.killing import DYING, NEW, OLD, deaths, found, ids, old_is_exported
+from tests.outputs.killing import DYING, NEW, OLD, deaths, found, ids, old_is_exported
 
 EACH_FORMAT = [
     pytest.param(to, marks=() if to == "events.jsonl" else pytest.mark.long) for to in FORMATS

@@ -7,7 +7,7 @@ import pytest
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT
-from tests.cli.outputs.killing import OLD, found, ids
+from tests.outputs.killing import OLD, found, ids
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)

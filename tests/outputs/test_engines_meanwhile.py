@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.cli.exported import exported
-from tests.cli.outputs.test_readers_meanwhile import (
+from tests.cli.test_reading import TABLES, run
+from tests.outputs.test_readers_meanwhile import (
     NEW,
     OLD,
     half_committed,
     many_files,  # noqa: F401 - a fixture
     written,
 )
-from tests.cli.test_reading import TABLES, run
 
 pytestmark = pytest.mark.integrations
 

@@ -10,10 +10,10 @@ from logging import Logger
 from pathlib import Path
 from typing import Final
 
-from tap_audit_events.cli.outputs.durable import unusable
-from tap_audit_events.cli.outputs.output import Output
-from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import sanitize
+from tap_audit_events.outputs.durable import unusable
+from tap_audit_events.outputs.output import Output
+from tap_audit_events.outputs.state_file import StateFile
 
 FORMATS: Final = {
     ".parquet": "one Parquet file",
@@ -53,24 +53,24 @@ def open_output(format_: str, path: Path, state_file: StateFile | None, logger: 
     if format_ in {"/", ".parquet"}:
         import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
     if format_ == "/":
-        from tap_audit_events.cli.outputs.day_folder import GrowingFolder, NewFolder
+        from tap_audit_events.outputs.day_folder import GrowingFolder, NewFolder
 
         if state_file is None:
             return NewFolder(path)
         return GrowingFolder(path, state_file=state_file, logger=logger)
     if format_ == ".duckdb":
-        from tap_audit_events.cli.outputs.duckdb_table import DuckDBTable
+        from tap_audit_events.outputs.duckdb_table import DuckDBTable
 
         return DuckDBTable(path, state_file=state_file, logger=logger)
-    from tap_audit_events.cli.outputs.single_file import NewWriter, SingleFile
+    from tap_audit_events.outputs.single_file import NewWriter, SingleFile
 
     new_writer: NewWriter
     if format_ == ".parquet":
-        from tap_audit_events.cli.outputs.parquet_file import ParquetWriter
+        from tap_audit_events.outputs.parquet_file import ParquetWriter
 
         new_writer = ParquetWriter
     else:
-        from tap_audit_events.cli.outputs.json_lines import JsonLinesWriter
+        from tap_audit_events.outputs.json_lines import JsonLinesWriter
 
         new_writer = partial(JsonLinesWriter, compressed=format_ == ".jsonl.gz")
     return SingleFile(path, new_writer, state_file=state_file, logger=logger)

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.day_files import DayFiles
-from tap_audit_events.cli.outputs.day_folder import GrowingFolder
-from tap_audit_events.cli.outputs.lock import exclusive
-from tap_audit_events.cli.outputs.state_file import StateFile
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
+from tap_audit_events.outputs.day_files import DayFiles
+from tap_audit_events.outputs.day_folder import GrowingFolder
+from tap_audit_events.outputs.lock import exclusive
+from tap_audit_events.outputs.state_file import StateFile
 from tests.builders import an_event
 from tests.cli.exported import Event, expected, exported, history
 

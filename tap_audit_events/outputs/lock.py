@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from tap_audit_events.cli.outputs.durable import exists, is_at, output_errors, unusable
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.outputs.durable import exists, is_at, output_errors, unusable
 
 _ATTEMPTS: Final = 100
 """More often, the files of a mount are not those that were opened: its numbers of files change."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 from tap_audit_events.api.event_page import EventPage
-from tap_audit_events.cli.outputs.durable import (
+from tap_audit_events.outputs.durable import (
     create_like,
     exists,
     output_errors,
@@ -17,8 +17,8 @@ from tap_audit_events.cli.outputs.durable import (
     rename_all,
     temporary,
 )
-from tap_audit_events.cli.outputs.state_file import StateFile
-from tap_audit_events.cli.outputs.usable import check_unchanged, moved_meanwhile, warn_if_moved
+from tap_audit_events.outputs.state_checks import check_unchanged, moved_meanwhile, warn_if_moved
+from tap_audit_events.outputs.state_file import StateFile
 
 
 class Writer(Protocol):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.cli.outputs.lock import locked
 from tap_audit_events.errors.exceptions import SettingsError
+from tap_audit_events.outputs.lock import locked
 
 
 def test_a_lock_file_that_its_holder_removed_meanwhile_is_locked_anew(

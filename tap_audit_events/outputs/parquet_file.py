@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from tap_audit_events.api.arrow import SCHEMA
 from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.api.record_batches import RecordBatches
-from tap_audit_events.cli.outputs.durable import sync
-from tap_audit_events.cli.outputs.usable import other_columns
+from tap_audit_events.outputs.durable import sync
+from tap_audit_events.outputs.state_checks import other_columns
 
 MAX_ROWS: Final = 100_000
 MAX_BYTES: Final = 32_000_000
