@@ -19,7 +19,7 @@ from tap_audit_events.errors.exceptions import (
     sanitize,
 )
 from tap_audit_events.extraction.shutdown import ignore_signals
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 
 
 def run(arguments: Sequence[str], writer: MessageWriter) -> int:

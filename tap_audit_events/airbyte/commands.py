@@ -24,7 +24,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.stream_names import STREAM
 from tap_audit_events.reporting.connection_test import check_connection
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 
 
 class Commands:

@@ -12,12 +12,12 @@ from tap_audit_events.airbyte.state import state_of
 from tap_audit_events.api.run_states import RunStates
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import OrganizationRun
-from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.summary import Report
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.organization import OrganizationRun
+from tap_audit_events.run.organizations_plan import Stage
+from tap_audit_events.run.run import Reader
+from tap_audit_events.run.runtime import Runtime
 
 
 def milliseconds_at(moment: datetime) -> int:

@@ -22,11 +22,11 @@ from tap_audit_events.config.settings import Settings, checked_settings, overrid
 from tap_audit_events.config.unknown_settings import OF_THE_TAP, warnings_of_tap_settings
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.instants import Instant
-from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.run_state import from_run_state
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reader import Reader
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.organizations_plan import Stage
+from tap_audit_events.run.run import Reader
+from tap_audit_events.run.runtime import Runtime
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,9 +9,9 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import OrganizationsError
 from tap_audit_events.events.instants import Instant, instant_of
 from tap_audit_events.events.window import run_window
-from tap_audit_events.first_instants import first_instants
-from tap_audit_events.runtime import Runtime
-from tap_audit_events.searches import search_each
+from tap_audit_events.run.first_instants import first_instants
+from tap_audit_events.run.runtime import Runtime
+from tap_audit_events.run.searches import search_each
 from tap_audit_events.service.client import Client
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tap_audit_events.api.audit_events import AuditEvents
     from tap_audit_events.config.settings import Settings
     from tap_audit_events.events.instants import Instant
-    from tap_audit_events.runtime import Runtime
+    from tap_audit_events.run.runtime import Runtime
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Common:
 
     def runtime(self) -> Runtime:
         """The runtime of a run that ends at a signal."""
-        from tap_audit_events.runtime import Runtime
+        from tap_audit_events.run.runtime import Runtime
 
         return Runtime(stop=self.stop)
 

@@ -29,7 +29,7 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.events.instants import EARLIEST, Instant, brief, instant_of, later
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.service.retries import MAX_RETRY_AFTER_SECONDS
 from tap_audit_events.service.transport import Connections
 

@@ -21,10 +21,10 @@ from tap_audit_events.events.instants import (
     seconds_between,
 )
 from tap_audit_events.events.window import Window
-from tap_audit_events.organization_run import OrganizationRun
-from tap_audit_events.reader import Reader
 from tap_audit_events.reporting import progress, progress_bar
 from tap_audit_events.reporting.new_fields import NewFields
+from tap_audit_events.run.organization import OrganizationRun
+from tap_audit_events.run.run import Reader
 
 BAR_SECONDS: Final = 0.1
 _NO_WINDOW: Final = Window(LATEST, LATEST)

@@ -14,7 +14,7 @@ from tap_audit_events.events.stream_names import COVERAGE_STREAM, ORGANIZATION_K
 from tap_audit_events.extraction.coverage import Coverage, start_of_chain
 from tap_audit_events.extraction.run_state import unusable
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import OrganizationRun
+from tap_audit_events.run.organization import OrganizationRun
 from tap_audit_events.singer.sdk_stream import ExactStream
 from tap_audit_events.singer.state import run_state_of
 

@@ -13,7 +13,7 @@ from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.events.exact_json import JsonText
 from tap_audit_events.events.schema import leaves_of
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY, REPLICATION_KEY, STREAM
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.stream import AuditEventsStream
 from tap_audit_events.singer.tap import TapAuditEvents

@@ -19,13 +19,13 @@ from tap_audit_events.events.exact_json import JsonText, encode, read_record
 from tap_audit_events.events.schema import keys_of, schema_of
 from tap_audit_events.events.stream_names import REPLICATION_KEY, STREAM
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import OrganizationRun
-from tap_audit_events.reader import Reader
 from tap_audit_events.reporting.start_warnings import raw_event_warnings, warn_of_gaps
 from tap_audit_events.reporting.summary import Report
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.organization import OrganizationRun
+from tap_audit_events.run.organizations_plan import Stage
+from tap_audit_events.run.run import Reader
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.singer.bookmarks import Bookmarks
 from tap_audit_events.singer.catalog import removal_warnings
 from tap_audit_events.singer.coverage_stream import CoverageStream, coverage_entry

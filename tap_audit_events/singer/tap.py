@@ -53,7 +53,7 @@ from tap_audit_events.singer.stream_maps import (
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-    from tap_audit_events.runtime import Runtime
+    from tap_audit_events.run.runtime import Runtime
     from tap_audit_events.singer.messages import MessageWriter
 
 
@@ -91,7 +91,7 @@ class TapAuditEvents(Tap):
     """The checked settings; absent in discovery, which needs none."""
 
     def __init__(self, *args: Any, runtime: Runtime | None = None, **kwargs: Any) -> None:
-        from tap_audit_events.runtime import Runtime
+        from tap_audit_events.run.runtime import Runtime
         from tap_audit_events.singer.messages import MessageWriter
 
         redact_logs()

@@ -10,7 +10,7 @@ from tap_audit_events.airbyte.messages import MessageWriter
 from tap_audit_events.airbyte.sync import Sync
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.errors.exceptions import OrganizationsError
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tests.airbyte.source import Output, a_catalog, run_source
 from tests.builders import an_event
 from tests.shared_server import SHARED, SharedServer, a_service, an_id

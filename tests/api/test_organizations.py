@@ -11,7 +11,7 @@ from tap_audit_events import (
     OrganizationsError,
 )
 from tap_audit_events.config.settings import read_settings
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault
 from tests.api.logs import stored
 from tests.builders import an_event

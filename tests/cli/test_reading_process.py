@@ -24,7 +24,7 @@ from tap_audit_events.errors.exceptions import AuditEventsError, StoppedError
 from tap_audit_events.events.instants import EARLIEST
 from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import FORMATS, expected, exported, history

@@ -14,7 +14,7 @@ from tap_audit_events.cli.tail import Tail
 from tap_audit_events.errors.exceptions import OrganizationsError, service_error
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.events.record_shape import RecordShape
-from tap_audit_events.extraction.failures import MAX_FAILURES
+from tap_audit_events.run.failures import MAX_FAILURES
 from tap_audit_events.sandbox import Fault
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.cli.command import Command

@@ -24,7 +24,6 @@ TESTS_OF: Final = {
     "events.text_repair": _PAGES,
     "events.window": _INSTANTS,
     "extraction.delivery": ("extraction/test_delivery", "extraction/test_delivery_of_windows"),
-    "extraction.failures": ("extraction/test_failures", "reporting/test_connection_test"),
     "extraction.id_groups": (
         "extraction/test_id_groups",
         "extraction/test_watermark_bounds",
@@ -34,10 +33,6 @@ TESTS_OF: Final = {
     "extraction.planning.forecast": (
         "extraction/planning/test_forecast",
         "extraction/planning/test_forecast_of_growth",
-    ),
-    "extraction.planning.organizations_plan": (
-        "extraction/planning/test_organizations_plan",
-        "extraction/planning/test_organizations_held",
     ),
     "extraction.planning.pagination": ("extraction/planning/test_pagination",),
     "extraction.planning.plan": (
@@ -66,6 +61,8 @@ TESTS_OF: Final = {
         "extraction/test_covered_from",
     ),
     "extraction.workers": ("extraction/test_workers", "extraction/test_workers_ending"),
+    "run.failures": ("reporting/test_connection_test",),
+    "run.organizations_plan": ("run/test_organizations_plan", "run/test_organizations_held"),
     "service.adaptive_rate": ("service/test_adaptive_rate", "service/test_adaptive_rate_runs"),
     "service.authenticator": ("service/test_authenticator",),
     "service.client": _CLIENTS,

@@ -14,8 +14,8 @@ import threading
 
 from tap_audit_events.config.settings import read_settings
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.reader import Reader
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.run import Reader
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault
 from tests.builders import an_event
 from tests.service.scripted import client_of, keeps_open, scripted_service

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tap_audit_events.errors.exceptions import OrganizationsError
-from tap_audit_events.extraction.failures import MAX_FAILURES
 from tap_audit_events.reporting.connection_test import check_connection
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.failures import MAX_FAILURES
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event

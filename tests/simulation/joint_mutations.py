@@ -9,10 +9,10 @@ from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import service_error
 from tap_audit_events.events.instants import instant_of, text_of
 from tap_audit_events.extraction.coverage import Coverage
-from tap_audit_events.extraction.failures import GivenUp
-from tap_audit_events.extraction.planning.organizations_plan import News, OrganizationsPlan, Stage
-from tap_audit_events.organization_run import OrganizationRun, TokenGroup
-from tap_audit_events.reader import Reader
+from tap_audit_events.run.failures import GivenUp
+from tap_audit_events.run.organization import OrganizationRun, TokenGroup
+from tap_audit_events.run.organizations_plan import News, OrganizationsPlan, Stage
+from tap_audit_events.run.run import Reader
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.singer import bookmarks, coverage_stream, state, stream

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tap_audit_events import organization_run
 from tap_audit_events.errors.exceptions import CursorRefusedError, RetryableError
 from tap_audit_events.events import window as windows
 from tap_audit_events.events.instants import (
@@ -26,6 +25,7 @@ from tap_audit_events.extraction.planning.plan import Plan
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request, WindowReader
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.reporting import start_warnings
+from tap_audit_events.run import organization as organization_run
 from tap_audit_events.service import client
 from tap_audit_events.service.adaptive_rate import AdaptiveRate
 from tap_audit_events.service.client import Client

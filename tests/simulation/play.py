@@ -16,7 +16,7 @@ from tap_audit_events.extraction import watermark
 from tap_audit_events.extraction.planning import plan
 from tap_audit_events.extraction.shutdown import Stop
 from tap_audit_events.extraction.workers import Fetch, Requests, Workers
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.simulation.histories import Caps, History, PlannedRun, draw

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tap_audit_events
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Service, serve
 from tap_audit_events.sandbox.response import Response
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests

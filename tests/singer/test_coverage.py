@@ -10,7 +10,7 @@ import pytest
 
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.extraction.coverage import Coverage, digest_number
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.messages import redacted_state
 from tap_audit_events.singer.tap import TapAuditEvents

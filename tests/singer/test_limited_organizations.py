@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.extraction.failures import MAX_FAILURES
+from tap_audit_events.run.failures import MAX_FAILURES
 from tap_audit_events.sandbox import Fault
 from tests.shared_server import SHARED, SharedServer, a_service, an_id
 

@@ -14,7 +14,7 @@ from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.events.record_shape import RAW_EVENT
 from tap_audit_events.events.schema import SCHEMA, leaves_of
 from tap_audit_events.events.stream_names import ORGANIZATION_KEY
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 
 _MAPPING: Final = ("stream_maps", "flattening_enabled")
 _ADDED: Final = ((RAW_EVENT,), (ORGANIZATION_KEY,))

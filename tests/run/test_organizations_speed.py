@@ -7,13 +7,13 @@ from statistics import mean
 import pytest
 
 from tap_audit_events.events.instants import Instant
-from tap_audit_events.extraction.planning.organizations_plan import (
+from tap_audit_events.run.organizations_plan import (
     MemberRequest,
     OrganizationsPlan,
 )
-from tests.extraction.planning.members import requests_of
 from tests.extraction.planning.scheduling import Play, pages_needed
 from tests.extraction.planning.shapes import drawn, office_hours
+from tests.run.members import requests_of
 
 PAGE_SIZE = 100
 

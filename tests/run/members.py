@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from tap_audit_events.events.page import Page, parse_page
-from tap_audit_events.extraction.planning.organizations_plan import (
+from tap_audit_events.extraction.planning.plan import Plan
+from tap_audit_events.run.organizations_plan import (
     MemberRequest,
     OrganizationsPlan,
 )
-from tap_audit_events.extraction.planning.plan import Plan
 from tests.extraction.planning.scheduling import ALL_PAY, EVER
 
 EVENT = b'{"id":"%d","occurredAt":"2026-01-01T00:%02d:%02dZ"}'

@@ -13,18 +13,18 @@ from logging import Logger
 from tap_audit_events.config.settings import Settings
 from tap_audit_events.errors.exceptions import AuditEventsError, OrganizationsError
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.planning.organizations_plan import (
-    MemberRequest,
-    OrganizationsPlan,
-)
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.organization_run import (
+from tap_audit_events.run.organization import (
     OrganizationRun,
     TokenGroup,
     organization_logger,
     token_groups,
 )
-from tap_audit_events.runtime import MAX_THREADS, Runtime
+from tap_audit_events.run.organizations_plan import (
+    MemberRequest,
+    OrganizationsPlan,
+)
+from tap_audit_events.run.runtime import MAX_THREADS, Runtime
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RunRequests
 

@@ -8,19 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tap_audit_events.errors.exceptions import service_error
-from tap_audit_events.extraction.planning.organizations_plan import (
+from tap_audit_events.run.organizations_plan import (
     MAX_OPEN,
     MemberRequest,
     Stage,
 )
-from tests.extraction.planning.members import (
+from tests.extraction.planning.scheduling import ALL_PAY
+from tests.run.members import (
     Group,
     a_plan,
     news_of,
     read_to_end,
     requests_of,
 )
-from tests.extraction.planning.scheduling import ALL_PAY
 
 
 def test_new_organizations_are_requested_first() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from tap_audit_events.config.settings import Settings, read_settings
 from tap_audit_events.errors.exceptions import OrganizationsError, service_error
-from tap_audit_events.extraction.failures import MAX_FAILURES
-from tap_audit_events.runtime import Runtime
-from tap_audit_events.searches import search_each
+from tap_audit_events.run.failures import MAX_FAILURES
+from tap_audit_events.run.runtime import Runtime
+from tap_audit_events.run.searches import search_each
 from tap_audit_events.service.client import Client
 from tests.shared_server import SHARED, an_id
 

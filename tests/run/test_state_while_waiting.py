@@ -15,7 +15,7 @@ import pytest
 from tap_audit_events.airbyte.messages import MessageWriter as AirbyteWriter
 from tap_audit_events.airbyte.sync import Sync
 from tap_audit_events.config.settings import read_settings
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault
 from tap_audit_events.singer.messages import MessageWriter
 from tap_audit_events.singer.tap import TapAuditEvents

@@ -12,10 +12,10 @@ from tap_audit_events.errors.exceptions import CursorRefusedError, StoppedError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.extraction.shutdown import Stop
-from tap_audit_events.first_instants import first_instants
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.first_instants import first_instants
+from tap_audit_events.run.runtime import Runtime
+from tap_audit_events.run.searches import search_each
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.searches import search_each
 from tap_audit_events.service.rate_limiter import RateLimiter
 from tests.builders import an_event
 

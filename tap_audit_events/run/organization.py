@@ -12,11 +12,11 @@ from tap_audit_events.errors.exceptions import ServiceError
 from tap_audit_events.events.instants import instant_of
 from tap_audit_events.events.window import Window, run_window
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.planning.plan import Plan
 from tap_audit_events.extraction.planning.window_reader import ReadPage
 from tap_audit_events.extraction.watermark import Watermark
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.organizations_plan import Stage
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests

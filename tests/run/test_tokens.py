@@ -6,13 +6,13 @@ from pathlib import Path
 from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import Settings, read_settings
-from tap_audit_events.organization_run import (
+from tap_audit_events.run.organization import (
     OrganizationRun,
     TokenGroup,
     organization_logger,
     token_groups,
 )
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tests.config.test_settings import GOOD

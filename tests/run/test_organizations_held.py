@@ -2,17 +2,17 @@
 
 import pytest
 
-from tap_audit_events.extraction.planning.organizations_plan import (
+from tap_audit_events.run.organizations_plan import (
     MemberRequest,
 )
-from tests.extraction.planning.members import EVENT, Group, Member, a_plan, news_of, requests_of
+from tests.run.members import EVENT, Group, Member, a_plan, news_of, requests_of
 
 
 def test_organizations_that_wait_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many tokens are limited one after the other; later all organizations are read completely."""
     most_bytes = 12 * len(EVENT)
-    for module in ("plan", "organizations_plan"):
-        monkeypatch.setattr(f"tap_audit_events.extraction.planning.{module}.BYTES_HELD", most_bytes)
+    for module in ("extraction.planning.plan", "run.organizations_plan"):
+        monkeypatch.setattr(f"tap_audit_events.{module}.BYTES_HELD", most_bytes)
     groups = [Group(name, [40], 8) for name in "abcdefghij"]
     plan = a_plan(*groups, concurrency=8, waiting=8)
     news_of(plan)
@@ -120,7 +120,7 @@ def test_without_room_an_organization_without_pages_gets_one_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The pages that fill the room belong to another organization, and may be taken much later."""
-    most_bytes = "tap_audit_events.extraction.planning.organizations_plan.BYTES_HELD"
+    most_bytes = "tap_audit_events.run.organizations_plan.BYTES_HELD"
     plan = a_plan(Group("a", [50, 50], 8), concurrency=8)
     news_of(plan)
     for request in requests_of(plan):

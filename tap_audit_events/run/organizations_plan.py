@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from tap_audit_events.errors.exceptions import CursorRefusedError
 from tap_audit_events.events.page import Page
-from tap_audit_events.extraction.failures import Failures, GivenUp
 from tap_audit_events.extraction.planning.plan import BYTES_HELD, Plan
 from tap_audit_events.extraction.planning.window_reader import ReadPage, Request
+from tap_audit_events.run.failures import Failures, GivenUp
 
 MAX_OPEN: Final = 4
 """Maximum number of open organizations for each request that may be in flight. Organizations whose

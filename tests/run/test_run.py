@@ -19,12 +19,12 @@ from tap_audit_events.events.exact_json import read_record
 from tap_audit_events.events.instants import text_of
 from tap_audit_events.events.page import Page
 from tap_audit_events.extraction.delivery import Delivery
-from tap_audit_events.extraction.planning.organizations_plan import Stage
 from tap_audit_events.extraction.watermark import Watermark
 from tap_audit_events.extraction.workers import Workers
-from tap_audit_events.organization_run import OrganizationRun
-from tap_audit_events.reader import Reader
-from tap_audit_events.runtime import Runtime
+from tap_audit_events.run.organization import OrganizationRun
+from tap_audit_events.run.organizations_plan import Stage
+from tap_audit_events.run.run import Reader
+from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tap_audit_events.service.rate_limiter import RunRequests
@@ -92,7 +92,7 @@ def ids_of(reader: OneReader) -> list[str]:
 
 def test_importing_the_reader_does_not_import_the_sdk() -> None:
     """Faces other than the Singer tap do not need the SDK."""
-    code = "import sys, tap_audit_events.reader; print(*sys.modules)"
+    code = "import sys, tap_audit_events.run.run; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "tap_audit_events.extraction.planning.plan" in loaded

@@ -15,9 +15,9 @@ from tap_audit_events.errors.exceptions import (
     OrganizationsError,
     ServiceError,
 )
-from tap_audit_events.extraction.failures import Failures
-from tap_audit_events.organization_run import TokenGroup, organization_logger, token_groups
-from tap_audit_events.runtime import MAX_THREADS, Runtime
+from tap_audit_events.run.failures import Failures
+from tap_audit_events.run.organization import TokenGroup, organization_logger, token_groups
+from tap_audit_events.run.runtime import MAX_THREADS, Runtime
 from tap_audit_events.service.client import Client
 from tap_audit_events.service.rate_limiter import RunRequests
 

@@ -1,0 +1,1 @@
+"""One run: its organizations, the loop over their pages, and what tests replace."""
