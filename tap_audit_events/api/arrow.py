@@ -106,10 +106,23 @@ def record_batch(
     Raises:
         ContractError: an event is nested too deeply to be read.
     """
-    rows, others = _rows_of(texts)
-    columns = _columns_of(rows) | {
+    others: list[str | None] = [None] * len(texts)
+    try:
+        rows = [_values_of(_decode_event(text)) for text in texts]
+    except (msgspec.ValidationError, RecursionError):  # of some event
+        rows = []
+        for position, text in enumerate(texts):
+            event, others[position] = decode_with(_event_of, text)
+            rows.append(_values_of(event))
+    names = (name for name, path in COLUMNS.items() if path)
+    columns: dict[str, Any] = dict(
+        zip(names, zip(*rows, strict=True) if rows else repeat(()), strict=False)
+    )
+    details = list(map(bytes, columns[_DETAILS]))
+    columns |= {
         _ORGANIZATION_ID: pa.repeat(organization_id, len(texts)),
         _OCCURRED_AT: [instant[:_MICROSECONDS] for instant in instants],
+        _DETAILS: [None if each == _NULL else each for each in details],
         _OTHER_FIELDS: others,
     }
     arrays = [pa.array(columns[name], pa.string()) for name in COLUMNS]
@@ -125,34 +138,12 @@ def reader_of(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_batches(SCHEMA, batches)
 
 
-def _rows_of(texts: Sequence[JsonText]) -> tuple[list[tuple[Any, ...]], list[str | None]]:
-    """The values of each event at `_PATHS`, and its other fields as JSON."""
-    rows: list[tuple[Any, ...]] = []
-    others: list[str | None] = [None] * len(texts)
-    for position, text in enumerate(texts):
-        event, others[position] = decode_with(_event_of, text)
-        rows.append(_values_of(event))
-    return rows, others
-
-
 def _event_of(text: JsonText) -> tuple[Any, str | None]:
     """An event, and its fields without a column as JSON."""
     try:
         return _decode_event(text), None
     except msgspec.ValidationError:
         return _with_other_fields(text)
-
-
-def _columns_of(rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-    """The columns that are fields of the events."""
-    names = (name for name, path in COLUMNS.items() if path)
-    columns = dict(zip(names, zip(*rows, strict=True) if rows else repeat(()), strict=False))
-    return columns | {_DETAILS: list(map(_json_or_none, columns[_DETAILS]))}
-
-
-def _json_or_none(text: msgspec.Raw) -> bytes | None:
-    value = bytes(text)
-    return None if value == _NULL else value
 
 
 def _with_other_fields(text: JsonText) -> tuple[Any, str | None]:

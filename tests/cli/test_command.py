@@ -336,7 +336,7 @@ def test_a_file_without_room_for_the_whole_output_is_reported_in_one_line(
 
 
 def test_a_closed_stderr_does_not_stop_an_export(service: Service, command: Command) -> None:
-    """What a C library writes to stderr must not get into the connection of the two processes."""
+    """What a C library writes to stderr must not get into a file or a connection."""
     service.add(history(10))
     command.environment["ARROW_DEFAULT_MEMORY_POOL"] = "unknown"  # Arrow writes a line to stderr
     closed = ["bash", "-c", 'exec "$@" 2>&-', "bash"]

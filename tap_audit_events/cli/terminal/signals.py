@@ -1,11 +1,10 @@
-"""Signals while this process is inside of a library, or waits for another process."""
+"""Signals while this process is inside of a library."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from tap_audit_events.extraction.shutdown import SIGNALS, Stop
 
@@ -24,20 +23,12 @@ def interrupting(stop: Stop) -> Iterator[None]:
             stop.check()
 
     stop.check()
-    with handling_signals(handle):
-        try:
-            yield
-        except Exception:
-            stop.check()  # a library may have raised another error because of the signal
-            raise
-
-
-@contextmanager
-def handling_signals(handle: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Handle signals with another function within the ``with`` block."""
     before = {each: signal.signal(each, handle) for each in SIGNALS}
     try:
         yield
+    except Exception:
+        stop.check()  # a library may have raised another error because of the signal
+        raise
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
