@@ -14,11 +14,11 @@ import click
 
 from tap_audit_events.installation import command_for
 from tap_audit_events.sandbox.cli_options import (
-    FAULTS_HELP,
     create_service,
     environment_of,
     service_options,
 )
+from tap_audit_events.sandbox.faults import FAULTS_HELP
 from tap_audit_events.sandbox.serving import serve
 
 NOT_EXECUTABLE = 126

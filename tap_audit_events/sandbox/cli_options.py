@@ -20,52 +20,6 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 LATE_WITHIN: Final = timedelta(seconds=60)
 """How far before the newest event the late ones lie."""
 
-FAULTS_HELP: Final = """\b
-A fault is written KIND[:OPTION=VALUE,...]@WHEN. WHEN names requests, which are
-numbered from 1: 3, 3-5, 3-, 2,4, */10 (every tenth), * (all).
-
-\b
-Instead of a page:
-  status:code=429,retry-after=3@2  an error with this status; other options
-                                   are retry-after-date=SECONDS (from now),
-                                   err-code, msg and location
-  body:text=%3Chtml%3E,content-type=text/html@1
-                                   status 200 with these bytes, which are
-                                   written percent-encoded
-  reset@3                          the connection is reset
-  reset-reused@*                   the connection is reset if it has carried
-                                   a request before
-
-\b
-Sending a response:
-  cut:bytes=100@4                  the connection ends after 100 bytes of the
-                                   body
-  hang:seconds=90@5                the response is sent after 90 seconds
-  drip:bytes=10,seconds=0.5@6      the body is sent 10 bytes at a time, half
-                                   a second apart
-  wrong-length@7                   Content-Length: 10 is sent next to
-                                   Transfer-Encoding: chunked
-
-\b
-The events of a page:
-  empty@*/10                       no events, but a cursor
-  short:events=1@2-5               fewer events than requested
-  displaced:places=300,event=50@*  the 50th oldest event is shown 300 places
-                                   later than the order says, on whatever
-                                   page that is; without event=, the middle
-                                   event
-  ignore-start@*                   startTime is ignored
-  ignore-end@*                     endTime is ignored
-
-\b
-Cursors:
-  expire@7                         the cursor is refused with 400
-  null-cursor@*                    "nextCursor": null on the last page
-  empty-cursor@*                   "nextCursor": "" on the last page
-  same-cursor:back=1@9             the cursor of the page before, again
-  ignore-cursor@2-                 the first page again, with a new cursor
-"""
-
 _DAYS: Final = click.FloatRange(min=0, min_open=True, max=MAXIMUM_DAYS)
 _ABOVE_ZERO: Final = click.FloatRange(min=0, min_open=True, max=1_000_000)
 _FROM_ZERO: Final = click.FloatRange(min=0, max=1_000_000)

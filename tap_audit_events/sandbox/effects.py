@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-from tap_audit_events.sandbox.faults import Fault, Kind
+from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.response import Response, error_response
 
 
@@ -15,10 +15,10 @@ class ActiveFaults:
     def __init__(self, faults: Sequence[Fault]) -> None:
         self._faults = faults
 
-    def have(self, kind: Kind) -> bool:
+    def have(self, kind: str) -> bool:
         return any(fault.kind == kind for fault in self._faults)
 
-    def of_kind(self, kind: Kind) -> list[Fault]:
+    def of_kind(self, kind: str) -> list[Fault]:
         return [fault for fault in self._faults if fault.kind == kind]
 
     def replacement(self, reused: bool) -> Response | None:

@@ -3,21 +3,82 @@
 A fault is written `KIND[:OPTION=VALUE,...]@WHEN`, for example `status:code=429,retry-after=3@2`.
 """
 
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Any, Final, Self
 from urllib.parse import unquote, unquote_to_bytes
 
 from tap_audit_events.sandbox.request import ReceivedRequest
 
-Kind: TypeAlias = Literal[
-    "status", "body", "reset", "reset-reused", "cut", "hang", "drip", "wrong-length",
-    "empty", "short", "displaced", "ignore-start", "ignore-end",
-    "expire", "null-cursor", "empty-cursor", "same-cursor", "ignore-cursor",
-]  # fmt: skip
+FAULTS_HELP: Final = """\b
+A fault is written KIND[:OPTION=VALUE,...]@WHEN. WHEN names requests, which are
+numbered from 1: 3, 3-5, 3-, 2,4, */10 (every tenth), * (all).
 
-STATUS_CODES: Final = range(200, 600)
+\b
+Instead of a page:
+  status:code=429,retry-after=3@2  an error with this status; other options
+                                   are retry-after-date=SECONDS (from now),
+                                   err-code, msg and location
+  body:text=%3Chtml%3E,content-type=text/html@1
+                                   status 200 with these bytes, which are
+                                   written percent-encoded
+  reset@3                          the connection is reset
+  reset-reused@*                   the connection is reset if it has carried
+                                   a request before
+
+\b
+Sending a response:
+  cut:bytes=100@4                  the connection ends after 100 bytes of the
+                                   body; without bytes=, after half of it
+  hang:seconds=90@5                the response is sent after 90 seconds
+  drip:bytes=10,seconds=0.5@6      the body is sent 10 bytes at a time, half
+                                   a second apart
+  wrong-length@7                   Content-Length: 10 is sent next to
+                                   Transfer-Encoding: chunked
+
+\b
+The events of a page:
+  empty@*/10                       no events, but a cursor
+  short:events=1@2-5               fewer events than requested; without
+                                   events=, half as many
+  displaced:places=300,event=50@*  the 50th oldest event is shown 300 places
+                                   later than the order says, on whatever
+                                   page that is; without event=, the middle
+                                   event
+  ignore-start@*                   startTime is ignored
+  ignore-end@*                     endTime is ignored
+
+\b
+Cursors:
+  expire@7                         the cursor is refused with 400
+  null-cursor@*                    "nextCursor": null on the last page
+  empty-cursor@*                   "nextCursor": "" on the last page
+  same-cursor:back=1@9             the cursor of the page before, again
+  ignore-cursor@2-                 the first page again, with a new cursor
+"""
+
+OPTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "status": ("code", "retry-after", "retry-after-date", "err-code", "msg", "location", "text",
+               "content-type"),
+    "body": ("text", "content-type"),
+    "cut": ("bytes",),
+    "hang": ("seconds",),
+    "drip": ("bytes", "seconds"),
+    "short": ("events",),
+    "displaced": ("places", "event"),
+    "same-cursor": ("back",),
+    **dict.fromkeys(("reset", "reset-reused", "wrong-length", "empty", "ignore-start", "ignore-end",
+                     "expire", "null-cursor", "empty-cursor", "ignore-cursor"), ()),
+}  # fmt: skip
+"""The options of each kind of fault in the text form."""
+
+_NUMBERS: Final = {"code": int, "bytes": int, "events": int, "places": int, "event": int,
+                   "back": int, "seconds": float, "retry-after-date": float}  # fmt: skip
+"""The options that are numbers; the others are texts."""
+
+_FOR_EVER: Final = 2**62
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,34 +86,14 @@ class Fault:
     """One way in which some requests go wrong; several faults may concern one request.
 
     Attributes:
-        kind: What goes wrong:
-            `status` responds with the status `code` and an error body, or with the bytes of
-                `text`, as a gateway would;
-            `body` responds with 200 and the bytes of `text`;
-            `reset` resets the connection before any response;
-            `reset-reused` does so if the connection has carried a request before;
-            `cut` closes the connection after `sent_bytes` of the body, by default half of it;
-            `hang` waits for `seconds` before it responds;
-            `drip` sends the body `sent_bytes` at a time, by default one, `seconds` apart;
-            `wrong-length` sends `Content-Length: 10` next to `Transfer-Encoding: chunked`;
-            `empty` sends a page without events whose cursor continues at the same position;
-            `short` sends at most `events` events, by default half a page;
-            `displaced` shows one event `places` places later than the order says, in every
-                result that includes it: the one with the ordinal `event` from the oldest, the
-                middle one by default;
-            `ignore-start` and `ignore-end` send events as if that bound were not given;
-            `expire` refuses the cursor of the request with 400, from then on;
-            `null-cursor` sends `"nextCursor": null` if it would be omitted;
-            `empty-cursor` sends `"nextCursor": ""` if it would be omitted;
-            `same-cursor` gives the request's own cursor again, or the one `back` pages before it;
-            `ignore-cursor` sends the first page again, with a new cursor.
+        kind: What goes wrong, one of those in `FAULTS_HELP`.
         when: The requests, numbered from 1: `3`, `3-5`, `3-`, `*/10` (every tenth), `*` (all), or
             several of them with commas.
         only: If given, the fault concerns only requests for which it is true, and `when`
             numbers just those.
     """
 
-    kind: Kind
+    kind: str
     when: str = "*"
     code: int = 503
     retry_after: str | None = None
@@ -75,7 +116,7 @@ class Fault:
         """Raise ValueError for an unknown kind, a bad `when`, and numbers out of their bounds."""
         if self.kind not in OPTIONS:
             raise _unknown(self.kind)
-        if self.code not in STATUS_CODES:
+        if not 200 <= self.code <= 599:
             raise ValueError(f"the status {self.code} is not from 200 to 599")
         for name in ("sent_bytes", "seconds", "events", "places", "back"):
             if not (getattr(self, name) or 0) >= 0:
@@ -103,43 +144,6 @@ class Fault:
         return any(number in _bounds(item) for item in self.when.split(","))
 
 
-_Reader: TypeAlias = Callable[[str], Any]
-
-OPTIONS: Final[dict[str, dict[str, _Reader]]] = {
-    "status": {
-        "code": int,
-        "retry-after": unquote,
-        "retry-after-date": float,
-        "err-code": unquote,
-        "msg": unquote,
-        "location": unquote,
-        "text": unquote_to_bytes,
-        "content-type": unquote,
-    },
-    "body": {"text": unquote_to_bytes, "content-type": unquote},
-    "reset": {},
-    "reset-reused": {},
-    "cut": {"bytes": int},
-    "hang": {"seconds": float},
-    "drip": {"bytes": int, "seconds": float},
-    "wrong-length": {},
-    "empty": {},
-    "short": {"events": int},
-    "displaced": {"places": int, "event": int},
-    "ignore-start": {},
-    "ignore-end": {},
-    "expire": {},
-    "null-cursor": {},
-    "empty-cursor": {},
-    "same-cursor": {"back": int},
-    "ignore-cursor": {},
-}
-"""The options of each kind in the text form, and the functions that read their values."""
-
-_FIELDS: Final = {"bytes": "sent_bytes"}
-_FOR_EVER: Final = 2**62
-
-
 def _read(spec: str) -> dict[str, Any]:
     head, at, when = spec.rpartition("@")
     if not at:
@@ -157,10 +161,13 @@ def _option(kind: str, option: str) -> tuple[str, Any]:
     if name not in known:
         there_are = f"there are {', '.join(known)}" if known else "it has none"
         raise ValueError(f"{name!r} is not an option of {kind}; {there_are}")
-    try:
-        return _FIELDS.get(name, name.replace("-", "_")), known[name](text)
-    except ValueError as error:
-        raise ValueError(f"{name} is not a number: {text!r}") from error
+    field = "sent_bytes" if name == "bytes" else name.replace("-", "_")
+    if name in _NUMBERS:
+        try:
+            return field, _NUMBERS[name](text)
+        except ValueError as error:
+            raise ValueError(f"{name} is not a number: {text!r}") from error
+    return field, unquote_to_bytes(text) if name == "text" else unquote(text)
 
 
 def _unknown(kind: str) -> ValueError:
@@ -184,21 +191,17 @@ class FaultPlan:
     """The faults of a service, and how many requests each has counted."""
 
     def __init__(self) -> None:
-        self._faults: list[Fault] = []
-        self._counted: list[int] = []
+        self._counted: list[tuple[Fault, itertools.count[int]]] = []
 
     def add(self, fault: Fault, requests_before: int) -> None:
         """Add a fault; without `only`, its `when` counts the requests before it too."""
-        self._faults.append(fault)
-        self._counted.append(0 if fault.only else requests_before)
+        numbers = itertools.count(1 if fault.only else requests_before + 1)
+        self._counted.append((fault, numbers))
 
     def concerning(self, request: ReceivedRequest) -> list[Fault]:
         """The faults of a request, in the order they were added."""
-        return [fault for index, fault in enumerate(self._faults) if self._applies(index, request)]
-
-    def _applies(self, index: int, request: ReceivedRequest) -> bool:
-        fault = self._faults[index]
-        if fault.only is not None and not fault.only(request):
-            return False
-        self._counted[index] += 1
-        return fault.concerns(self._counted[index])
+        return [
+            fault
+            for fault, numbers in self._counted
+            if (fault.only is None or fault.only(request)) and fault.concerns(next(numbers))
+        ]

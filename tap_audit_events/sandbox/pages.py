@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from tap_audit_events.sandbox.data.rows import Displacement, Key, Selection, key_of_row
-from tap_audit_events.sandbox.data.store import Store
+from tap_audit_events.sandbox.data.store import Displacement, Key, Selection, Store
 from tap_audit_events.sandbox.effects import ActiveFaults
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.request import Query, ReceivedRequest
@@ -104,20 +103,21 @@ class Pages:
         selection = _widened(query.selection, faults)
         size = faults.page_size(query.page_size)
         rows, more = self._store.page(selection, after, size, self._displacements(faults))
-        if self._store.newest in rows:
+        keys = [key for key, _ in rows]
+        if self._store.key_at(-1) in keys:
             self._store.reveal_late(request.number + 1)
         cursor: dict[str, str | None] = {}
         if query.cursor is not None and faults.have("same-cursor"):
             cursor["nextCursor"] = self._cursors.ancestor(query.cursor, faults.pages_back)
         elif more or faults.have("empty"):
-            position = key_of_row(rows[-1]) if rows else after
+            position = keys[-1] if keys else after
             given = IssuedCursor(position, request.filters, request.number, query.cursor)
             cursor["nextCursor"] = self._cursors.issue(given)
         elif faults.have("null-cursor"):
             cursor["nextCursor"] = None
         elif faults.have("empty-cursor"):
             cursor["nextCursor"] = ""
-        return page_response([body.render(head) for head, body in rows], cursor)
+        return page_response([body.render(key) for key, body in rows], cursor)
 
     def _displacements(self, faults: ActiveFaults) -> list[Displacement]:
         return [

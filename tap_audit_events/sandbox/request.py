@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
 from tap_audit_events.sandbox.data.instants import Instant, instant_of
-from tap_audit_events.sandbox.data.rows import Selection
+from tap_audit_events.sandbox.data.store import Selection
 from tap_audit_events.sandbox.response import invalid, refusal
 
 PARAMETERS = ("actionTypes", "startTime", "endTime", "order", "pageSize", "cursor")

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Final
 
 from tap_audit_events.sandbox import request as checks
-from tap_audit_events.sandbox.data.events import ORGANIZATION_ID, LiveEvents, generated_rows
+from tap_audit_events.sandbox.data.events import ORGANIZATION_ID, LiveEvents, generated
 from tap_audit_events.sandbox.data.generator import Event
-from tap_audit_events.sandbox.data.store import Store
+from tap_audit_events.sandbox.data.store import Store, row_of, row_of_text
 from tap_audit_events.sandbox.effects import ActiveFaults
 from tap_audit_events.sandbox.faults import Fault, FaultPlan
 from tap_audit_events.sandbox.pages import Cursors, Pages
@@ -99,12 +99,12 @@ class Service:
         instant and the id of another.
         """
         with self._lock:
-            self._store.add(events, visible_from_request)
+            self._store.add(map(row_of, events), visible_from_request)
 
     def add_raw(self, texts: Iterable[bytes], visible_from_request: int = 0) -> None:
         """Add events as JSON texts, which are served byte for byte; else as `add`."""
         with self._lock:
-            self._store.add_raw(texts, visible_from_request)
+            self._store.add(map(row_of_text, texts), visible_from_request)
 
     def add_generated(self, count: int, days: float, seed: int | str, until: datetime) -> None:
         """Add the events of `generate`, of which each is rendered only when it is served.
@@ -112,12 +112,12 @@ class Service:
         A million of them take a few seconds and some 150 MB.
         """
         with self._lock:
-            self._store.add_rows(generated_rows(count, days, seed, until, self.organization_id))
+            self._store.add_sorted(*generated(count, days, seed, until, self.organization_id))
 
     def add_late(self, events: Iterable[Event]) -> None:
         """Add events that become visible right after the newest event was served."""
         with self._lock:
-            self._store.add_late(events)
+            self._store.add_late(map(row_of, events))
 
     def add_faults(self, faults: Iterable[Fault | str]) -> None:
         """Add faults; without `only`, requests are numbered from the service's very first."""
@@ -146,7 +146,7 @@ class Service:
                 number, method, path, parameters, lowered, self._clock(), reused
             )
             self._store.reveal(number)
-            self._store.add_rows(self._live.due(request.seconds))
+            self._store.add(self._live.due(request.seconds))
             faults = ActiveFaults(self._plan.concerning(request))
             response = self._decide(request, unreadable, faults)
             if self._gzip:

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from tap_audit_events.sandbox import ACCESS_TOKEN, ORGANIZATION_ID, Service, generate
 from tap_audit_events.sandbox.data.instants import instant_of
-from tap_audit_events.sandbox.data.rows import Selection, key_of_row
-from tap_audit_events.sandbox.data.store import Store
 from tests.builders import an_event
 from tests.sandbox.conftest import Sandbox
 
@@ -155,12 +153,13 @@ def test_optional_fields_are_sometimes_missing(
     assert {field in event[part] for event in events} == {True, False}
 
 
-def test_times_are_written_with_0_3_or_6_digits(events: list[dict[str, Any]]) -> None:
-    """All are in UTC, with a Z at the end."""
+def test_times_have_up_to_6_digits(events: list[dict[str, Any]]) -> None:
+    """All are in UTC, with a Z at the end; some fractions end with zeros."""
     texts = [event["occurredAt"] for event in events]
     pattern = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d+))?Z"
     found = [re.fullmatch(pattern, text) for text in texts]
-    assert {len(match[1] or "") if match else None for match in found} == {0, 3, 6}
+    assert {len(match[1] or "") if match else 9 for match in found} == {0, 3, 4, 5, 6}
+    assert any(text.endswith("0Z") and "." in text for text in texts)
 
 
 def test_office_hours_are_busy_and_weekends_quiet(events: list[dict[str, Any]]) -> None:
@@ -172,18 +171,13 @@ def test_office_hours_are_busy_and_weekends_quiet(events: list[dict[str, Any]]) 
 
 
 @pytest.mark.parametrize("size", [100, 1000])
-@pytest.mark.parametrize("descending", [True, False])
 def test_events_of_one_instant_lie_on_both_sides_of_page_boundaries(
-    events: list[dict[str, Any]], size: int, descending: bool
+    events: list[dict[str, Any]], size: int
 ) -> None:
     """This holds for pages in ascending and in descending order."""
-    store = Store()
-    store.add(events)
-    rows, _ = store.page(Selection(descending=descending), None, 5000)
-    instants = [key_of_row(row).partition("\0")[0] for row in rows]
-    ties = [instants[place - 1] == instants[place] for place in range(size, 5000, size)]
-    assert any(ties)
-    assert len({instant_of(event["occurredAt"]) for event in events}) < 5000
+    instants = [instant_of(event["occurredAt"]) for event in events]
+    for order in (instants, instants[::-1]):
+        assert any(order[place - 1] == order[place] for place in range(size, 5000, size))
 
 
 def test_texts_contain_what_breaks_careless_programs(events: list[dict[str, Any]]) -> None:
@@ -195,10 +189,8 @@ def test_texts_contain_what_breaks_careless_programs(events: list[dict[str, Any]
 
 def test_an_event_has_about_650_bytes(events: list[dict[str, Any]]) -> None:
     """The benchmarks assume this size."""
-    store = Store()
-    store.add(events)
-    rows, _ = store.page(Selection(), None, 5000)
-    assert 600 < sum(len(body.render(head)) for head, body in rows) / 5000 < 700
+    texts = [json.dumps(event, ensure_ascii=False, separators=(",", ":")) for event in events]
+    assert 600 < sum(len(text.encode()) for text in texts) / 5000 < 700
 
 
 def test_live_events_appear_at_their_rate_after_the_given_time() -> None:
@@ -217,7 +209,7 @@ def test_live_events_appear_at_their_rate_after_the_given_time() -> None:
     now[0] += 9.5
     assert visible() == 20
     assert visible() == 20
-    assert b"2024-05-31T12:00:10.000Z" in _newest(service)
+    assert b"2024-05-31T12:00:10Z" in _newest(service)
 
 
 def test_live_events_of_one_instant_are_in_order() -> None:
@@ -226,7 +218,7 @@ def test_live_events_of_one_instant_are_in_order() -> None:
     service = Service(live_events_per_second=20_000, live_from=UNTIL, clock=lambda: now[0])
     now[0] += 0.02
     page = json.loads(_newest(service, 1000))["auditEvents"]
-    order = [(event["occurredAt"], event["id"]) for event in page]
+    order = [(instant_of(event["occurredAt"]), event["id"]) for event in page]
     assert len(order) == 400
     assert order == sorted(order, reverse=True)
 

@@ -1,17 +1,7 @@
 """Faults in the events and the cursor of a page."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tap_audit_events.sandbox.data.rows import (
-    Displacement,
-    Rows,
-    Selection,
-    key_of,
-    key_of_row,
-    literal_row,
-)
 from tests.builders import an_event
 from tests.sandbox.conftest import Sandbox
 
@@ -182,41 +172,3 @@ def test_an_event_that_is_not_there_cannot_be_displaced(sandbox: Sandbox) -> Non
     assert client.ids() == []
     client.service.add(SECONDS[:3])
     assert client.ids(order="asc") == ["s-0", "s-2", "s-1"]
-
-
-@given(
-    count=st.integers(1, 12),
-    displaced=st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12)), max_size=3),
-    window=st.tuples(st.integers(0, 12), st.integers(0, 12)).map(sorted),
-    size=st.integers(1, 13),
-    descending=st.booleans(),
-)
-def test_each_displaced_event_is_served_once(
-    count: int, displaced: list[tuple[int, int]], window: list[int], size: int, descending: bool
-) -> None:
-    """Each page continues after the previous one, for several displaced events in any window.
-
-    The expected order is that of a list, in which each displaced event is moved.
-    """
-    rows = Rows()
-    for n in range(count):
-        rows.append(literal_row(key_of(f"2024-05-06T07:00:{n:02}", str(n)), "t", b""))
-    keys = [key_of_row(row) for row in rows]
-    first, last = (f"2024-05-06T07:00:{second:02}" for second in window)
-    selection = Selection(None, first, last, descending)
-    moves = [Displacement(keys[n - 1], places) for n, places in displaced if n <= count]
-    expected = [key for key in keys if first <= key.partition("\0")[0] <= last]
-    expected = expected[::-1] if descending else expected
-    for key, places in moves:
-        if key in expected:
-            place = expected.index(key)
-            expected.remove(key)
-            expected.insert(place + places, key)
-
-    found: list[str] = []
-    more = True
-    while more:
-        page, more = rows.page(selection, found[-1] if found else None, size, moves)
-        found += [key_of_row(row) for row in page]
-        assert len(page) == size or not more
-    assert found == expected

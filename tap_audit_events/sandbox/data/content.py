@@ -7,7 +7,7 @@ backslashes and line breaks.
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 PEOPLE: Final = (
     "Ada Okonkwo", "Zoë Brontë", "Søren Ångström", "François Lefèvre", "Jürgen Weiß",
@@ -42,8 +42,8 @@ USER_AGENTS: Final = (
 ROLES: Final = ("member", "guest", "editor", "administrator")
 SETTINGS: Final = ("retentionDays", "allowGuests", "defaultLocale", "twoFactor", "logoUrl")
 SCOPES: Final = ("channels:read", "channels:write", "files:read", "organization:audit_events_read")
-
-Details: TypeAlias = dict[str, Any]
+CHANGES: Final = (True, False, None, 30, 365, "de-CH", "ja", 0.75)
+"""What a setting may be before and after a change."""
 
 
 class Action(NamedTuple):
@@ -52,76 +52,53 @@ class Action(NamedTuple):
     type: str
     weight: int
     entity_type: str
-    details: Callable[[Random], Details]
-
-
-def _workspace_create(random: Random) -> Details:
-    return {"fields": {"name": random.choice(WORKSPACES)}}
-
-
-def _workspace_settings_update(random: Random) -> Details:
-    changed = random.sample(SETTINGS, 2)
-    return {"changes": [{"field": name, **_change(random)} for name in changed]}
-
-
-def _change(random: Random) -> Details:
-    values = (True, False, None, 30, 365, "de-CH", "ja", 0.75)
-    return {"before": random.choice(values), "after": random.choice(values)}
-
-
-def _user_sign_in(random: Random) -> Details:
-    return {
-        "method": random.choice(("saml", "password", "oauth")),
-        "secondFactor": random.random() < 0.7,
-        "userAgent": random.choice(USER_AGENTS),
-    }
-
-
-def _user_invite(random: Random) -> Details:
-    guests = [f"guest{random.randrange(1000)}@example.org" for _ in range(random.randint(1, 3))]
-    return {"emails": guests, "role": random.choice(ROLES), "expiresInHours": 72}
-
-
-def _user_role_update(random: Random) -> Details:
-    before, after = random.sample(ROLES, 2)
-    return {"fields": {"role": {"before": before, "after": after}}}
-
-
-def _channel_create(random: Random) -> Details:
-    return {"fields": {"name": random.choice(CHANNELS), "private": random.random() < 0.3}}
-
-
-def _channel_archive(random: Random) -> Details:
-    return {"reason": random.choice((None, "", "finished", "moved to “projects”"))}
-
-
-def _file_download(random: Random) -> Details:
-    name, size = random.choice(FILES), random.randrange(1, 2**33)
-    checksum = f"{random.getrandbits(160):040x}"
-    return {
-        "file": {"name": name, "sizeBytes": size, "checksum": {"sha1": checksum}},
-        "durationSeconds": random.randrange(1, 60_000) / 1000,
-    }
-
-
-def _access_token_create(random: Random) -> Details:
-    scopes = random.sample(SCOPES, random.randint(1, 3))
-    return {"fields": {"name": "CI", "scopes": scopes, "expiresAt": None}}
-
-
-def _organization_export(_: Random) -> Details:
-    return {}
+    details: Callable[[Random], dict[str, Any]]
 
 
 ACTIONS: Final = (
-    Action("user_sign_in", 40, "user", _user_sign_in),
-    Action("file_download", 24, "channel", _file_download),
-    Action("channel_create", 9, "channel", _channel_create),
-    Action("user_invite", 8, "user", _user_invite),
-    Action("workspace_settings_update", 6, "workspace", _workspace_settings_update),
-    Action("user_role_update", 4, "user", _user_role_update),
-    Action("channel_archive", 4, "channel", _channel_archive),
-    Action("access_token_create", 2, "user", _access_token_create),
-    Action("workspace_create", 2, "workspace", _workspace_create),
-    Action("organization_export", 1, "organization", _organization_export),
-)
+    Action("user_sign_in", 40, "user", lambda random: {
+        "method": random.choice(("saml", "password", "oauth")),
+        "secondFactor": random.random() < 0.7,
+        "userAgent": random.choice(USER_AGENTS),
+    }),
+    Action("file_download", 24, "channel", lambda random: {
+        "file": {
+            "name": random.choice(FILES),
+            "sizeBytes": random.randrange(1, 2**33),
+            "checksum": {"sha1": f"{random.getrandbits(160):040x}"},
+        },
+        "durationSeconds": random.randrange(1, 60_000) / 1000,
+    }),
+    Action("channel_create", 9, "channel", lambda random: {
+        "fields": {"name": random.choice(CHANNELS), "private": random.random() < 0.3},
+    }),
+    Action("user_invite", 8, "user", lambda random: {
+        "emails": [f"guest{random.randrange(1000)}@example.org" for _ in
+                   range(random.randint(1, 3))],
+        "role": random.choice(ROLES),
+        "expiresInHours": 72,
+    }),
+    Action("workspace_settings_update", 6, "workspace", lambda random: {
+        "changes": [
+            {"field": name, "before": random.choice(CHANGES), "after": random.choice(CHANGES)}
+            for name in random.sample(SETTINGS, 2)
+        ],
+    }),
+    Action("user_role_update", 4, "user", lambda random: {
+        "fields": {"role": dict(zip(("before", "after"), random.sample(ROLES, 2), strict=True))},
+    }),
+    Action("channel_archive", 4, "channel", lambda random: {
+        "reason": random.choice((None, "", "finished", "moved to “projects”")),
+    }),
+    Action("access_token_create", 2, "user", lambda random: {
+        "fields": {
+            "name": "CI",
+            "scopes": random.sample(SCOPES, random.randint(1, 3)),
+            "expiresAt": None,
+        },
+    }),
+    Action("workspace_create", 2, "workspace", lambda random: {
+        "fields": {"name": random.choice(WORKSPACES)},
+    }),
+    Action("organization_export", 1, "organization", lambda _: {}),
+)  # fmt: skip

@@ -5,16 +5,20 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Final
 
-from tap_audit_events.sandbox.data.generator import Event, EventGenerator
-from tap_audit_events.sandbox.data.rows import Row, Rows, key_of_row
-from tap_audit_events.sandbox.data.timeline import stamp_of, text_of, tied, timeline
+from tap_audit_events.sandbox.data.generator import Event, EventGenerator, GeneratedBody
+from tap_audit_events.sandbox.data.instants import instant_of
+from tap_audit_events.sandbox.data.store import Key, Row, key_of
+from tap_audit_events.sandbox.data.timeline import timeline
 
 ORGANIZATION_ID: Final = "6f1d4c1e-7f0b-4f3a-9d35-0c8a5b1e2d47"
 """The organization of the events, unless another one is named."""
 
 MAXIMUM_DAYS: Final = 36_500
-TEMPLATES: Final = 2000
+BODIES: Final = 2000
 """How many different bodies there are at most, apart from request ids."""
+
+_DIGITS: Final = (3, 3, 3, 6)
+"""At least how many digits the fractions of a body's times have."""
 
 
 def generate(
@@ -24,18 +28,18 @@ def generate(
     until: datetime,
     organization_id: str = ORGANIZATION_ID,
 ) -> list[Event]:
-    """The events of `generated_rows` as dictionaries."""
-    rows = generated_rows(count, days, seed, until, organization_id)
-    return [json.loads(body.render(head)) for head, body in rows]
+    """The events of `generated` as dictionaries."""
+    keys, bodies = generated(count, days, seed, until, organization_id)
+    return [json.loads(body.render(key)) for key, body in zip(keys, bodies, strict=True)]
 
 
-def generated_rows(
+def generated(
     count: int,
     days: float,
     seed: int | str,
     until: datetime,
     organization_id: str,
-) -> Rows:
+) -> tuple[list[Key], list[GeneratedBody]]:
     """`count` events of the days before `until`, in order; `until` needs a time zone.
 
     The newest lies less than two milliseconds before `until`. Ids are unique.
@@ -48,15 +52,10 @@ def generated_rows(
         raise ValueError(f"the days are not above 0 and at most {MAXIMUM_DAYS}")
     random = Random(seed)
     generator = EventGenerator(random, organization_id)
-    templates = [generator.template() for _ in range(min(count, TEMPLATES))]
-    stamps = timeline(count, days, until, random)
-    rows = Rows()
-    for stamp, template in zip(stamps, random.choices(templates, k=count), strict=True):
-        rows.append(template.row(text_of(stamp), generator.event_id()))
-    for start, stop in tied(stamps):
-        alike = [rows[index] for index in range(start, stop)]
-        rows.replace(start, sorted(alike, key=key_of_row))
-    return rows
+    bodies = [generator.body(random.choice(_DIGITS)) for _ in range(min(count, BODIES))]
+    instants = timeline(count, days, until, random)
+    keys = sorted(key_of(instant, generator.event_id()) for instant in instants)
+    return keys, random.choices(bodies, k=count)
 
 
 class LiveEvents:
@@ -80,13 +79,13 @@ class LiveEvents:
         # The seed alone would draw the ids of the generated events again.
         self._generator = EventGenerator(Random(f"live {seed}"), organization_id)
 
-    def due(self, now_seconds: float) -> Rows:
+    def due(self, now_seconds: float) -> list[Row]:
         """The events since the last call."""
         count = int((now_seconds - self._started_seconds) * self._rate) - self._count
-        return Rows.of(self._next() for _ in range(count))
+        return [self._next() for _ in range(count)]
 
     def _next(self) -> Row:
         self._count += 1
         time = self._start + timedelta(seconds=self._count / self._rate)
-        template = self._generator.template()
-        return template.row(text_of(stamp_of(time, 3)), self._generator.event_id())
+        instant = instant_of(time.isoformat(timespec="milliseconds"))
+        return key_of(instant, self._generator.event_id()), self._generator.body(digits=3)

@@ -1,54 +1,48 @@
-"""Generates events with realistic content, and templates that many events share."""
+"""Generates events with realistic content, and bodies that many events share."""
 
 import json
-from collections.abc import Iterator
-from itertools import accumulate
 from random import Random
 from typing import Any, Final, TypeAlias
 
 from tap_audit_events.sandbox.data.content import ACTIONS, CHANNELS, PEOPLE, WORKSPACES, Action
-from tap_audit_events.sandbox.data.instants import instant_of
-from tap_audit_events.sandbox.data.rows import Head, Key, Row, key_of
+from tap_audit_events.sandbox.data.store import Key
 
 Event: TypeAlias = dict[str, Any]
 """An AuditEvent of interface.md 2.1."""
 
-_WEIGHTS: Final = tuple(accumulate(action.weight for action in ACTIONS))
+_WEIGHTS: Final = [action.weight for action in ACTIONS]
 _ACTOR_TYPES: Final = ("user",) * 17 + ("system", "system", "anonymous", "unknown")
-_ID_PLACE: Final = slice(7, 43)
-_TIME_PLACE: Final = slice(59, -2)
-_SUFFIX_PLACE: Final = slice(31, 43)
-"""Where the head of a generated event has its id, its time, and the last part of the id."""
+_SUFFIX: Final = b"~" * 12
+"""Stands for the last part of the event's id in the request id of a body."""
 
-_SUFFIX: Final = "\0" * 12
-_ESCAPED_SUFFIX: Final = json.dumps(_SUFFIX)[1:-1].encode()
+_WHOLE_SECONDS: Final = 19
+"""The length of an instant without a fraction."""
 
 
-class EventTemplate:
+class GeneratedBody:
     """The body of many events, which differ in id, time and request id."""
 
-    __slots__ = ("_after", "_before", "action_type")
+    __slots__ = ("_after", "_before", "_time_length", "action_type")
 
-    def __init__(self, event: Event) -> None:
-        """Create the template from an event without id and time."""
+    def __init__(self, event: Event, digits: int) -> None:
+        """Create the body of an event without id and time.
+
+        The fractions of its times have at least that many digits.
+        """
         self.action_type: str = event["action"]["type"]
-        text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
-        self._before, _, self._after = text[1:].encode().partition(_ESCAPED_SUFFIX)
+        text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))[1:].encode()
+        self._before, _, self._after = text.partition(_SUFFIX)
+        self._time_length = _WHOLE_SECONDS + 1 + digits
 
-    def row(self, time: str, event_id: str) -> Row:
-        """The event with that time, as it is written, and that id."""
-        return f'{{"id":"{event_id}","occurredAt":"{time}",'.encode(), self
-
-    def key(self, head: Head) -> Key:
-        """The key of the event with that head."""
-        text = head.decode()
-        return key_of(instant_of(text[_TIME_PLACE]), text[_ID_PLACE])
-
-    def render(self, head: Head) -> bytes:
-        """The event with that head as JSON."""
+    def render(self, key: Key) -> bytes:
+        """The event with that key as JSON."""
+        time, event_id = key.split("\0")
+        if len(time) > _WHOLE_SECONDS:
+            time = time.ljust(self._time_length, "0")
+        head = f'{{"id":"{event_id}","occurredAt":"{time}Z",'.encode()
         if not self._after:
             return head + self._before
-        return b"".join((head, self._before, head[_SUFFIX_PLACE], self._after))
+        return b"".join((head, self._before, event_id[-12:].encode(), self._after))
 
 
 class EventGenerator:
@@ -56,55 +50,51 @@ class EventGenerator:
 
     def __init__(self, random: Random, organization_id: str) -> None:
         self._random = random
-        self._ids = _uuids(random)
         self._organization_id = organization_id
-        self._people = [self._person(number) for number in range(60)]
+        self._people = [
+            {"id": self._short_id("usr"), "name": PEOPLE[number % len(PEOPLE)],
+             "email": f"user{number}@example.com"} for number in range(60)
+        ]  # fmt: skip
         self._workspaces = [
             {"workspaceId": self._short_id("wsp"), "workspaceName": name} for name in WORKSPACES
         ]
 
-    def template(self) -> EventTemplate:
-        """A new template."""
-        return EventTemplate(self._event())
-
-    def event_id(self) -> str:
-        """A new UUID."""
-        return next(self._ids)
-
-    def _event(self) -> Event:
-        """An event without id and time."""
-        action = self._random.choices(ACTIONS, cum_weights=_WEIGHTS)[0]
-        return {
+    def body(self, digits: int) -> GeneratedBody:
+        """A new body; the fractions of its times have at least that many digits."""
+        action = self._random.choices(ACTIONS, _WEIGHTS)[0]
+        event = {
             "action": {"type": action.type, "details": action.details(self._random)},
             "actor": self._actor(),
             "context": self._context(),
             "scope": self._scope(action),
             "entity": self._entity(action),
         }
+        return GeneratedBody(event, digits)
+
+    def event_id(self) -> str:
+        """A new UUID."""
+        text = f"{self._random.getrandbits(120):030x}"
+        return f"{text[:8]}-{text[8:12]}-4{text[12:15]}-a{text[15:18]}-{text[18:]}"
 
     def _short_id(self, prefix: str) -> str:
         return f"{prefix}_{self._random.getrandbits(40):010x}"
-
-    def _person(self, number: int) -> dict[str, str]:
-        name = PEOPLE[number % len(PEOPLE)]
-        email = f"user{number}@example.com"
-        return {"id": self._short_id("usr"), "name": name, "email": email}
 
     def _actor(self) -> dict[str, str]:
         kind = self._random.choice(_ACTOR_TYPES)
         if kind == "user":
             person = self._random.choice(self._people)
-            return {"type": kind, **self._mostly(person, always=("id",))}
+            return {"type": kind, **self._mostly(person), "id": person["id"]}
         if kind == "system":
             return {"type": kind, "id": "system", "name": "Scheduler"}
         return {"type": kind, "id": self._short_id("ext")}
 
     def _context(self) -> dict[str, str]:
         random = self._random
-        address = f"203.0.113.{random.randrange(256)}" if random.random() < 0.8 else "2001:db8::7f"
-        request_id = self.event_id()[: -len(_SUFFIX)] + _SUFFIX
-        fields = {"requestId": request_id, "sessionId": self.event_id(), "requestIp": address}
-        return self._mostly(fields)
+        ip = f"203.0.113.{random.randrange(256)}" if random.random() < 0.8 else "2001:db8::7f"
+        request_id = self.event_id()[:-12] + _SUFFIX.decode()
+        return self._mostly(
+            {"requestId": request_id, "sessionId": self.event_id(), "requestIp": ip}
+        )
 
     def _scope(self, action: Action) -> dict[str, str]:
         scope = {"organizationId": self._organization_id}
@@ -116,34 +106,18 @@ class EventGenerator:
 
     def _entity(self, action: Action) -> dict[str, str]:
         random = self._random
-        kind = action.entity_type
-        entity = {"type": kind, "id": self._short_id("ent")}
-        if kind == "user":
+        entity = {"type": action.entity_type, "id": self._short_id("ent")}
+        if action.entity_type == "user":
             entity |= random.choice(self._people)
-        elif kind == "channel":
+        elif action.entity_type == "channel":
             entity["subtype"] = random.choice(("public", "private"))
             entity["name"] = random.choice(CHANNELS)
-        elif kind == "workspace":
+        elif action.entity_type == "workspace":
             entity["name"] = random.choice(WORKSPACES)
         return self._mostly(entity)
 
-    def _mostly(self, fields: dict[str, str], always: tuple[str, ...] = ()) -> dict[str, str]:
+    def _mostly(self, fields: dict[str, str]) -> dict[str, str]:
         """The fields, of which one in ten events lacks some."""
         if self._random.random() < 0.9:
-            return dict(fields)
-        return {
-            name: value
-            for name, value in fields.items()
-            if name in always or self._random.random() < 0.5
-        }
-
-
-def _uuids(random: Random) -> Iterator[str]:
-    """Random UUIDs; drawing the digits of many at once saves a third of the time."""
-    while True:
-        digits = random.randbytes(15 * 256).hex()
-        for i in range(0, len(digits), 30):
-            yield (
-                f"{digits[i : i + 8]}-{digits[i + 8 : i + 12]}-4{digits[i + 12 : i + 15]}"
-                f"-a{digits[i + 15 : i + 18]}-{digits[i + 18 : i + 30]}"
-            )
+            return fields
+        return {name: value for name, value in fields.items() if self._random.random() < 0.5}
