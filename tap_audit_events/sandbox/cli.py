@@ -107,7 +107,6 @@ def _run_command(command: Sequence[str], variables: dict[str, str]) -> int:
 
     Raises OSError if it cannot be started.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it is ignored, the exit code gets lost
     inherited = {name: value for name, value in os.environ.items() if name not in CONTRADICTING}
     process = subprocess.Popen(command, env=inherited | variables)  # noqa: S603
 

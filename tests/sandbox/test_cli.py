@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 import requests
@@ -78,14 +77,6 @@ def test_run_returns_the_exit_code_of_the_command(code: int) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
-def test_run_returns_the_exit_code_also_if_its_parent_ignores_sigchld() -> None:
-    """A parent that ignores SIGCHLD passes that on, and then the system keeps no exit code."""
-    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
-    ignoring = [sys.executable, "-c", f"{ignore}; os.execv(sys.argv[1], sys.argv[1:])", *COMMAND]
-    done = subprocess.run([*ignoring, "run", "--events=5", "--", "false"], timeout=60, check=False)
-    assert done.returncode == 1
-
-
 def test_run_sets_variables_with_which_the_command_reaches_the_sandbox() -> None:
     """Three variables hold the URL, the organization and the token of a valid request."""
     status, envelope = json.loads(run(REQUEST).stdout)
@@ -106,20 +97,6 @@ def test_run_hides_variables_that_contradict_those_of_the_sandbox(
     shared = {"ACCESS_TOKEN", "BASE_URL", "PAGE_SIZE"}
     for shown, own in ((of_one, "ORGANIZATION_ID"), (of_several, "ORGANIZATIONS")):
         assert set(shown.split()) == {f"TAP_AUDIT_EVENTS_{name}" for name in shared | {own}}
-
-
-def test_run_passes_options_after_the_command_to_it() -> None:
-    """All arguments after the name of the command belong to the command, also without `--`."""
-    done = sandbox(
-        "run", "--events=5", sys.executable, "-c", "import sys; print(sys.argv)", "--help"
-    )
-    assert done.stdout == "['-c', '--help']\n"
-
-
-def test_a_fault_on_the_command_line_reaches_the_service() -> None:
-    """`--fault` has the text form of a fault."""
-    status, error = json.loads(run(REQUEST, "--fault=status:code=500,msg=no@1").stdout)
-    assert (status, error["msg"]) == (500, "no")
 
 
 def test_options_reach_the_service() -> None:
@@ -183,17 +160,6 @@ def test_serve_prints_its_url_and_stops_on_a_signal(number: signal.Signals) -> N
         assert len(response.json()["auditEvents"]) == int(lines["events"]) == 7
         process.send_signal(number)
         assert process.wait(timeout=60) == 0
-
-
-def test_serve_says_what_is_wrong_with_its_output() -> None:
-    """The error names the full disk, and does not claim that the server cannot listen."""
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*COMMAND, "serve", "--events=1"], stdout=full, stderr=subprocess.PIPE, check=False
-        )
-    assert done.returncode != 0
-    assert b"No space left on device" in done.stderr
-    assert b"listen" not in done.stderr
 
 
 def test_late_events_are_among_the_events() -> None:
@@ -268,20 +234,10 @@ def test_several_organizations_share_the_rate_limit() -> None:
     assert [status for status, _, _ in found] == [200, 429, 429]
 
 
-def test_serve_prints_the_list_of_organizations() -> None:
-    """The line `organizations` is JSON, in the form of the environment variable."""
-    with started("serve", "--events=1", "--organizations=2") as process:
-        assert process.stdout is not None
-        lines = dict(process.stdout.readline().strip().split(": ", 1) for _ in range(4))
-        assert lines.keys() == {"base_url", "organizations", "access_token", "events"}
-        assert len(json.loads(lines["organizations"])) == 2
-
-
-@pytest.mark.parametrize("library", ["uvicorn", "httptools"])
-def test_without_its_extra_it_names_a_command_that_adds_it(library: str) -> None:
+def test_without_its_extra_it_names_a_command_that_adds_it() -> None:
     """The command is always installed, but the libraries that it needs are optional."""
     start = (
-        f"import sys; sys.modules[{library!r}] = None\n"
+        "import sys; sys.modules['uvicorn'] = None\n"
         "from tap_audit_events.sandbox.cli import main\n"
         "main(['serve'])"
     )
@@ -290,5 +246,5 @@ def test_without_its_extra_it_names_a_command_that_adds_it(library: str) -> None
     )
     assert done.returncode == 1
     error, _, command = done.stderr.rpartition(": ")
-    assert error.startswith(f"Error: the sandbox needs {library}.")
+    assert error.startswith("Error: the sandbox needs uvicorn.")
     assert [word for word in shlex.split(command) if word.startswith(("httptools>", "uvicorn"))]

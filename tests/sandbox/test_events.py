@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tap_audit_events.sandbox import ACCESS_TOKEN, ORGANIZATION_ID, Service, generate
 from tap_audit_events.sandbox.data.instants import instant_of
-from tests.builders import an_event
 from tests.sandbox.conftest import Sandbox
 
 UNTIL = datetime(2024, 5, 31, 12, tzinfo=UTC)
@@ -56,21 +55,6 @@ def test_generated_events_are_served_as_generate_lists_them(
     assert len(set(request_ids)) == len(request_ids) > 4000
 
 
-def test_generated_events_can_be_filtered_and_mixed_with_others(sandbox: Sandbox) -> None:
-    """A filter by type or time finds them, and an added event is sorted among them."""
-    client = sandbox()
-    client.service.add_generated(300, 1, 1, UNTIL)
-    expected = [(event["occurredAt"], event["id"], event["action"]["type"])
-                for event in generate(300, 1, 1, UNTIL)]  # fmt: skip
-    time, event_id, action_type = expected[150]
-    assert event_id in client.ids(startTime=time, endTime=time)
-    client.service.add([an_event(id="~", at=time, action_type=action_type)])
-    ids = client.ids(order="asc", actionTypes=action_type, pageSize=7)
-    alike = [each for _, each, kind in expected if kind == action_type]
-    assert [each for each in ids if each != "~"] == alike
-    assert ids.index("~") > ids.index(event_id)
-
-
 @settings(max_examples=40)
 @given(
     count=st.integers(0, 300),
@@ -92,13 +76,6 @@ def test_events_lie_in_their_days_and_end_just_before_the_end(
     assert all(until - time <= timedelta(milliseconds=2) for time in times[-1:])
 
 
-@pytest.mark.parametrize(("count", "days"), [(-1, 1), (1, 0), (1, 36_501), (1, float("nan"))])
-def test_impossible_numbers_are_refused(count: int, days: float) -> None:
-    """The count must not be negative, and the days must be above 0 and at most 100 years."""
-    with pytest.raises(ValueError, match=r"negative|above 0 and at most"):
-        generate(count, days, 1, UNTIL)
-
-
 def test_events_are_complete(events: list[dict[str, Any]]) -> None:
     """interface.md 2: required fields are present, and ids are unique."""
     assert len({event["id"] for event in events}) == len(events)
@@ -114,43 +91,17 @@ def test_events_are_complete(events: list[dict[str, Any]]) -> None:
     assert entity_types == {"channel", "workspace", "organization", "user", None}
 
 
-def test_a_workspace_is_created_with_a_name(events: list[dict[str, Any]]) -> None:
-    """interface.md 2.2 documents the details of this action type only."""
-    created = [event for event in events if event["action"]["type"] == "workspace_create"]
-    assert created
-    assert all(event["action"]["details"]["fields"]["name"] for event in created)
-
-
-def test_action_types_have_details_of_different_shapes(events: list[dict[str, Any]]) -> None:
-    """The ten action types have more than five different sets of keys in `details`."""
-    shapes = {event["action"]["type"]: str(sorted(event["action"]["details"])) for event in events}
-    assert len(shapes) == 10
-    assert len(set(shapes.values())) > 5
-
-
-@pytest.mark.parametrize(
-    ("part", "field"),
-    [
-        ("actor", "name"),
-        ("actor", "email"),
-        ("context", "requestId"),
-        ("context", "sessionId"),
-        ("context", "requestIp"),
-        ("scope", "workspaceId"),
-        ("scope", "workspaceName"),
-        ("scope", "channelId"),
-        ("entity", "type"),
-        ("entity", "subtype"),
-        ("entity", "id"),
-        ("entity", "name"),
-        ("entity", "email"),
-    ],
-)
-def test_optional_fields_are_sometimes_missing(
-    events: list[dict[str, Any]], part: str, field: str
-) -> None:
+def test_optional_fields_are_sometimes_missing(events: list[dict[str, Any]]) -> None:
     """interface.md 2.3 to 2.6: an optional field is present in some events only."""
-    assert {field in event[part] for event in events} == {True, False}
+    optional = {
+        "actor": ("name", "email"),
+        "context": ("requestId", "sessionId", "requestIp"),
+        "scope": ("workspaceId", "workspaceName", "channelId"),
+        "entity": ("type", "subtype", "id", "name", "email"),
+    }
+    for part, fields in optional.items():
+        for field in fields:
+            assert {field in event[part] for event in events} == {True, False}, (part, field)
 
 
 def test_times_have_up_to_6_digits(events: list[dict[str, Any]]) -> None:
@@ -187,12 +138,6 @@ def test_texts_contain_what_breaks_careless_programs(events: list[dict[str, Any]
         assert text in texts
 
 
-def test_an_event_has_about_650_bytes(events: list[dict[str, Any]]) -> None:
-    """The benchmarks assume this size."""
-    texts = [json.dumps(event, ensure_ascii=False, separators=(",", ":")) for event in events]
-    assert 600 < sum(len(text.encode()) for text in texts) / 5000 < 700
-
-
 def test_live_events_appear_at_their_rate_after_the_given_time() -> None:
     """Their number follows the clock: at 2 a second, there are 20 after 10 seconds."""
     now = [50.0]
@@ -210,17 +155,6 @@ def test_live_events_appear_at_their_rate_after_the_given_time() -> None:
     assert visible() == 20
     assert visible() == 20
     assert b"2024-05-31T12:00:10Z" in _newest(service)
-
-
-def test_live_events_of_one_instant_are_in_order() -> None:
-    """Events of the same millisecond are sorted by id."""
-    now = [50.0]
-    service = Service(live_events_per_second=20_000, live_from=UNTIL, clock=lambda: now[0])
-    now[0] += 0.02
-    page = json.loads(_newest(service, 1000))["auditEvents"]
-    order = [(instant_of(event["occurredAt"]), event["id"]) for event in page]
-    assert len(order) == 400
-    assert order == sorted(order, reverse=True)
 
 
 def _newest(service: Service, size: int = 1) -> bytes:

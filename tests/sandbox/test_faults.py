@@ -110,14 +110,6 @@ def test_a_fault_can_concern_only_some_requests(sandbox: Sandbox) -> None:
     assert received == [200, 200, 200, 503, 200]
 
 
-def test_a_fault_added_later_numbers_requests_from_the_first(sandbox: Sandbox) -> None:
-    """The number of a request does not depend on when the fault was added."""
-    client = sandbox()
-    client.get()
-    client.service.add_faults(["status@2"])
-    assert client.get().status_code == 503
-
-
 def test_a_status_has_the_error_body_of_the_interface(sandbox: Sandbox) -> None:
     """interface.md 7: the body has errCode, msg and vars."""
     client = sandbox(faults=["status:code=429,retry-after=3,err-code=slow,msg=Slow%20down@1"])
@@ -125,11 +117,6 @@ def test_a_status_has_the_error_body_of_the_interface(sandbox: Sandbox) -> None:
     assert response.status_code == 429
     assert response.headers["Retry-After"] == "3"
     assert response.json() == {"errCode": "slow", "msg": "Slow down", "vars": None}
-
-
-def test_a_status_without_retry_after_has_none(sandbox: Sandbox) -> None:
-    """The header is sent only on request."""
-    assert "Retry-After" not in sandbox(faults=["status@1"]).get().headers
 
 
 def test_retry_after_can_be_a_date(sandbox: Sandbox) -> None:
@@ -140,25 +127,6 @@ def test_retry_after_can_be_a_date(sandbox: Sandbox) -> None:
     assert before + timedelta(seconds=60) <= date <= datetime.now(UTC) + timedelta(seconds=60)
 
 
-def test_a_status_can_have_the_body_of_a_gateway(sandbox: Sandbox) -> None:
-    """The body may be empty, and the headers are those of the fault."""
-    page = "status:code=403,text=%3Chtml%3E,content-type=text%2Fhtml,retry-after=3@1"
-    client = sandbox(faults=[page, "status:code=401,text=@2"])
-    response = client.get()
-    assert (response.status_code, response.content) == (403, b"<html>")
-    assert response.headers["Content-Type"] == "text/html"
-    assert response.headers["Retry-After"] == "3"
-    response = client.get()
-    assert (response.status_code, response.content) == (401, b"")
-
-
-def test_a_redirect_has_a_location(sandbox: Sandbox) -> None:
-    """The header `Location` holds the URL of the fault."""
-    response = sandbox(faults=["status:code=302,location=https://example.com/sign-in@1"]).get()
-    assert response.status_code == 302
-    assert response.headers["Location"] == "https://example.com/sign-in"
-
-
 @pytest.mark.parametrize("code", [204, 304])
 def test_a_status_without_content_has_no_body(sandbox: Sandbox, code: int) -> None:
     """RFC 9110, 6.4.1: 204 and 304 have no content. The connection stays open."""
@@ -167,12 +135,15 @@ def test_a_status_without_content_has_no_body(sandbox: Sandbox, code: int) -> No
     assert client.get().status_code == 200
 
 
-def test_a_body_is_served_as_it_is(sandbox: Sandbox) -> None:
-    """The status is 200, and the fault gives the bytes and the content type."""
+@pytest.mark.parametrize(("kind", "status"), [("body", 200), ("status", 302)])
+def test_a_fault_can_have_the_body_of_a_gateway(sandbox: Sandbox, kind: str, status: int) -> None:
+    """The fault gives the bytes and the headers."""
     page = b"<html>\xff</html>"
-    response = sandbox(faults=[Fault(kind="body", text=page, content_type="text/html")]).get()
-    assert (response.status_code, response.content) == (200, page)
+    fault = Fault(kind=kind, code=302, text=page, content_type="text/html", location="/sign-in")
+    response = sandbox(faults=[fault]).get()
+    assert (response.status_code, response.content) == (status, page)
     assert response.headers["Content-Type"] == "text/html"
+    assert response.headers.get("Location") == ("/sign-in" if status == 302 else None)
 
 
 def test_a_fault_does_not_hide_a_violation(sandbox: Sandbox) -> None:

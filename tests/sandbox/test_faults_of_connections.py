@@ -8,7 +8,6 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.sandbox.conftest import Sandbox
 
@@ -58,14 +57,6 @@ def test_an_idle_connection_is_closed_with_fin(sandbox: Sandbox) -> None:
         assert connection.recv(1) == b""
 
 
-def test_connections_stay_open_by_default(sandbox: Sandbox) -> None:
-    """Two requests of one client use one connection."""
-    client = sandbox(*ABCD)
-    client.get()
-    client.get()
-    assert [request.reused for request in client.service.requests] == [False, True]
-
-
 def test_a_cut_body_is_shorter_than_its_length(sandbox: Sandbox) -> None:
     """Content-Length is that of the whole body, but the connection ends earlier."""
     client = sandbox(*ABCD, faults=["cut:bytes=10@1", "cut@2"])
@@ -84,13 +75,6 @@ def test_a_hang_keeps_the_client_waiting(sandbox: Sandbox) -> None:
     assert client.get().status_code == 200
 
 
-def test_a_hang_and_the_latency_add_up() -> None:
-    """The response is sent after the sum of these times."""
-    service = Service(faults=["hang:seconds=2@2"], page_latency_seconds=0.5)
-    waits = [service.respond("GET", "/", b"", {}).wait_seconds for _ in range(2)]
-    assert waits == [0.5, 2.5]
-
-
 def test_a_dripping_body_arrives_in_parts(sandbox: Sandbox) -> None:
     """Each part but the last has the requested size, and no byte is missing."""
     client = sandbox(*ABCD, faults=["drip:bytes=500,seconds=0.01@1"])
@@ -99,22 +83,6 @@ def test_a_dripping_body_arrives_in_parts(sandbox: Sandbox) -> None:
     assert b"".join(parts) == client.get().content
     assert len(parts) > 1
     assert {len(part) % 500 for part in parts[:-1]} == {0}
-
-
-def test_a_dripping_body_waits_between_its_parts(sandbox: Sandbox) -> None:
-    """A client whose timeout is shorter than the wait gives up after the first part."""
-    client = sandbox(*ABCD, faults=["drip:bytes=7,seconds=600@1"])
-    dripped = client.session.get(client.url, stream=True, timeout=(60, 1))
-    assert dripped.raw.read(7) == b'{"audit'
-    with pytest.raises(requests.exceptions.ConnectionError, match="Read timed out"):
-        dripped.content  # noqa: B018
-    assert client.get().status_code == 200
-
-
-def test_a_body_drips_a_byte_at_a_time_by_default() -> None:
-    """A fault without `bytes` sends parts of one byte."""
-    service = Service(faults=["drip:seconds=2@1"])
-    assert service.respond("GET", "/", b"", {}).drip == (1, 2.0)
 
 
 def test_a_wrong_length_is_sent_with_a_chunked_body(sandbox: Sandbox) -> None:
@@ -161,11 +129,6 @@ def test_only_accepted_encodings_are_used(
     client = sandbox(*ABCD, gzip=True)
     client.session.headers["Accept-Encoding"] = accepted  # type: ignore[assignment]
     assert ("Content-Encoding" in client.get().headers) is compressed
-
-
-def test_nothing_is_compressed_by_default(sandbox: Sandbox) -> None:
-    """A client that accepts gzip gets bodies that are not compressed."""
-    assert "Content-Encoding" not in sandbox(*ABCD).get().headers
 
 
 def test_several_faults_can_concern_one_request(sandbox: Sandbox) -> None:

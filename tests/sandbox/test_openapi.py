@@ -43,21 +43,3 @@ def test_the_sandbox_responds_as_the_document_says() -> None:
     assert len(pages) > 50
     assert {200, 400, 401, 405} <= {request.status for request in service.requests}
     assert any("cursor" in request.params for request in pages)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("fault", "found"),
-    [
-        ("null-cursor@*", "ST108 Response violates schema"),
-        ("status:code=418@*", "ST103 Undocumented status code"),
-        ("status:code=400@*", "ST202 Schema-valid request rejected"),
-        ("body:text=%7B%22auditEvents%22:[]%7D@*", "ST201 Schema-violating request accepted"),
-    ],
-)
-def test_a_sandbox_that_deviates_from_the_document_is_found(fault: str, found: str) -> None:
-    """This shows that the test above fails if the sandbox deviates in one of these ways."""
-    done = fuzzed(Service(faults=[fault]), "--phases=fuzzing", "--max-examples=20")
-
-    assert done.returncode == 1
-    assert found in done.stdout
