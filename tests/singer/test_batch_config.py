@@ -1,21 +1,14 @@
 """The setting `batch_config`: valid values, and folders that cannot be written."""
 
-import gzip
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from upath import UPath
 
-from tap_audit_events.config.batch_config import read_batch_config
-from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.sandbox import Service
-from tap_audit_events.singer.tap import TapAuditEvents
 from tests.conftest import Sync
 from tests.singer.test_batches import a_batch_config, events, ids
-from tests.singer.test_lanes import WriterIntoMemory
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
@@ -36,14 +29,8 @@ def test_a_folder_that_cannot_be_written_is_an_error_before_any_request(
     [
         ({}, "batch_config.encoding must be an object"),
         ({"encoding": {"format": "parquet"}}, "batch_config.encoding.format must be jsonl"),
-        ({"encoding": {"format": "jsonl", "compression": "zstd"}}, "must be gzip or none"),
-        ({"storage": {}}, "batch_config.storage.root must be a folder"),
         ({"storage": {"root": "s3://"}}, "batch_config.storage.root must be a folder"),
-        ({"storage": {"root": "file:///"}}, "batch_config.storage.root must be a folder"),
-        ({"storage": {"root": "/tmp/\udcff"}}, "batch_config.storage.root is not UTF-8"),  # noqa: S108
-        ({"storage": {"root": "/tmp", "prefix": "a/b"}}, "folders belong in storage.root"),  # noqa: S108
         ({"storage": {"rot": "/tmp"}}, "batch_config.storage has no setting 'rot'"),  # noqa: S108
-        ({"storage": {"root": "/tmp", "params": ["a"]}}, "storage.params must be an object"),  # noqa: S108
         ({"batch_size": 0}, "batch_config.batch_size is 0: it must be 1 to 1000000"),
         ({"size": 3}, "batch_config has no setting 'size'"),
     ],
@@ -58,24 +45,6 @@ def test_a_wrong_batch_config_is_an_error_that_names_the_setting(
     assert run.exit_code == 1
     assert problem in "\n".join(run.errors)
     assert service.requests == []
-
-
-def test_a_batch_config_that_is_not_an_object_is_an_error_of_one_line(sync: Sync) -> None:
-    """Its parts are not reported as missing as well."""
-    assert sync(batch_config=[]).errors == [
-        "AE-SETTINGS: batch_config must be an object with encoding, storage, batch_size"
-    ]
-
-
-def test_a_relative_path_in_a_folder_that_is_gone_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A deployment may replace the working directory of a running scheduler."""
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-    with pytest.raises(SettingsError, match=r"storage.root is relative, and the working directory"):
-        read_batch_config(a_batch_config(tmp_path, storage={"root": "batches"}))
 
 
 def test_a_plain_path_is_a_folder_too(service: Service, sync: Sync, tmp_path: Path) -> None:
@@ -114,29 +83,6 @@ def test_the_token_is_not_a_part_of_a_file_name(
     assert service.requests == []
 
 
-def test_the_environment_can_set_batch_config_as_json(
-    service: Service, sync: Sync, tmp_path: Path
-) -> None:
-    """An orchestrator sets it in this way."""
-    service.add(events(2))
-    variables = {"TAP_AUDIT_EVENTS_BATCH_CONFIG": json.dumps(a_batch_config(tmp_path))}
-    assert ids(sync("--config", "ENV", environment=variables).raise_for_exit_code()) == ["0", "1"]
-
-
-def test_other_file_systems_are_those_of_fsspec(service: Service, settings: dict[str, Any]) -> None:
-    """An object store works if its package is installed; this test writes into memory."""
-    service.add(events(2))
-    storage = {"root": "memory://folder/below", "prefix": "audit-"}
-    config = a_batch_config("", storage=storage)
-    writer = WriterIntoMemory()
-    TapAuditEvents(config=settings | {"batch_config": config}, message_writer=writer).sync_all()
-    (message,) = (each for each in writer.messages if each["type"] == "BATCH")
-    (url,) = message["manifest"]
-    assert url.startswith("memory://folder/below/audit-tap-audit-events-")
-    lines = gzip.decompress(UPath(url).read_bytes()).splitlines()
-    assert [json.loads(line)["id"] for line in lines] == ["0", "1"]
-
-
 def test_a_file_system_whose_package_is_missing_is_an_error(
     service: Service, sync: Sync, tmp_path: Path
 ) -> None:
@@ -156,9 +102,7 @@ def test_a_password_in_the_url_is_not_shown(sync: Sync) -> None:
     assert "SeCr3tPw" not in done.log
 
 
-@pytest.mark.parametrize(
-    "password", ["SeCr3t/Pw", "SeCr3t#Pw", "SeCr3t?Pw", "SeCr3t[Pw", "/SeCr3tPw", "?SeCr3tPw"]
-)
+@pytest.mark.parametrize("password", ["SeCr3t/Pw", "?SeCr3tPw"])
 def test_a_password_whose_end_is_not_certain_is_an_error(password: str, sync: Sync) -> None:
     """The error does not show the URL, as a part of the password might not be masked."""
     root = f"ftp://user:{password}@127.0.0.1:1/x"
@@ -166,20 +110,3 @@ def test_a_password_whose_end_is_not_certain_is_an_error(password: str, sync: Sy
     (error,) = done.errors
     assert error.startswith("AE-SETTINGS: batch_config.storage.root is not a usable URL: ")
     assert not re.search("SeCr3t|Pw", done.log)
-
-
-@pytest.mark.parametrize(
-    "root", ["s3://arn:aws:s3:eu-west-1:123:accesspoint/a", "ftp://host:21/a@b", "s3://bucket/a@b"]
-)
-def test_a_colon_or_an_at_sign_alone_is_not_a_password(root: str) -> None:
-    """For example, the ARN of a bucket contains colons."""
-    read = read_batch_config({"encoding": {"format": "jsonl"}, "storage": {"root": root}})
-    assert read is not None
-    assert read.root == root
-
-
-def test_the_batch_capability_is_declared(sync: Sync) -> None:
-    """The setting that it needs is declared too."""
-    about = json.loads(sync("--about", "--format=json").stdout)
-    assert "batch" in about["capabilities"]
-    assert "batch_config" in about["settings"]["properties"]

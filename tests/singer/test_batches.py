@@ -2,19 +2,13 @@
 
 import gzip
 import json
-import logging
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from singer_sdk.singerlib import Message
 
-from tap_audit_events.config.batch_config import read_batch_config
-from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.sandbox import Service
-from tap_audit_events.singer.batch_files import BatchFiles
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
@@ -98,7 +92,7 @@ def test_a_state_covers_complete_files_only(service: Service, sync: Sync, tmp_pa
     assert bookmarks == [batch[-1]["occurredAt"] for batch in batches(run)]
 
 
-@pytest.mark.parametrize(("page_size", "batch_size"), [(3, 4), (10, 3), (3, 1), (1, 1), (4, 10)])
+@pytest.mark.parametrize(("page_size", "batch_size"), [(3, 4), (10, 3), (1, 1)])
 def test_no_file_has_more_events_than_allowed(
     service: Service, sync: Sync, tmp_path: Path, page_size: int, batch_size: int
 ) -> None:
@@ -128,75 +122,6 @@ def test_a_file_ends_with_a_page_if_the_next_may_not_fit(
     writer = WriterIntoMemory()
     TapAuditEvents(config=settings | more, message_writer=writer).sync_all()
     assert [each["type"] for each in writer.messages] == ["SCHEMA", *2 * ["BATCH", "STATE"]]
-
-
-@pytest.mark.parametrize("compression", ["gzip", "none"])
-def test_a_file_is_complete_when_its_message_is_written(tmp_path: Path, compression: str) -> None:
-    """A target may read the file at once."""
-    read: list[list[bytes]] = []
-
-    class Target(WriterIntoMemory):
-        def write_message(self, message: Message) -> None:
-            read.extend(map(lines_of, files_of(message.to_dict())))
-
-    encoding = {"format": "jsonl", "compression": compression}
-    files = batch_files(Target(), a_batch_config(tmp_path, encoding=encoding, batch_size=2))
-    files.write_records("audit_events", [b"1", b"2", b"3"], datetime.now(UTC))
-    files.complete()
-    assert read == [[b"1", b"2"], [b"3"]]
-
-
-def test_a_file_that_somebody_removed_is_not_announced(tmp_path: Path) -> None:
-    """A STATE that follows would cover records that no file holds."""
-    writer = WriterIntoMemory()
-    files = batch_files(writer, a_batch_config(tmp_path))
-    files.write_records("audit_events", [b"{}"], datetime.now(UTC))
-    (written,) = tmp_path.iterdir()
-    written.unlink()
-    with pytest.raises(OutputError, match="No such file"):
-        files.complete()
-    assert writer.messages == []
-
-
-def test_a_page_of_many_bytes_is_in_several_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A file exceeds its maximum size only by its last event."""
-    monkeypatch.setattr("tap_audit_events.singer.batch_files.MAX_BYTES", 100)
-    writer = WriterIntoMemory()
-    files = batch_files(writer, a_batch_config(tmp_path))
-    texts = [b"%040d" % number for number in range(10)]
-    files.write_records("audit_events", texts, datetime.now(UTC))
-    files.complete()
-    written = [[*map(lines_of, files_of(message))] for message in writer.messages]
-    assert written == [[texts[0:3]], [texts[3:6]], [texts[6:9]], [texts[9:]]]
-
-
-def test_a_file_is_not_complete_before_its_message_is_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Whatever error ends the run before that, no STATE covers the file."""
-    writer = WriterIntoMemory()
-    files = batch_files(writer, a_batch_config(tmp_path))
-    files.write_records("audit_events", [b"{}"], datetime.now(UTC))
-
-    def fail(message: Message) -> None:
-        raise ValueError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(writer, "write_message", fail)
-        for _ in range(2):
-            with pytest.raises(ValueError):  # noqa: PT011 - the one above
-                files.complete()
-    files.complete()
-    (message,) = writer.messages
-    assert [*map(lines_of, files_of(message))] == [[b"{}"]]
-
-
-def batch_files(writer: WriterIntoMemory, config: dict[str, Any]) -> BatchFiles:
-    checked = read_batch_config(config)
-    assert checked is not None
-    return BatchFiles(checked, writer, logger=logging.getLogger(__name__), page_size=1000)
 
 
 def test_later_runs_write_new_files(service: Service, sync: Sync, tmp_path: Path) -> None:
@@ -254,16 +179,3 @@ def test_deselected_fields_are_not_in_the_files(
     run = sync(catalog=catalog, batch_config=a_batch_config(tmp_path)).raise_for_exit_code()
     assert ids(run) == ["0", "1", "2"]
     assert all("email" not in record["actor"] for (batch,) in [batches(run)] for record in batch)
-
-
-def test_a_failed_run_delivers_what_it_has_read(
-    service: Service, sync: Sync, tmp_path: Path
-) -> None:
-    """The file is completed and STATE follows; the next run resumes there."""
-    config = a_batch_config(tmp_path)
-    service.add(events(4))
-    service.add([an_event(id="", at="2024-05-06T07:00:10Z")])
-    failed = sync(page_size=2, batch_config=config)
-    assert failed.exit_code == 1
-    assert ids(failed) == ["0", "1", "2", "3"]
-    assert types(failed)[-2:] == ["BATCH", "STATE"]

@@ -51,27 +51,6 @@ def test_each_organization_keeps_its_own_bookmark(runs: list[tuple[bool, dict[st
         assert without_context(found.of(name.upper())) == expected.get(name, {})
 
 
-def test_the_bookmark_of_another_organization_does_not_hide_a_partition() -> None:
-    """A run of several organizations is followed by runs of a new one and of one of the several."""
-    state: dict[str, Any] = {}
-    Bookmarks(state, IDS[:2], in_partitions=True).keep(IDS[0], a_bookmark(IDS[0], 1))
-    Bookmarks(state, IDS[4:], in_partitions=False).keep(IDS[4], a_bookmark(IDS[4], 2))
-    bookmarks = Bookmarks(state, IDS[:1], in_partitions=False)
-    assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
-    bookmarks.keep(IDS[0], a_bookmark(IDS[0], 3))
-    found = Bookmarks(state, IDS, in_partitions=True)
-    assert without_context(found.of(IDS[0])) == a_bookmark(IDS[0], 3)
-    assert without_context(found.of(IDS[4])) == a_bookmark(IDS[4], 2)
-
-
-def test_the_bookmark_of_one_organization_moves_into_its_partition() -> None:
-    """No part of it stays at the top, while values that are not of a bookmark stay there."""
-    state = a_bookmark(IDS[0], 1) | {"other": 1}
-    bookmarks = Bookmarks(state, IDS[1:], in_partitions=True)
-    assert without_context(bookmarks.of(IDS[0])) == a_bookmark(IDS[0], 1)
-    assert state.keys() == {"other", "partitions"}
-
-
 @pytest.mark.parametrize("in_partitions", [True, False])
 def test_a_partition_takes_precedence_over_the_top(in_partitions: bool) -> None:
     """A state may have both: a merge of states keeps the bookmark that was moved."""
@@ -82,14 +61,6 @@ def test_a_partition_takes_precedence_over_the_top(in_partitions: bool) -> None:
     bookmarks.keep(IDS[0], a_bookmark(IDS[0], 3))
     assert without_context(state["partitions"][0]) == a_bookmark(IDS[0], 3)
     assert ("watermark" in state) is not in_partitions
-
-
-def test_a_coverage_chain_without_events_moves_too() -> None:
-    """An organization without events has a chain and no bookmark."""
-    state: dict[str, Any] = {"coverage": [{"organization_id": IDS[0], "events": 0}]}
-    bookmarks = Bookmarks(state, IDS, in_partitions=True)
-    assert bookmarks.of(IDS[0])["coverage"] == [{"organization_id": IDS[0], "events": 0}]
-    assert "coverage" not in state
 
 
 @pytest.mark.parametrize("key", ["replication_key_value", "occurredAt"])

@@ -1,6 +1,5 @@
 """Each option of the SDK's command line works."""
 
-import errno
 import json
 import os
 import select
@@ -8,16 +7,13 @@ import shlex
 import subprocess
 import sys
 import time
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from tap_audit_events.config.schema import SETTINGS_SCHEMA
 from tap_audit_events.sandbox import Service
-from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
@@ -97,25 +93,6 @@ def test_about_describes_the_settings_without_a_configuration(form: list[str]) -
         assert name in done.stdout.decode()
 
 
-def test_an_os_error_that_has_nothing_to_do_with_stdout_is_raised(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """It is a defect of the tap, and shown as one."""
-
-    def fail(**_: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
-    monkeypatch.setattr(TapAuditEvents, "print_version", fail)
-    assert isinstance(CliRunner().invoke(TapAuditEvents.cli, []).exception, PermissionError)
-
-
-def test_the_sdk_does_not_change_the_declared_settings() -> None:
-    """The SDK adds settings of its own, while documents are generated from the declared ones."""
-    before = deepcopy(SETTINGS_SCHEMA)
-    assert CliRunner().invoke(TapAuditEvents.cli, ["--about"]).exit_code == 0
-    assert before == SETTINGS_SCHEMA
-
-
 def test_about_as_json_lists_settings_and_capabilities() -> None:
     """ACTIVATE_VERSION is not one of the capabilities."""
     about = json.loads(run(None, "--about", "--format=json").raise_for_exit_code().stdout)
@@ -136,42 +113,11 @@ def test_version_prints_name_and_number() -> None:
     assert run(None, "--version").stdout.startswith(b"tap-audit-events v")
 
 
-def test_the_garbage_collector_hardly_runs_while_the_sdk_is_imported() -> None:
-    """It would search the objects of modules hundreds of times, and find nothing."""
-    code = """if True:
-        import atexit, gc, runpy, sys
-
-        phases = []
-        gc.callbacks.append(lambda phase, _: phases.append(phase))
-        atexit.register(lambda: print(len(phases), file=sys.stderr))
-        sys.argv = ["tap-audit-events", "--version"]
-        runpy.run_module("tap_audit_events", run_name="__main__")
-    """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(done.stderr) < 100
-
-
 def test_a_schema_test_writes_the_schema_only(service: Service, sync: Sync) -> None:
     """`--test=schema` sends no request."""
     done = sync("--test=schema").raise_for_exit_code()
     assert {message["type"] for message in done.messages} == {"SCHEMA"}
     assert service.requests == []
-
-
-def test_an_unknown_test_is_refused() -> None:
-    """A misspelt `--test=schema` must not become a test of the connection."""
-    done = CliRunner().invoke(TapAuditEvents.cli, ["--test=shcema"])
-    assert done.exit_code == 2
-    assert "'shcema' is not one of" in done.output
-
-
-def test_a_schema_message_names_the_keys(service: Service, sync: Sync) -> None:
-    """Targets need the key and the bookmark property."""
-    schema = sync().messages[0]
-    assert schema["type"] == "SCHEMA"
-    assert schema["stream"] == "audit_events"
-    assert schema["key_properties"] == ["id"]
-    assert schema["bookmark_properties"] == ["occurredAt"]
 
 
 def test_deselected_fields_are_left_out(
@@ -234,25 +180,6 @@ def test_flattening_makes_columns_of_nested_fields(service: Service, sync: Sync)
     assert record["actor"]["email"] == "zoe@example.com"
 
 
-def test_a_depth_alone_does_not_flatten_and_is_warned_about(service: Service, sync: Sync) -> None:
-    """A depth has no effect without `flattening_enabled`, but is easily taken for sufficient."""
-    service.add(THREE_EVENTS)
-    depth = {"flattening_max_depth": 2}
-    done = sync(**depth).raise_for_exit_code()
-    assert done.warnings == ["flattening_max_depth has no effect without flattening_enabled"]
-    assert "actor" in done.records[0]
-    assert sync(**depth, flattening_enabled=False).raise_for_exit_code().warnings == []
-
-
-def test_activate_version_messages_are_not_written(service: Service, sync: Sync) -> None:
-    """The SDK's setting for them is not a setting of this tap, which warns about it."""
-    service.add(THREE_EVENTS)
-    done = sync(emit_activate_version_messages=True).raise_for_exit_code()
-    assert len(done.records) == 3
-    assert {m["type"] for m in done.messages} == {"SCHEMA", "RECORD", "STATE"}
-    assert len(done.warnings) == 1
-
-
 @pytest.mark.parametrize(
     ("option", "kilobytes"), [("--discover", 0), ("--discover", 16), ("--about", 0)]
 )
@@ -284,9 +211,3 @@ def test_everything_is_written_to_a_pipe_that_does_not_block(
         with os.fdopen(reading, "rb") as pipe:
             records = sum(b'"RECORD"' in line for line in pipe)
     assert (process.returncode, records) == (0, 100)
-
-
-def test_help_says_what_the_tap_does() -> None:
-    """The first sentence says what the tap writes, and where."""
-    shown = run(None, "--help").raise_for_exit_code().stdout.decode()
-    assert "Write the audit events of an organization to stdout, as Singer messages." in shown

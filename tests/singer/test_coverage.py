@@ -8,11 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tap_audit_events.errors.redaction import register_secret
-from tap_audit_events.extraction.coverage import Coverage, digest_number
+from tap_audit_events.extraction.coverage import digest_number
 from tap_audit_events.run.runtime import Runtime
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.singer.messages import redacted_state
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
@@ -211,49 +209,6 @@ def test_time_that_a_bookmark_moved_by_hand_skips_is_not_covered(
     assert record["covered_from"] == f"{DAY}T{covered_from}Z"
 
 
-def test_time_that_no_run_has_read_is_not_covered_by_an_older_chain(
-    service: Service, sync: Sync
-) -> None:
-    """A tool that merges states may put the chain of an earlier run next to a later bookmark."""
-    service.add(events(0, 5))
-    catalog = a_catalog(sync)
-    first = sync(catalog=catalog, end_date=f"{DAY}T09:00:00Z").raise_for_exit_code()
-    service.add([an_event(id=f"at-{hour}", at=f"{DAY}T{hour:02}:30:00Z") for hour in (9, 10)])
-    later = {"start_date": f"{DAY}T10:00:00Z", "end_date": f"{DAY}T11:00:00Z"}
-    state = sync(state=first.state, **later).raise_for_exit_code().state
-    chain = first.state["bookmarks"]["audit_events"]["coverage"]
-    state["bookmarks"]["audit_events"]["coverage"] = chain
-    done = sync(catalog=catalog, state=state, end_date=f"{DAY}T12:00:00Z").raise_for_exit_code()
-    (record,) = of_stream(done, STREAM)
-    assert record["covered_from"] == f"{DAY}T10:30:00Z"
-
-
-def test_a_bookmark_that_was_moved_back_after_a_failed_run_keeps_the_chain(
-    service: Service, sync: Sync
-) -> None:
-    """The failed run has read the time between the last record and the bookmark."""
-    catalog = a_catalog(sync)
-    first = sync(catalog=catalog, end_date=f"{DAY}T07:00:00Z").raise_for_exit_code()
-    service.add(events(0, 30))
-    service.add_faults([Fault(kind="status", code=403, when="3")])
-    failed = sync(catalog=catalog, state=first.state, page_size=10, concurrency=1)
-    state = failed.state
-    state["bookmarks"]["audit_events"]["replication_key_value"] = f"{DAY}T08:05:00Z"
-    done = sync(catalog=catalog, state=state, lookback_seconds=0).raise_for_exit_code()
-    (record,) = of_stream(done, STREAM)
-    assert record["covered_from"] == f"{DAY}T07:00:00Z"
-
-
-def test_no_time_is_covered_twice(service: Service, sync: Sync) -> None:
-    """A second run up to the same end_date writes no record."""
-    service.add(events(0, 5))
-    catalog, end = a_catalog(sync), f"{DAY}T09:00:00Z"
-    first = sync(catalog=catalog, end_date=end).raise_for_exit_code()
-    second = sync(catalog=catalog, end_date=end, state=first.state).raise_for_exit_code()
-    assert len(of_stream(first, STREAM)) == 1
-    assert of_stream(second, STREAM) == []
-
-
 def test_the_schema_of_coverage_is_written_before_its_first_record(
     service: Service, sync: Sync
 ) -> None:
@@ -265,19 +220,6 @@ def test_the_schema_of_coverage_is_written_before_its_first_record(
     assert kinds.index(("SCHEMA", STREAM)) < record
     assert ("RECORD", "audit_events") not in kinds[record:]
     assert kinds[-1][0] == "STATE"
-
-
-@pytest.mark.usefixtures("fresh_redaction")
-def test_a_coverage_record_follows_the_files_that_it_covers(
-    service: Service, sync: Sync, tmp_path: Path
-) -> None:
-    """A target has received the names of all these files by then."""
-    service.add(events(0, 5))
-    encoding = {"format": "jsonl", "compression": "none"}
-    config = {"encoding": encoding, "storage": {"root": str(tmp_path / "batches")}}
-    done = sync(catalog=a_catalog(sync), batch_config=config).raise_for_exit_code()
-    types = [each["type"] for each in done.messages if each["type"] in {"BATCH", "RECORD"}]
-    assert types == ["BATCH", "RECORD"]
 
 
 def test_organizations_share_the_files_that_their_coverage_follows(tmp_path: Path) -> None:
@@ -312,39 +254,3 @@ def test_other_action_types_begin_a_chain_of_their_own(service: Service, sync: S
     narrow = sync(catalog=catalog, state=first.state, **settings).raise_for_exit_code()
     (record,) = of_stream(narrow, STREAM)
     assert record["action_types"] == ["workspace_create"]
-
-
-def test_action_types_in_another_order_continue_the_chain(service: Service, sync: Sync) -> None:
-    """The events are the same; after a failed run, a new chain would leave a gap."""
-    catalog = a_catalog(sync)
-    types = ["workspace_create", "user_invite"]
-    first = sync(catalog=catalog, action_types=types, end_date=f"{DAY}T07:00:00Z")
-    service.add(events(0, 30))
-    service.add_faults([Fault(kind="status", code=403, when="3")])
-    settings = {"page_size": 10, "concurrency": 1, "lookback_seconds": 60}
-    failed = sync(catalog=catalog, state=first.state, action_types=types, **settings)
-    assert failed.exit_code == 1
-    done = sync(catalog=catalog, state=failed.state, action_types=types[::-1], **settings)
-    (record,) = of_stream(done.raise_for_exit_code(), STREAM)
-    assert (record["covered_from"], record["events"]) == (f"{DAY}T07:00:00Z", 30)
-
-
-def test_events_that_were_not_counted_end_the_chain(service: Service, sync: Sync) -> None:
-    """The chain in the state is empty, not absent, so that a tool that merges states removes it."""
-    service.add(events(0, 5))
-    counted = sync(catalog=a_catalog(sync)).raise_for_exit_code()
-    service.add(events(5, 10))
-    done = sync(state=counted.state).raise_for_exit_code()
-    assert counted.state["bookmarks"]["audit_events"]["coverage"] != []
-    assert done.state["bookmarks"]["audit_events"]["coverage"] == []
-
-
-def test_a_digest_is_not_masked() -> None:
-    """It may contain a token by chance; a mask would break the chain or the next run."""
-    register_secret("0000")
-    coverage = Coverage(START, [], previous_digest="0" * 64).to_json()
-    others = {"other": "a0000", "digest": "a0000"}
-    state = {"bookmarks": {"audit_events": {"coverage": [coverage], **others}}}
-    masked = redacted_state(state)["bookmarks"]["audit_events"]
-    assert masked.pop("coverage") == [coverage]
-    assert "0000" not in str(masked)

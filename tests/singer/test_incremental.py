@@ -3,7 +3,7 @@
 from typing import Any
 
 from tap_audit_events.extraction.id_groups import digest_of
-from tap_audit_events.sandbox import Fault, Service
+from tap_audit_events.sandbox import Service
 from tests.builders import an_event
 from tests.conftest import Sync
 from tests.extraction.watermarks import from_json
@@ -132,13 +132,6 @@ def test_a_bookmark_set_back_reads_its_time_again(service: Service, sync: Sync) 
     assert sync(state=state, lookback_seconds=0).ids == ["08:00:01", "08:00:02"]
 
 
-def test_a_start_date_after_the_bookmark_is_the_start(service: Service, sync: Sync) -> None:
-    """A run starts at the later of the two."""
-    service.add(events("08:00:00", "08:30:00"))
-    done = sync(state=state_of("2024-05-06T07:00:00Z"), start_date="2024-05-06T08:15:00Z")
-    assert done.ids == ["08:30:00"]
-
-
 def test_a_range_that_ends_before_the_bookmark_sends_no_request(
     service: Service, sync: Sync
 ) -> None:
@@ -157,25 +150,6 @@ def test_other_streams_bookmarks_are_passed_on(service: Service, sync: Sync) -> 
     done = sync(state=state).raise_for_exit_code()
     assert done.state["bookmarks"]["other"] == {"replication_key_value": 7}
     assert done.bookmark == "2024-05-06T08:00:00Z"
-
-
-def test_a_state_of_another_organization_is_refused(service: Service, sync: Sync) -> None:
-    """Its bookmark says nothing about this organization's events."""
-    service.add(events("08:00:00"))
-    state = sync().state
-    state["bookmarks"]["audit_events"]["watermark"][0]["organization_id"] = "other"
-    done = sync(state=state)
-    assert done.exit_code == 1
-    assert "it belongs to the organization 'other'" in done.errors[0]
-
-
-def test_types_added_since_the_bookmark_are_warned_about(service: Service, sync: Sync) -> None:
-    """Older events of the added types were never requested."""
-    service.add(events("08:00:00"))
-    state = sync(action_types=["workspace_create"]).state
-    widened = sync(state=state, action_types=["workspace_create", "more"]).raise_for_exit_code()
-    assert "older events of 'more' were never requested" in widened.warnings[0]
-    assert sync(state=widened.state, action_types=["more"]).warnings == []
 
 
 def test_a_full_table_run_reads_all_and_keeps_no_bookmark(service: Service, sync: Sync) -> None:
@@ -199,15 +173,3 @@ def test_a_full_table_run_reads_all_and_keeps_no_bookmark(service: Service, sync
     assert "replication_key_value" not in str(done.states)
     again = sync(catalog=catalog, state=state_of("2025-01-01T00:00:00Z"))
     assert again.ids == ["08:00:00", "08:00:01", "08:00:02"]
-
-
-def test_an_event_that_the_service_repeats_is_delivered_once(service: Service, sync: Sync) -> None:
-    """After a run that failed, the service sends events again that were delivered before."""
-    service.add(events("08:00:00", "08:00:01", "08:00:02"))
-    service.add_faults([Fault(kind="status", code=500, when="2")])
-    first = sync(page_size=1, max_retries=0)
-    assert first.exit_code == 1
-    second = sync(page_size=1, state=first.state).raise_for_exit_code()
-    assert first.ids + second.ids == ["08:00:00", "08:00:01", "08:00:02"]
-    covered(first)
-    covered(second, *first.ids)

@@ -1,7 +1,6 @@
 """Runs with `details_format` and `raw_event`, through the command line."""
 
 import json
-from itertools import product
 from typing import Any
 
 import pytest
@@ -74,18 +73,7 @@ def test_each_event_is_delivered_once_in_every_shape(
     assert sync(state=plain.state, page_size=3, **shape).ids == ["late"]
 
 
-@pytest.mark.parametrize(
-    ("before", "then"),
-    [
-        *zip(SHAPES, SHAPES[::-1], strict=True),
-        *(
-            pytest.param(before, then, marks=pytest.mark.long)
-            for before, then in product(SHAPES, SHAPES)
-            if SHAPES.index(before) + SHAPES.index(then) != len(SHAPES) - 1
-        ),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("before", "then"), [*zip(SHAPES, SHAPES[::-1], strict=True)], ids=str)
 def test_a_catalog_of_another_shape_can_be_used(
     service: Service, sync: Sync, before: dict[str, Any], then: dict[str, Any]
 ) -> None:
@@ -146,9 +134,7 @@ def test_a_raw_event_that_contains_deselected_fields_is_warned_about(
     ("setting", "problem"),
     [
         ({"details_format": "text"}, "details_format must be object or string"),
-        ({"details_format": ["string"]}, "details_format must be object or string"),
         ({"raw_event": "yes"}, "raw_event must be true or false"),
-        ({"raw_event": 1}, "raw_event must be true or false"),
     ],
 )
 def test_a_wrong_shape_is_an_error_before_any_request(
@@ -159,15 +145,3 @@ def test_a_wrong_shape_is_an_error_before_any_request(
     assert run.exit_code == 1
     assert problem in "\n".join(run.errors)
     assert service.requests == []
-
-
-def test_the_environment_can_set_the_shape(service: Service, sync: Sync) -> None:
-    """The values of variables are text."""
-    service.add([an_event()])
-    variables = {
-        "TAP_AUDIT_EVENTS_DETAILS_FORMAT": "string",
-        "TAP_AUDIT_EVENTS_RAW_EVENT": "true",
-    }
-    (record,) = sync("--config", "ENV", environment=variables).raise_for_exit_code().records
-    assert isinstance(record["action"]["details"], str)
-    assert isinstance(record["raw_event"], str)

@@ -27,7 +27,7 @@ SEQUENCES: dict[str, Sequence[dict[str, Any]]] = {
 }
 
 
-def a_full_state(*, is_version_1: bool = False) -> dict[str, Any]:
+def a_full_state() -> dict[str, Any]:
     """A state that is full of ids of events that the service does not show any more."""
     share = MAX_REMEMBERED_IDS // 200
     groups = [
@@ -36,10 +36,6 @@ def a_full_state(*, is_version_1: bool = False) -> dict[str, Any]:
     ]
     watermark = Watermark(groups[-1].until, groups, lookback_seconds=300)
     bookmark = to_bookmark(watermark, organization_id=ORGANIZATION_ID, action_types=[])
-    if is_version_1:
-        (entry,) = bookmark["watermark"]
-        ids = [f"gone-{n}-{each}" for n in range(100, 300) for each in range(share)]
-        entry |= {"version": 1, "ids": ids, "ids_until": entry["bookmark"]}
     return {"bookmarks": {"audit_events": bookmark}}
 
 
@@ -61,22 +57,15 @@ def count_ids(state: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize(
-    ("sequence", "is_version_1"),
+    "sequence",
     [
-        ("nothing changes", False),
-        pytest.param("nothing changes", True, marks=pytest.mark.long),
-        *(
-            pytest.param(sequence, False, marks=pytest.mark.long)
-            for sequence in SEQUENCES
-            if sequence != "nothing changes"
-        ),
+        "nothing changes",
+        *(pytest.param(each, marks=pytest.mark.long) for each in [*SEQUENCES][1:]),
     ],
 )
-def test_a_full_memory_repeats_nothing(
-    sequence: str, is_version_1: bool, service: Service, sync: Sync
-) -> None:
+def test_a_full_memory_repeats_nothing(sequence: str, service: Service, sync: Sync) -> None:
     """Ids of events that the service no longer shows make room for those of new events."""
-    state = a_full_state(is_version_1=is_version_1)
+    state = a_full_state()
     for number, settings in enumerate(SEQUENCES[sequence]):
         new = events_after(300 + 20 * number)
         service.add(new)
@@ -85,24 +74,3 @@ def test_a_full_memory_repeats_nothing(
         assert count_ids(done.state) <= MAX_REMEMBERED_IDS
         state = done.state
     assert sync(state=state, **settings).raise_for_exit_code().ids == []
-
-
-@pytest.mark.long
-def test_ids_leave_the_state_with_their_instants(service: Service, sync: Sync) -> None:
-    """They leave one after the other as the bookmark moves, not all at once."""
-    state, counts = a_full_state(), []
-    for seconds in (430, 500, 610):
-        new = events_after(seconds)
-        service.add(new)
-        done = sync(state=state).raise_for_exit_code()
-        assert done.ids == [event["id"] for event in new]
-        assert done.warnings == []
-        counts.append(count_ids(done.state))
-        state = done.state
-    share = MAX_REMEMBERED_IDS // 200
-    left = [(300 - first) * share for first in (139, 209)]  # those of the last five minutes
-    assert counts == [
-        pytest.approx(left[0] + NEW, abs=2 * share),
-        pytest.approx(left[1] + 2 * NEW, abs=2 * share),
-        3 * NEW,
-    ]

@@ -40,18 +40,6 @@ def test_a_refused_cursor_after_disorder_is_an_error(service: Service, sync: Syn
     service.violations.clear()  # the sandbox did not send the cursors of these pages
 
 
-def test_a_first_run_that_fails_out_of_order_repeats_nothing(service: Service, sync: Sync) -> None:
-    """STATE has the ids that were delivered, and the next run starts at the oldest event."""
-    service.add(TEN_EVENTS)
-    page = {"auditEvents": [TEN_EVENTS[n] for n in (4, 1)] + [{"id": "bad"}]}
-    service.add_faults([Fault(kind="body", text=json.dumps(page).encode(), when="1")])
-    first = sync()
-    assert first.exit_code == 1
-    second = sync(state=first.state).raise_for_exit_code()
-    assert sorted(first.ids + second.ids) == TEN_IDS
-    assert "startTime" not in service.requests[-1].params
-
-
 def test_empty_pages_without_end_are_an_error(
     service: Service, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
