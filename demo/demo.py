@@ -49,7 +49,7 @@ def main() -> None:
     now = datetime.now(UTC)
     service = Service()
     with serve(service) as server:
-        first = generate(20_000, days=14, seed=1, until=now - timedelta(hours=1))
+        first = generate(20_000, days=14, seed=4, until=now - timedelta(hours=1))
         service.add(first)
         say(f"1. A sandbox of the service at {server.base_url} holds {len(first):,} events.")
 
@@ -59,7 +59,7 @@ def main() -> None:
         show_newest()
         check(arrived(), ids(first), "the file", "the service holds")
 
-        second = generate(137, days=1 / 25, seed=18, until=now)
+        second = generate(137, days=1 / 25, seed=20, until=now)
         service.add(second)
         say(f"3. Meanwhile {len(second)} more events have appeared. The same command again:")
         loaded_before = newest_load()

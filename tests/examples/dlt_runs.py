@@ -23,16 +23,11 @@ import os, runpy, signal, sys
 from {module} import {owner}
 
 works = {owner}.{method}
-calls = 0
 
 def dies(*arguments, **options):
-    global calls
-    calls += 1
-    if calls == {call} and {afterwards}:
+    if {afterwards}:
         works(*arguments, **options)
-    if calls == {call}:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return works(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 {owner}.{method} = dies
 sys.argv[:] = sys.argv[1:]
@@ -42,12 +37,11 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @dataclass(frozen=True)
 class Kill:
-    """When a process is killed: at a call of a method of dlt, counted from 1, or after it."""
+    """When a process is killed: at the first call of a method of dlt, or after it."""
 
     module: str
     method: str
     owner: str = "Pipeline"
-    call: int = 1
     afterwards: bool = False
 
     @property

@@ -1,17 +1,14 @@
 """`examples/dagster_project`, run by Dagster's own engine, exports each event once."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tap_audit_events.sandbox import Fault, Service, generate, serve
-from tap_audit_events.sandbox.request import ReceivedRequest
+from tap_audit_events.sandbox import Service, serve
 from tests.builders import an_event
 from tests.examples.dagster_runs import Instance
 
@@ -19,12 +16,7 @@ pytestmark = [pytest.mark.integrations, pytest.mark.timeout(1500)]
 
 FIRST_DAY = date(2026, 1, 1)
 DAYS = [(FIRST_DAY + timedelta(days=number)).isoformat() for number in range(30)]
-END = datetime(2026, 1, 31, tzinfo=UTC)
-COUNTS = {"research": 4000, "sales": 2500}
 OTHER_ID = "0b9e8a54-3a0c-4a52-8f4e-5d1f0c2b7a66"
-HANGS_SECONDS = 600.0
-
-Make = Callable[..., Instance]
 
 
 @pytest.fixture
@@ -43,59 +35,6 @@ def instance(services: dict[str, Service], tmp_path: Path) -> Iterator[Instance]
         assert service.violations == []
 
 
-def partitions(organization: str, days: list[str]) -> str:
-    return ",".join(f"{day}|{organization}" for day in days)
-
-
-def day_of(event: dict[str, Any]) -> str:
-    return str(event["occurredAt"][:10])
-
-
-def test_a_backfill_loses_nothing_if_a_step_is_killed(
-    services: dict[str, Service], instance: Instance
-) -> None:
-    """Two backfills of 30 days run at the same time, and Dagster runs the killed step again."""
-    events = {
-        name: list(generate(COUNTS[name], days=30, seed=name, until=END)) for name in services
-    }
-    for name, service in services.items():
-        service.add(events[name])
-    reached = threading.Event()
-
-    def is_killed(request: ReceivedRequest) -> bool:
-        if request.params.get("startTime") != f"{DAYS[14]}T00:00:00Z":
-            return False
-        reached.set()
-        return True
-
-    services["sales"].add_faults(
-        [Fault(kind="hang", when="1", seconds=HANGS_SECONDS, only=is_killed)]
-    )
-    instance.drive("wait", "0")  # sets up the databases of the instance
-    with ExitStack() as stack:
-        backfills = [
-            stack.enter_context(
-                instance.starting("-m", "tests.examples.dagster_driver", "backfill", each)
-            )
-            for each in (partitions(name, DAYS) for name in services)
-        ]
-        assert reached.wait(600)
-        pid = instance.drive("kill", f"{DAYS[14]}|sales")
-        for backfill in backfills:
-            backfill.communicate(timeout=900)
-    assert pid > 0
-
-    runs = instance.drive("wait", str(len(services) * len(DAYS)))
-    assert {run["status"] for run in runs.values()} == {"SUCCESS"}
-    assert {key for key, run in runs.items() if run["retries"]} == {f"{DAYS[14]}|sales"}
-    assert all(run["checks"] == [True] for run in runs.values())
-    for name in services:
-        for day in DAYS:
-            expected = [event["id"] for event in events[name] if day_of(event) == day]
-            assert sorted(instance.column(name, day, "id")) == sorted(expected)
-    instance.check_discreet()
-
-
 def test_a_backfill_by_the_command_is_run_by_the_daemon(
     services: dict[str, Service], instance: Instance
 ) -> None:
@@ -106,7 +45,7 @@ def test_a_backfill_by_the_command_is_run_by_the_daemon(
     options = ["-w", "workspace.yaml", "-j", "export_days", "--partitions", ",".join(keys)]
     instance.run("-m", "dagster", "job", "backfill", *options, "--noprompt")
     with instance.starting("-m", "dagster._daemon", "run", "-w", "workspace.yaml"):
-        runs = instance.drive("wait", "2")
+        runs = instance.drive("2")
     assert {key: (run["status"], run["rows"], run["checks"]) for key, run in runs.items()} == {
         key: ("SUCCESS", [1], [True]) for key in keys
     }

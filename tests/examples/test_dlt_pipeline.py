@@ -14,7 +14,7 @@ from tap_audit_events.sandbox import Fault, Service, serve
 from tap_audit_events.sandbox.request import ReceivedRequest
 from tests.builders import an_event
 from tests.examples.dlt_runs import SCRIPT, TABLE, Database, DuckDB, Kill, Loads, Postgres
-from tests.examples.environments import python_of, run_python
+from tests.examples.environments import python_of
 from tests.integrations.pipeline import PROJECT
 from tests.loaders.postgres_server import postgres_server
 from tests.project.pages import sections, shell
@@ -121,11 +121,8 @@ EXTRACTED = Kill("dlt.extract.extract", "commit_packages", "Extract", afterwards
 @pytest.mark.parametrize(
     ("kill", "killed"),
     [
-        pytest.param(EXTRACTED, 1, id="first run, before dlt saves its state"),
         pytest.param(EXTRACTED, 2, id="second run, before dlt saves its state"),
-        pytest.param(Kill(PIPELINE, "normalize"), 2, id="second run, before normalize"),
         pytest.param(Kill(PIPELINE, "load"), 1, id="first run, before load"),
-        pytest.param(Kill(PIPELINE, "load"), 2, id="second run, before load"),
     ],
 )
 def test_the_run_after_a_killed_one_loads_the_rest(loads: Loads, kill: Kill, killed: int) -> None:
@@ -153,17 +150,6 @@ def test_the_run_after_a_failed_load_loads_the_events(loads: Loads, disposition:
     assert failed.returncode == 1, failed.stdout
     check_each_once(loads, FIRST)
     loads.database.execute("DROP INDEX audit_events.one_new")
-    loads.succeed()
-    check_each_once(loads)
-
-
-def test_merge_survives_a_kill_after_the_commit(loads: Loads) -> None:
-    """The next run loads the package again, and `merge` replaces the same events."""
-    loads.disposition = "merge"
-    assert loads.succeed() == FIRST
-    add_more(loads)
-    kill = Kill("dlt.common.storages.load_package", "complete_job", "PackageStorage", call=2)
-    assert loads.run(kill=kill).returncode == -signal.SIGKILL
     loads.succeed()
     check_each_once(loads)
 
@@ -217,11 +203,6 @@ def test_a_refused_token_is_not_shown(loads: Loads, tmp_path: Path) -> None:
     assert loads.files_with(wrong) == []
 
 
-def test_a_limit_of_no_events_makes_packages_of_one_page(loads: Loads) -> None:
-    """The run loads all events, and ends."""
-    assert loads.succeed("--most-events", "0") == FIRST
-
-
 def test_the_commands_of_the_page_load_new_events(tmp_path: Path) -> None:
     """They are run twice in a clone, where dlt is installed already."""
     install, *commands = sections("python.md")["dlt"].commands
@@ -237,45 +218,4 @@ def test_the_commands_of_the_page_load_new_events(tmp_path: Path) -> None:
         for count in (FIRST, 0):
             done = shell("; ".join(commands), tmp_path, variables | {"HOME": str(tmp_path)})
             assert (done.returncode, done.stdout) == (0, f"{count} events loaded\n"), done.stderr
-        check_each_once(loads, FIRST)
-
-
-def test_a_wrong_setting_is_reported_in_one_line(tmp_path: Path) -> None:
-    loads = Loads(Service(), "https://api.example.com", DuckDB(tmp_path), tmp_path)
-    wrong = {"TAP_AUDIT_EVENTS_ORGANIZATION_ID": "acme"}
-    failed = loads.run(environment=loads.environment | wrong)
-    assert failed.returncode == 1
-    last = failed.stderr.splitlines()[-1]
-    assert last.startswith("dlt_pipeline.py: AE-SETTINGS: organization_id ")
-    assert "Traceback" not in failed.stderr
-
-
-LIMITED = """
-import sys
-import dlt
-sys.path.insert(0, sys.argv[1])
-from dlt_pipeline import NAME, audit_events, environment_settings
-pipeline = dlt.pipeline(NAME, destination="duckdb", dataset_name=NAME)
-source = audit_events(**environment_settings()).add_limit(1)
-pipeline.run(source, write_disposition="append")
-"""
-
-
-def test_a_run_continues_after_a_resource_that_dlt_ended_early(tmp_path: Path) -> None:
-    """With `add_limit`, the state covers the last page that was yielded."""
-    service = Service()
-    service.add_generated(FIRST, 10, 1, NOON)
-    with serve(service) as server:
-        loads = Loads(service, server.base_url, DuckDB(tmp_path), tmp_path)
-        for _ in range(2):
-            done = run_python(
-                "dlt",
-                ["-c", LIMITED, SCRIPT.parent],
-                folder=tmp_path,
-                environment=loads.environment,
-            )
-            assert done.returncode == 0, done.stderr
-        ids = loads.database.ids()
-        assert 1000 < len(ids) == len(set(ids)) < FIRST
-        assert loads.succeed() == FIRST - len(ids)
         check_each_once(loads, FIRST)

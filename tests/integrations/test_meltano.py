@@ -103,32 +103,6 @@ def test_runs_into_a_target_that_only_appends_load_each_event_once(pipeline: Pip
     assert len(pipeline.service.requests) == requests_before + 1
 
 
-def test_meltano_tests_the_configuration(pipeline: Pipeline) -> None:
-    """`meltano config test` passes with the right token."""
-    pipeline.service.add(generate(5, days=1, seed=7, until=NOON))
-
-    done = pipeline.meltano("config", "test", "tap-audit-events")
-
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.long
-def test_meltano_reports_a_wrong_token(pipeline: Pipeline) -> None:
-    """`meltano config test` fails, and does not show the token."""
-    done = pipeline.meltano(
-        "config", "test", "tap-audit-events", TAP_AUDIT_EVENTS_ACCESS_TOKEN="acme_pat_wrong"
-    )
-
-    assert done.returncode != 0
-    assert "acme_pat_wrong" not in done.stdout + done.stderr
-
-
-def test_meltano_hides_the_token(pipeline: Pipeline) -> None:
-    listed = pipeline.meltano("config", "list", "tap-audit-events")
-
-    assert "access_token" in listed.stdout
-
-
 def test_a_repair_leaves_out_what_the_pipeline_leaves_out(pipeline: Pipeline) -> None:
     """The commands are those of `docs/proof.md`."""
     text = (PROJECT / "docs" / "proof.md").read_text()

@@ -54,26 +54,6 @@ def state(pipeline: Pipeline, state_id: str = STATE_ID) -> dict[str, Any]:
     return found
 
 
-def test_each_loader_gets_every_event_and_has_its_own_state(pipeline: Pipeline) -> None:
-    """One command runs both loaders; a second command loads only the new events into each."""
-    both = ["run", "tap-audit-events", "target-jsonl", "tap-audit-events", "target-duckdb"]
-    for added in ([], NEW):
-        pipeline.service.add(added)
-        done = pipeline.meltano(*both)
-        assert done.returncode == 0, done.stderr
-
-    assert ids(pipeline.lines()) == ids(pipeline.rows()) == ids(OLD + NEW)
-    listed = pipeline.meltano("state", "list").stdout.split()
-    assert sorted(listed) == ["dev:tap-audit-events-to-target-duckdb", STATE_ID]
-
-
-def test_a_full_refresh_loads_everything_again(pipeline: Pipeline) -> None:
-    pipeline.run("target-jsonl")
-    pipeline.run("target-jsonl", "--full-refresh")
-
-    assert ids(pipeline.lines()) == ids(OLD + OLD)
-
-
 def test_a_full_refresh_that_fails_at_once_leaves_the_old_state(pipeline: Pipeline) -> None:
     """Meltano merges the failed run's empty state into the old one, as docs/meltano.md warns."""
     pipeline.run("target-jsonl")
@@ -132,18 +112,6 @@ def test_a_stopped_meltano_loses_nothing(pipeline: Pipeline) -> None:
     assert ids(pipeline.rows()) == ids(OLD)
 
 
-def test_a_second_run_at_the_same_time_writes_nothing(pipeline: Pipeline) -> None:
-    """Meltano locks a state for one run at a time."""
-    run = start(pipeline, "target-jsonl")
-    second = pipeline.meltano("run", "tap-audit-events", "target-jsonl")
-    run.send_signal(signal.SIGTERM)
-    run.wait(timeout=120)
-
-    assert second.returncode != 0
-    assert "already running" in second.stderr
-    assert len(pipeline.service.requests) == 2
-
-
 def test_a_merged_state_replaces_the_bookmark_as_a_whole(pipeline: Pipeline) -> None:
     """Bookmark and ids stay consistent: the next run repeats only events after that bookmark."""
     pipeline.run("target-jsonl")
@@ -159,26 +127,6 @@ def test_a_merged_state_replaces_the_bookmark_as_a_whole(pipeline: Pipeline) -> 
 
     pipeline.run("target-jsonl")
     assert ids(pipeline.lines()) == ids(OLD + NEW + NEW)
-
-
-def test_each_environment_has_its_own_settings_and_states(pipeline: Pipeline) -> None:
-    """One environment reads only the newest day; that does not change what the other one reads."""
-    meltano_yml = (pipeline.project / "meltano.yml").read_text()
-    (pipeline.project / "meltano.yml").write_text(
-        meltano_yml.replace("- name: dev\n", "- name: dev\n- name: prod\n")
-    )
-    done = pipeline.meltano(
-        "--environment=prod",
-        *("config", "set", "tap-audit-events", "start_date", "2026-01-15T00:00:00Z"),
-    )
-    assert done.returncode == 0, done.stderr
-    done = pipeline.meltano("--environment=prod", "run", "tap-audit-events", "target-jsonl")
-    assert done.returncode == 0, done.stderr
-    of_the_day = [each for each in OLD if each["occurredAt"] >= "2026-01-15"]
-    assert ids(pipeline.lines()) == ids(of_the_day)
-
-    pipeline.run("target-jsonl")
-    assert ids(pipeline.lines()) == ids(of_the_day + OLD)
 
 
 def test_an_inherited_plugin_replaces_organizations_by_a_list_of_one(pipeline: Pipeline) -> None:

@@ -45,7 +45,3 @@ def test_the_commands_print_what_the_page_shows(package: str, block: str, tmp_pa
             assert all(line in done.stdout + done.stderr for line in printed), done.stderr
         else:
             assert (done.stdout, done.returncode) == ("", 0), done.stderr
-
-
-def test_the_page_has_blocks_to_run() -> None:
-    assert len(BLOCKS) >= 5

@@ -98,11 +98,6 @@ def python_of(environment: dict[str, str]) -> str:
     return str(Path(found).resolve().with_name("python"))
 
 
-def test_the_documents_install_with_uv_pipx_and_pip() -> None:
-    """The test below tries each command."""
-    assert {command.partition(" ")[0] for command in INSTALLS} == {"uv", "pipx", "pip"}
-
-
 @pytest.mark.parametrize("command", INSTALLS)
 def test_each_way_to_install_provides_the_commands_and_the_extra(
     command: str, clone: Path, environment: dict[str, str], tmp_path: Path

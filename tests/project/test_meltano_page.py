@@ -285,24 +285,3 @@ def test_an_upgrade_keeps_configuration_selection_and_state(
     assert (after["config"], after["select"]) == (before["config"], before["select"])
     runner.follow(PAGE["Load for the first time"])
     assert ids(runner.pipeline.lines()) == ids(OLD)
-
-
-def test_every_command_of_the_page_is_run() -> None:
-    """If a section with commands is added, this fails until the section has a test."""
-    loaders = (
-        "Load into DuckDB, PostgreSQL or Snowflake"  # tests/integrations/test_meltano_loaders.py
-    )
-    assert {name for name, section in PAGE.items() if section.commands} - {loaders} == {
-        "Add the tap",
-        "Configure it",
-        "Choose fields",
-        "Load for the first time",
-        "Schedule it",
-        "Alert on the log",
-        "Bring old events later",
-        "Several organizations",
-        "Mask e-mail and IP addresses",
-        "Look at the state and change it",
-        "Upgrade",
-    }
-    assert len(alerts()) == len(PAGE["Alert on the log"].commands)

@@ -89,18 +89,6 @@ whole = json.dumps(message["value"])
     assert "bookmarks" in json.loads((tmp_path / "state.json").read_text())
 
 
-def test_the_script_keeps_the_state_of_a_run_that_was_killed(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """The next run continues from the last state that the target printed, without repeats."""
-    service.add(TEN_EVENTS)
-    run_script = script(tmp_path, settings, A_TARGET)
-    assert run_script() == 0
-    (tmp_path / "state.json").rename(tmp_path / "states.jsonl")
-    assert run_script() == 0
-    assert len((tmp_path / "rows.txt").read_text().split()) == len(TEN_EVENTS)
-
-
 def test_the_script_reads_nothing_again_if_it_cannot_keep_a_state(
     service: Service, settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -114,18 +102,6 @@ def test_the_script_reads_nothing_again_if_it_cannot_keep_a_state(
     assert run_script() == 0
     rows = (tmp_path / "rows.txt").read_text().split()
     assert rows == [event["id"] for event in TEN_EVENTS]
-
-
-def test_the_script_does_not_take_an_empty_state_for_a_first_run(
-    service: Service, settings: dict[str, Any], tmp_path: Path
-) -> None:
-    """A file system may leave an empty file after a power failure."""
-    service.add(TEN_EVENTS)
-    run_script = script(tmp_path, settings, A_TARGET)
-    (tmp_path / "state.json").touch()
-    assert run_script() == 1
-    assert "AE-FILE: The state file 'state.json' is empty" in (tmp_path / "tap.log").read_text()
-    assert not (tmp_path / "rows.txt").exists()
 
 
 def test_the_alert_for_a_run_that_hangs(

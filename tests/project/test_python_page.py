@@ -11,11 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import tap_audit_events
 from tap_audit_events.sandbox import Fault, Service, serve
 from tests.builders import an_event
 from tests.examples.environments import run_python
@@ -35,7 +33,6 @@ def snippet(section: Section) -> str:
 
 FIRST = snippet(SECTIONS["The first page"])
 LOG = FIRST[: FIRST.index("for page")]
-WITH_SNIPPETS = [title for title, section in SECTIONS.items() if snippet(section)]
 
 
 @dataclass
@@ -196,19 +193,3 @@ def test_the_example_of_errors_prints_what_to_do(
     found = runner.run("Errors")
     assert found.startswith(printed)
     assert bool(found) == bool(printed)
-
-
-def test_each_error_of_the_page_can_be_imported() -> None:
-    """This holds for errors that no example uses too, so that a program can catch them."""
-    text = "".join(section.text for section in SECTIONS.values())
-    named = set(re.findall(r"`(\w+Error)`", text))
-
-    assert "StoppedError" in named
-    assert named <= set(tap_audit_events.__all__)
-
-
-def test_every_example_is_tried() -> None:
-    """This file names the section of each example."""
-    source = Path(__file__).read_text()
-    untried: list[Any] = [title for title in WITH_SNIPPETS if f'"{title}"' not in source]
-    assert untried == []

@@ -129,14 +129,3 @@ def test_meltano_reads_the_sandbox(tmp_path: Path) -> None:
     (command,) = PAGE["With Meltano"].commands
     run(command, tmp_path)
     assert len(lines(tmp_path / "output" / "audit_events.jsonl")) == 10_000
-
-
-def test_every_command_of_the_page_is_run() -> None:
-    """If a section with commands is added, this fails until the section has a test."""
-    assert {name for name, section in PAGE.items() if section.commands} == {
-        "Run one command against it",
-        "Faults",
-        "An event that a loop loses",
-        "Keep it running",
-        "With Meltano",
-    }

@@ -101,46 +101,6 @@ def test_pyairbyte_fails_if_the_source_does_and_then_continues(
     assert len(rows(tmp_path)) == 2000
 
 
-WITHOUT_VALIDATION = """
-import json, sys
-import airbyte as ab
-config = json.load(open(sys.argv[1]))
-source = ab.get_source(
-    "source-audit-events", local_executable="source-audit-events", config=config
-)
-print("get_source succeeded")
-source.check()
-"""
-
-
-@pytest.mark.parametrize(
-    ("wrong", "reason"),
-    [
-        ({"page_size": "many"}, "AE-SETTINGS: page_size must be"),
-        ({"page_sise": 5}, "AE-SETTINGS: 'page_sise' is not a setting"),
-    ],
-)
-def test_the_source_validates_the_config_and_pyairbyte_does_not(
-    wrong: dict[str, Any], reason: str, config: Path, tmp_path: Path
-) -> None:
-    config.write_text(json.dumps(json.loads(config.read_text()) | wrong))
-
-    done = run_client("python", "-c", WITHOUT_VALIDATION, config, folder=tmp_path)
-
-    assert done.returncode == 1
-    assert b"get_source succeeded" in done.stdout
-    assert "AirbyteConnectorCheckFailedError" in done.stderr.decode()
-    assert reason in done.stderr.decode()
-
-
-def test_pyairbyte_validates_the_connector(config: Path, tmp_path: Path) -> None:
-    """The command `pyab validate` finds the specification, and its check succeeds."""
-    options = [f"--connector={SOURCE}", f"--config={config}"]
-    done = run_client("pyab", "validate", *options, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert b"Connection check succeeded for `source-audit-events`" in done.stderr
-
-
 # The standard tests of `airbyte-cdk`
 
 ACCEPTANCE_TESTS = """

@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 from tap_audit_events.sandbox import Service, generate, serve
 from tests.airbyte.source import Output, a_catalog
-from tests.integrations.image.built_image import Buildah, BuiltImage
+from tests.integrations.image.built_image import BuiltImage
 from tests.integrations.image.conftest import SECRET
 from tests.integrations.pipeline import NOON, PROJECT
 from tests.running import Run, settings_for
@@ -120,18 +119,6 @@ def test_the_source_reads_every_event(
     assert output.statuses[-1] == "COMPLETE"
 
 
-def test_the_other_commands_of_airbyte_start_the_source(image: BuiltImage, data: Path) -> None:
-    """Each command ends with a message of its type."""
-    kinds = []
-    for name, *options in (
-        ["spec"],
-        *([each, "--config", "airbyte.json"] for each in AIRBYTE[1:3]),
-    ):
-        done = image.run(image.read_only_command(data, name, *options))
-        kinds.append([json.loads(line)["type"] for line in done.stdout.splitlines()][-1])
-    assert kinds == ["SPEC", "CONNECTION_STATUS", "CATALOG"]
-
-
 @pytest.mark.parametrize("arguments", [[], ["sh"], ["--help"]])
 def test_another_argument_is_refused_with_the_names_of_the_programs(
     image: BuiltImage, data: Path, arguments: list[str]
@@ -193,15 +180,6 @@ def test_any_other_user_can_run_the_programs(image: BuiltImage, program: str) ->
     assert done.returncode == 0
 
 
-def test_the_labels_name_the_connector_and_the_version_of_the_package(image: BuiltImage) -> None:
-    with (PROJECT / "pyproject.toml").open("rb") as file:
-        version = tomllib.load(file)["project"]["version"]
-    labels = image.config["Labels"]
-    assert labels["io.airbyte.name"] == "source-audit-events"
-    assert labels["io.airbyte.version"] == version
-    assert labels["org.opencontainers.image.version"] == version
-
-
 def test_airbyte_finds_the_source_in_the_environment(image: BuiltImage, data: Path) -> None:
     """On Kubernetes, Airbyte starts AIRBYTE_ENTRYPOINT in a shell."""
     variables = dict(each.split("=", 1) for each in image.config["Env"])
@@ -212,25 +190,6 @@ def test_airbyte_finds_the_source_in_the_environment(image: BuiltImage, data: Pa
          image.container, "--", *shell]
     )  # fmt: skip
     assert b'"SUCCEEDED"' in done.stdout
-
-
-def test_a_version_other_than_that_of_the_package_is_refused(
-    buildah: Buildah, image: BuiltImage, sources: Path, certificates: Path
-) -> None:
-    """Otherwise the labels would name a wrong version."""
-    built = buildah.make_image(
-        sources, "--build-arg", "VERSION=9.9.9", PIP_CERT=str(certificates), IMAGE="wrong"
-    )
-    assert built.returncode != 0
-    assert "VERSION is '9.9.9'" in built.stderr
-
-
-def test_pip_uses_the_index_of_the_environment(buildah: Buildah, sources: Path) -> None:
-    """With an index that does not exist, pip finds no package."""
-    index = "file:///no/such/index"
-    built = buildah.make_image(sources, "--no-cache", PIP_INDEX_URL=index, IMAGE="wrong")
-    assert built.returncode != 0
-    assert "No matching distribution found" in built.stderr
 
 
 def test_the_image_contains_only_the_pinned_versions(image: BuiltImage) -> None:

@@ -70,11 +70,3 @@ def test_each_command_runs(image: BuiltImage, programs: str, tmp_path: Path) -> 
     assert (folder / "events.jsonl").read_text().count('"RECORD"') == len(EVENTS)
     assert (folder / "state.json").exists()
     assert pq.read_metadata(folder / "events.parquet").num_rows == len(EVENTS)
-
-
-def test_the_page_names_each_program(image: BuiltImage) -> None:
-    """Its table lists the programs of the image and the commands of Airbyte, first `spec`."""
-    rows = [line for line in PAGE["Run"].text.splitlines() if line.startswith("| `")]
-    named = {row.split("`")[1].split()[0] for row in rows}
-    installed = {path.name for path in (image.root / "usr/local/bin").glob("*-events")}
-    assert named == installed | {"spec"}
