@@ -62,19 +62,21 @@ _OPTIONS: Final = (
                  help="The same seed, with the same --until, gives the same events."),
     click.option("--until", callback=_time, metavar="TIME", show_default="now",
                  help="The newest event lies just before TIME, such as 2024-05-31T12:00:00Z."),
-    click.option("--live", default=0.0, metavar="PER_SECOND", type=_LIVE,
+    click.option("--live", "live_events_per_second", default=0.0, metavar="PER_SECOND", type=_LIVE,
                  help="Keep adding this many events per second, starting at --until."),
     click.option("--late", default=0, metavar="COUNT", type=click.IntRange(min=0),
                  help="Hide COUNT events of the minute before the newest event, until a page with"
                       " the newest event has been served. Fewer than --events."),
-    click.option("--page-latency", default=0.0, metavar="SECONDS", type=_FROM_ZERO,
-                 help="Let each response take at least this time."),
+    click.option("--page-latency", "page_latency_seconds", default=0.0, metavar="SECONDS",
+                 type=_FROM_ZERO, help="Let each response take at least this time."),
     click.option("--rate-limit", metavar="PER_SECOND", type=_ABOVE_ZERO,
                  help="Respond with 429 and Retry-After to more requests per second."),
-    click.option("--cursor-lifetime", metavar="REQUESTS", type=click.IntRange(min=1),
+    click.option("--cursor-lifetime", "cursor_lifetime_requests", metavar="REQUESTS",
+                 type=click.IntRange(min=1),
                  help="Refuse a cursor after this many further requests."),
-    click.option("--keep-alive", default=KEEP_ALIVE_SECONDS, metavar="SECONDS", show_default=True,
-                 type=_FROM_ZERO, help="Close a connection that has been idle for this time."),
+    click.option("--keep-alive", "keep_alive_seconds", default=KEEP_ALIVE_SECONDS,
+                 metavar="SECONDS", show_default=True, type=_FROM_ZERO,
+                 help="Close a connection that has been idle for this time."),
     click.option("--gzip", is_flag=True,
                  help="Compress response bodies for clients that accept gzip."),
     click.option("--fault", "faults", multiple=True, metavar="FAULT", callback=_faults,
@@ -83,7 +85,7 @@ _OPTIONS: Final = (
 
 
 def service_options(command: _Command) -> _Command:
-    """Give a command the options that `create_service` takes."""
+    """Give a command the options that `create_service` takes; most are those of `Service`."""
     return reduce(lambda decorated, option: option(decorated), reversed(_OPTIONS), command)
 
 
@@ -129,31 +131,14 @@ def _create_one(
     days: float,
     seed: int,
     until: datetime | None,
-    live: float,
     late: int,
-    page_latency: float,
-    rate_limit: float | RateLimit | None,
-    cursor_lifetime: int | None,
-    keep_alive: float,
-    gzip: bool,
-    faults: list[Fault],
+    **options: Any,
 ) -> Service:
     if late and late >= events:
         raise click.UsageError(f"--late {late} is not less than --events {events}")
     # The tap leaves the second that has not ended yet to the next run.
     newest_before = until or datetime.now(UTC).replace(microsecond=0)
-    service = Service(
-        organization_id=organization_id,
-        faults=faults,
-        rate_limit=rate_limit,
-        page_latency_seconds=page_latency,
-        cursor_lifetime_requests=cursor_lifetime,
-        keep_alive_seconds=keep_alive,
-        gzip=gzip,
-        live_events_per_second=live,
-        live_from=until,
-        seed=seed,
-    )
+    service = Service(organization_id=organization_id, live_from=until, seed=seed, **options)
     service.add_generated(events - late, days, seed, newest_before)
     late_before = newest_before - timedelta(seconds=1)
     late_days = LATE_WITHIN / timedelta(days=1)
