@@ -12,6 +12,7 @@ import hypothesis
 import pytest
 import trustme
 
+from tap_audit_events.errors import redaction
 from tap_audit_events.sandbox import Service, serve
 from tests.running import Run, run, settings_for
 
@@ -88,3 +89,10 @@ def untrusted_address() -> Iterator[str]:
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+@pytest.fixture
+def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No text is masked until the test registers a secret."""
+    monkeypatch.setattr(redaction, "_certain", redaction._Secrets())
+    monkeypatch.setattr(redaction, "_all", redaction._Secrets())

@@ -1,6 +1,5 @@
 """Runs the tap as a user does: in its own process, through its command line."""
 
-import html
 import json
 import os
 import re
@@ -32,8 +31,8 @@ RECORD_LINE = '{"type":"RECORD",'
 def forms_of(token: str) -> set[str]:
     """Return the forms in which other programs write a token, in lower case."""
     in_json = json.dumps(token)[1:-1]
-    forms = {token, in_json, json.dumps(in_json)[1:-1], repr(token)[1:-1], html.escape(token)}
-    return {form.lower() for form in {*forms, quote(token), quote(token, safe="")}}
+    forms = {token, in_json, repr(token)[1:-1], quote(token), quote(token, safe="")}
+    return {form.lower() for form in forms}
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,7 @@ from typing import Final
 
 from tap_audit_events.airbyte.messages import MessageWriter, log
 from tap_audit_events.errors.exceptions import OutputError
-from tap_audit_events.errors.redacted_output import redact_logs
-from tap_audit_events.errors.redaction import redact
+from tap_audit_events.errors.redacted_output import redact_handlers
 
 LOGGER: Final = "source-audit-events"
 
@@ -32,16 +31,16 @@ class LogMessages(logging.Handler):
         """Write a record. If stdout cannot be written to, the next message says so."""
         trace = None
         if record.exc_info:
-            trace = redact(logging.Formatter().formatException(record.exc_info))
+            trace = logging.Formatter().formatException(record.exc_info)
         with suppress(OutputError):
             self._writer.write(log(_level(record.levelno), record.getMessage(), trace))
 
 
 def set_up_logging(writer: MessageWriter) -> logging.Logger:
     """Send log records of level INFO and above to a writer; return the source's logger."""
-    redact_logs()
     root = logging.getLogger()
     root.handlers[:] = [LogMessages(writer)]
+    redact_handlers()
     root.setLevel(logging.INFO)
     logging.captureWarnings(capture=True)
     return logging.getLogger(LOGGER)

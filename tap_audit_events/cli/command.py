@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import StringIO
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import click
 
 from tap_audit_events.cli.options import Common, common_options
-from tap_audit_events.cli.terminal.process import exit_code_of, log_to_stderr
+from tap_audit_events.cli.terminal.process import exit_code_of, log_to_stderr, write_stderr
 from tap_audit_events.config.process import check_log_levels, guard_output
 from tap_audit_events.config.schema import PACKAGE
 from tap_audit_events.extraction.shutdown import Stop
@@ -64,12 +65,16 @@ def main() -> int:
     try:
         check_log_levels(os.environ)
         log_to_stderr(os.environ)
-        audit_events(prog_name="audit-events", obj=stop)
+        return audit_events.main(prog_name="audit-events", obj=stop, standalone_mode=False) or 0
     except SystemExit:
         raise
+    except click.ClickException as error:
+        shown = StringIO()
+        error.show(shown)
+        write_stderr(shown.getvalue().rstrip("\n"))
+        return error.exit_code
     except BaseException as error:  # noqa: BLE001 - becomes a line and an exit code
         return exit_code_of(error)
-    return 0
 
 
 @click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

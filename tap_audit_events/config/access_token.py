@@ -22,23 +22,17 @@ MAX_TOKEN_BYTES: Final = 8192
 
 _TOO_LARGE: Final = f"is larger than any token: at most {MAX_TOKEN_BYTES:,} bytes"
 
-_MARKED = re.compile(rf"{PAT_MARK}.", re.IGNORECASE)
+_MARKED: Final = re.compile(rf"{PAT_MARK}.", re.IGNORECASE)
 _END_OF_NAME: Final = r"\s\"'`,;:/?#@()\[\]{}<>|\\=&"
 _PIECES: Final = (
-    re.compile(r"\S+"),
     re.compile(rf"(?<![^{_END_OF_NAME}])[^{_END_OF_NAME}]*{PAT_MARK}\S+", re.IGNORECASE),
     re.compile(rf"[^{_END_OF_NAME}]+"),
     re.compile(r"[\w-]+"),
 )
 """From the coarsest to the finest: a URL, an option, a list or a sentence may contain a token."""
 
-
-_BETWEEN_WORDS: Final = re.compile("[^A-Za-z0-9]+")
-_WORD: Final = re.compile(
-    "[0-9]{0,2}(?:[A-Z]{0,16}|[A-Z]?[a-z]{0,16}(?:[A-Z][a-z]{2,15})*)[0-9]{0,2}"
-)
-"""A word, or several in camel case, with a short number. What is random does not match: it has a
-digit in the middle, or letters in upper case next to each other and to others."""
+_RANDOM: Final = re.compile(rf"{PAT_MARK}.*(?:\d|[A-Z]{{20}})", re.IGNORECASE)
+"""What is random has a digit, or more letters in a row than a word."""
 
 
 def check_token(text: str) -> None:
@@ -119,13 +113,7 @@ def mask_possible_tokens(value: Any, *, even_words: bool = False) -> None:
     A text that consists of words, such as ``user_pat_created``, is masked only with `even_words`.
     """
     texts = _marked_pieces(value)
-    register_possible_secret(*(text for text in texts if even_words or _is_random(text)))
-
-
-def _is_random(text: str) -> bool:
-    """Whether what follows the mark is no sequence of words, as in the name of an action type."""
-    _, _, secret = text.lower().partition(PAT_MARK)
-    return not all(map(_WORD.fullmatch, _BETWEEN_WORDS.split(text[-len(secret) :])))
+    register_possible_secret(*(text for text in texts if even_words or _RANDOM.search(text)))
 
 
 def _marked_pieces(value: Any) -> Iterator[str]:

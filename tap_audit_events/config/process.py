@@ -15,7 +15,7 @@ from typing import Final
 from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.errors.redacted_output import redact_logs, redact_stderr
+from tap_audit_events.errors.redacted_output import print_redacted
 from tap_audit_events.output import abandon
 
 LEVEL_VARIABLES: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
@@ -26,14 +26,14 @@ _M_ARENA_MAX: Final = -8
 
 
 def guard_output(arguments: Sequence[str]) -> None:
-    """Mask secrets on stderr and in logs from now on, including any in the arguments.
+    """Mask secrets in tracebacks from now on, including any in the arguments.
 
+    Once the command has set up its log, it calls `redact_handlers`.
     A stderr that cannot be written to, now or at exit, is replaced by the null device.
     """
     if sys.stderr is None:
         _open_null_stderr()
-    redact_stderr()
-    redact_logs()
+    sys.excepthook = print_redacted
     mask_possible_tokens(list(arguments))
     atexit.register(_replace_closed_stderr)
 

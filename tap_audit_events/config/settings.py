@@ -23,6 +23,7 @@ from tap_audit_events.config.unknown_settings import (
     warnings_of_names,
 )
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
+from tap_audit_events.errors.redacted_output import redact_record
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.record_shape import RecordShape
@@ -152,6 +153,7 @@ def checked_settings(
 ) -> Settings:
     """Read settings as `read_settings` does; mask secrets from now on; log warnings."""
     register_secrets(config)
+    logger.addFilter(redact_record)
     settings = read_settings(
         config,
         known=known,

@@ -276,8 +276,7 @@ def sanitize(value: object, max_length: int = MAX_TEXT_LENGTH) -> str:
     length.
     """
     text = redact(str(value))
-    bounded = text if len(text) <= max_length else f"{text[:max_length]}…"
-    return redact(repr(bounded))  # again: an escape may end with the start of a secret
+    return repr(text if len(text) <= max_length else f"{text[:max_length]}…")
 
 
 def sanitize_body(body: bytes, *, is_cut: bool = False) -> str:

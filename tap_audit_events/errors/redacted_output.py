@@ -1,101 +1,71 @@
-"""Masks secrets in log records and on stderr, and shortens long log records.
+"""Masks secrets in log records and in the tracebacks that Python prints.
 
 Events are data: what they contain is written to stdout unchanged.
 """
 
 from __future__ import annotations
 
-import io
 import logging
 import sys
-from collections.abc import Callable
-from typing import Final, TextIO
+import traceback
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from tap_audit_events.errors.redaction import redact
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 MAX_RECORD_LENGTH: Final = 20_000
 """Maximum length of a log record, enough for a traceback. Libraries log headers of any size."""
 
 
-def redact_logs() -> None:
-    """Mask the secrets in each log record, and shorten the record, before a handler gets it.
+def redact_record(record: logging.LogRecord) -> bool:
+    """A filter that masks the secrets in a log record, shortens it, and lets it pass."""
+    text = shown = _text_of(record)
+    if record.exc_info:
+        text += "\n" + logging.Formatter().formatException(record.exc_info)
+        # The SDK's JSON log also shows what `from None` hides.
+        shown = "\n".join([text, *map(str, _chain(record.exc_info[1]))])
+    if redact(shown) != shown or len(text) > MAX_RECORD_LENGTH:
+        text = redact(text)
+        short = text if len(text) <= MAX_RECORD_LENGTH else f"{text[:MAX_RECORD_LENGTH]}…"
+        record.msg, record.args, record.exc_info, record.exc_text = short, None, None, None
+    for name in vars(record).keys() - {"msg", "args", "exc_info"}:
+        text = str(getattr(record, name))
+        if redact(text) != text:
+            setattr(record, name, redact(text))
+    return True
 
-    Also keep urllib3 from logging a traceback for each response with a malformed header line.
+
+def redact_handlers() -> None:
+    """Mask the secrets in every log record of a command, whichever library creates it.
+
+    Call it after the command has set up its log. Also keep urllib3 from logging a traceback for
+    each response with a malformed header line.
     """
     logging.getLogger("urllib3.connection").setLevel(logging.ERROR)
-    logging.Handler.handle = _handle_redacted  # type: ignore[method-assign]
+    for logger in (logging.root, *logging.root.manager.loggerDict.values()):
+        for handler in getattr(logger, "handlers", ()):
+            handler.addFilter(redact_record)
 
 
-def redact_stderr() -> None:
-    """Mask the secrets in everything else on stderr: tracebacks, usage errors, prints."""
-    if sys.stderr is not None and not isinstance(sys.stderr, _RedactedStream):
-        sys.stderr = _RedactedStream(sys.stderr)
+def print_redacted(
+    kind: type[BaseException], error: BaseException, frames: TracebackType | None
+) -> None:
+    """Print an exception to stderr with the secrets masked: the `sys.excepthook` of a command."""
+    sys.stderr.write(redact("".join(traceback.format_exception(kind, error, frames))))
 
 
-_handle: Callable[[logging.Handler, logging.LogRecord], bool] = logging.Handler.handle
-
-
-def _handle_redacted(self: logging.Handler, record: logging.LogRecord) -> bool:
+def _text_of(record: logging.LogRecord) -> str:
     try:
-        _redact_record(record)
-    except Exception:  # noqa: BLE001 - the handler reports a record that cannot be formatted
-        record.exc_info = None
-    return _handle(self, record)
+        return record.getMessage()
+    except Exception:  # noqa: BLE001 - the handler would print the arguments to stderr
+        record.msg, record.args = f"{record.msg} {record.args}", None
+        return str(record.msg)
 
 
-def _redact_record(record: logging.LogRecord) -> None:
-    """Mask the secrets in a record's message, traceback and other attributes; shorten the text."""
-    text = record.getMessage()
-    if record.exc_info:
-        _drop_hidden_contexts(record.exc_info[1])
-        text += "\n" + logging.Formatter().formatException(record.exc_info)
-    redacted = redact(text)
-    if len(redacted) > MAX_RECORD_LENGTH:
-        redacted = f"{redacted[:MAX_RECORD_LENGTH]}…"
-    if redacted != text:
-        record.msg, record.args, record.exc_info, record.exc_text = redacted, None, None, None
-    for name, value in list(vars(record).items()):
-        if name not in {"msg", "args", "exc_info"}:
-            text = str(value)
-            redacted = redact(text)
-            if redacted != text:
-                setattr(record, name, redacted)
-
-
-def _drop_hidden_contexts(error: BaseException | None) -> None:
-    """Drop what ``from None`` hides: a traceback omits it, but the SDK's JSON log shows it."""
-    if error is not None:
-        if error.__suppress_context__:
-            error.__context__ = None
-        _drop_hidden_contexts(error.__cause__ or error.__context__)
-
-
-class _RedactedStream(io.TextIOBase):
-    """A text stream that masks the secrets in each text written to it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        self._stream.write(redact(text))
-        return len(text)
-
-    def flush(self) -> None:
-        self._stream.flush()
-
-    def isatty(self) -> bool:
-        return self._stream.isatty()
-
-    def fileno(self) -> int:
-        return self._stream.fileno()
-
-    def writable(self) -> bool:
-        return True
-
-    @property
-    def encoding(self) -> str:  # type: ignore[override]  # the base has a plain attribute
-        return self._stream.encoding
-
-    @property
-    def errors(self) -> str | None:  # type: ignore[override]
-        return self._stream.errors
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

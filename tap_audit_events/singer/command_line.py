@@ -19,6 +19,8 @@ from tap_audit_events.errors.exceptions import (
     StoppedError,
     defect,
 )
+from tap_audit_events.errors.redacted_output import redact_handlers
+from tap_audit_events.errors.redaction import redact
 from tap_audit_events.extraction.shutdown import ignore_signals
 from tap_audit_events.output import STDOUT_ERRORS, abandon
 
@@ -82,6 +84,7 @@ class OneLineErrors(SingerCommand):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the command, log expected errors, and exit with their exit code."""
         logging.captureWarnings(capture=True)
+        redact_handlers()
         sys.excepthook = self.excepthook
         try:
             return super().main(*args, **kwargs)
@@ -101,11 +104,16 @@ class OneLineErrors(SingerCommand):
 
 @contextmanager
 def _ending_with_a_code() -> Iterator[None]:
-    """Flush stdout, as a failure at exit would have no code; turn Ctrl-C into a `StoppedError`."""
+    """Flush stdout, as a failure at exit would have no code; turn Ctrl-C into a `StoppedError`.
+
+    The secrets in an error of the command line are masked.
+    """
     try:
         yield
     except KeyboardInterrupt:
         raise StoppedError(signal.SIGINT) from None
+    except click.UsageError as error:
+        raise click.UsageError(redact(error.format_message()), error.ctx) from None
     finally:
         if sys.stdout is not None:
             sys.stdout.flush()

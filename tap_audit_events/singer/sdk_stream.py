@@ -25,6 +25,7 @@ from tap_audit_events.errors.exceptions import (
     sanitize,
     service_error,
 )
+from tap_audit_events.errors.redacted_output import redact_record
 from tap_audit_events.events.exact_json import encode
 from tap_audit_events.singer.catalog import Path, deselected, leave_out
 
@@ -44,7 +45,9 @@ class ExactStream(Stream):
     ) -> None:
         super().__init__(tap, schema=schema, name=name)
         # Of the logger itself: from 0.55 on, `self.logger` is an adapter, which has no filters.
-        tap.logger.getChild(name).addFilter(_drop_alarm_for_expected_errors)
+        logger = tap.logger.getChild(name)
+        logger.addFilter(_drop_alarm_for_expected_errors)
+        logger.addFilter(redact_record)
         self.records_written = self.events_left_out = 0
         self._now = now
 

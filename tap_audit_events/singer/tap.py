@@ -40,7 +40,6 @@ from tap_audit_events.config.settings import (
 from tap_audit_events.config.singer_shapes import check_catalog, check_state
 from tap_audit_events.config.validators import set_values
 from tap_audit_events.errors.exceptions import AuditEventsError, SettingsError, sanitize
-from tap_audit_events.errors.redacted_output import redact_logs
 from tap_audit_events.events.stream_names import COVERAGE_STREAM, REPLICATION_KEY, STREAM
 from tap_audit_events.singer.command_line import with_one_line_errors
 from tap_audit_events.singer.stream_maps import (
@@ -94,7 +93,6 @@ class TapAuditEvents(Tap):
         from tap_audit_events.run.runtime import Runtime
         from tap_audit_events.singer.messages import MessageWriter
 
-        redact_logs()
         self.logger.addFilter(_drop_line_of_deselected_coverage)
         self.runtime = runtime or Runtime()
         super().__init__(*args, **{"message_writer": MessageWriter(), **kwargs})

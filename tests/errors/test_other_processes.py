@@ -1,13 +1,9 @@
 """An error that another process raised has the same text and exit code in this process."""
 
-import copy
 import pickle
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from tap_audit_events.errors import exceptions
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OrganizationsError,
@@ -41,30 +37,11 @@ ERRORS = [
 ]
 
 
-def test_every_class_of_errors_is_tried() -> None:
-    classes = {each for each in vars(exceptions).values() if isinstance(each, type)}
-    errors = {each for each in classes if issubclass(each, AuditEventsError)}
-    assert errors == {type(error) for error in ERRORS}
-
-
-def pickled(error: AuditEventsError) -> Any:
-    return pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled here
-
-
-@pytest.mark.parametrize("way", [pickled, copy.deepcopy, copy.copy])
 @pytest.mark.parametrize("error", ERRORS, ids=lambda each: each.code)
-def test_an_error_of_another_process_has_the_same_text_and_exit_code(
-    error: AuditEventsError, way: Callable[[AuditEventsError], Any]
-) -> None:
-    """The same holds for a copy."""
+def test_a_pickled_error_has_the_same_text_and_exit_code(error: AuditEventsError) -> None:
     error.__notes__ = ["a note"]
-
-    again = way(error)
-
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 - pickled here
     assert type(again) is type(error)
     assert vars(again).keys() == vars(error).keys()
-    assert (again.lines, again.exit_code) == (error.lines, error.exit_code)
-    assert str(again) == str(error)
+    assert (str(again), again.exit_code) == (str(error), error.exit_code)
     assert again.__notes__ == ["a note"]
-    if isinstance(error, RetryableError) and isinstance(again, RetryableError):
-        assert again.retry_after_seconds == error.retry_after_seconds

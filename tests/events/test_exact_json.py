@@ -83,9 +83,9 @@ def test_an_excerpt_may_be_cut_within_a_character(start: int) -> None:
     assert excerpt(msgspec.Raw(text.encode())) == excerpt(text.encode())
 
 
-def test_an_excerpt_is_as_long_next_to_a_long_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("no_secrets")
+def test_an_excerpt_is_as_long_next_to_a_long_secret() -> None:
     """The end of the cut bytes is left out, as it may be the start of a secret."""
-    monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
     redaction.register_secret("s" * 500)
     text = "\U0001f600" * 40_000
     assert excerpt(text.encode()) == f"'{text[:MAX_TEXT_LENGTH]}…'"

@@ -16,7 +16,7 @@ _CLIENTS = (
 _INSTANTS = ("events/test_instants", "events/test_window")
 
 TESTS_OF: Final = {
-    "errors.redaction": ("errors/test_forms_of_secrets", "errors/test_masking"),
+    "errors.redaction": ("errors/test_secrets",),
     "events.envelope": _PAGES,
     "events.exact_json": ("events/test_exact_json",),
     "events.instants": _INSTANTS,

@@ -7,7 +7,6 @@ import pytest
 from requests import PreparedRequest, Request, Response
 
 from tap_audit_events.config.settings import read_settings
-from tap_audit_events.errors import redaction
 from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.errors.redaction import MASK, contains_secret, redact
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
@@ -17,9 +16,7 @@ from tests.service.scripted import LoggedLines
 BASE_URL = "https://api.example.com/prefix"
 
 
-@pytest.fixture(autouse=True)
-def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
+pytestmark = pytest.mark.usefixtures("no_secrets")
 
 
 @pytest.fixture
@@ -117,7 +114,7 @@ def test_a_request_without_a_url_is_refused(by_file: AccessTokenAuthenticator) -
         by_file(PreparedRequest())
 
 
-@pytest.mark.usefixtures("by_file")
+@pytest.mark.usefixtures("no_secrets", "by_file")
 def test_the_token_is_secret_before_it_is_sent() -> None:
     """This holds even in a process that received its settings from another process."""
     assert contains_secret("is acme_pat_first")

@@ -13,7 +13,6 @@ from urllib3.exceptions import DecodeError, InvalidHeader, MaxRetryError, Protoc
 from urllib3.exceptions import ReadTimeoutError as ReadTimeout
 
 from tap_audit_events.config.access_token import MAX_TOKEN_BYTES
-from tap_audit_events.errors import redaction
 from tap_audit_events.errors.exceptions import CursorRefusedError, RefusedError, RetryableError
 from tap_audit_events.errors.redaction import register_secret
 from tap_audit_events.service.responses import MAX_ERROR_BYTES, network_error, status_error
@@ -142,11 +141,9 @@ def test_status_414_says_that_the_url_is_too_long() -> None:
     assert error.details.endswith("; the URL is too long, perhaps because of action_types")
 
 
-def test_a_secret_that_is_cut_at_the_end_of_an_error_is_not_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.usefixtures("no_secrets")
+def test_a_secret_that_is_cut_at_the_end_of_an_error_is_not_shown() -> None:
     """Only the start of a body is read: a secret that is cut there cannot be recognized."""
-    monkeypatch.setattr(redaction, "_secrets", redaction._Secrets())
     token = "pat_".ljust(MAX_TOKEN_BYTES - 2, "x")
     register_secret(token)
     body = (9 * f"{token} ").encode()[:MAX_ERROR_BYTES]

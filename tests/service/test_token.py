@@ -4,6 +4,8 @@ import json
 import logging
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -244,7 +246,7 @@ def test_a_rotated_token_is_masked_if_it_is_echoed(
     service.add_faults(
         [
             Fault(kind="body", text=json.dumps(page).encode(), when="3"),
-            Fault(kind="status", code=403, msg=f"{old} and {token.upper()}", when="4"),
+            Fault(kind="status", code=403, msg=f"{old} and {quote(token, safe='')}", when="4"),
         ]
     )
     done = by_file(page_size=10, concurrency=1, environment={"LOGLEVEL": "DEBUG"})
@@ -312,3 +314,17 @@ def test_a_half_written_file_is_read_again(
     rotating(service, monkeypatch, rotate)
     service.add(EVENTS)
     assert by_file().raise_for_exit_code().ids == IDS
+
+
+def test_a_relative_path_of_a_token_file_is_named_as_it_was_tried(tmp_path: Path) -> None:
+    """Under cron, the working directory is another one than in a terminal."""
+    settings = GOOD | {"access_token_file": "secrets/token"}
+    del settings["access_token"]
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "tap_audit_events", "--config", "config.json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    (line,) = [line for line in done.stderr.splitlines() if "AE-" in line]
+    assert line.endswith(
+        f"AE-SETTINGS: access_token_file '{tmp_path}/secrets/token' cannot be read: No such file or"
+        " directory; a relative path starts at the folder in which the command was started"
+    )

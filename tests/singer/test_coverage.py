@@ -14,7 +14,6 @@ from tap_audit_events.sandbox import Fault, Service
 from tap_audit_events.singer.tap import TapAuditEvents
 from tests.builders import an_event
 from tests.conftest import Sync
-from tests.errors.test_masking import fresh_redaction  # noqa: F401 - a fixture
 from tests.running import Run
 from tests.shared_server import SharedServer, a_service
 

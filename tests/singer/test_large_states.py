@@ -1,10 +1,9 @@
-"""A STATE of a thousand organizations is searched for secrets once, and shows none."""
+"""A STATE that is large for its readers."""
 
 import pytest
 
 from tap_audit_events.sandbox import Service
 from tests.conftest import Sync
-from tests.errors.test_masking import TOKEN, fresh_redaction  # noqa: F401 - a fixture
 from tests.singer.test_incremental import events
 
 

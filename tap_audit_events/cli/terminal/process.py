@@ -22,6 +22,8 @@ from tap_audit_events.errors.exceptions import (
     StoppedError,
     defect,
 )
+from tap_audit_events.errors.redacted_output import redact_handlers
+from tap_audit_events.errors.redaction import redact
 from tap_audit_events.output import STDOUT_ERRORS, abandon
 
 LOGGER_NAME: Final = "tap_audit_events"
@@ -36,6 +38,7 @@ def log_to_stderr(environment: Mapping[str, str]) -> None:
     handler.setFormatter(_LineFormatter("%(message)s"))
     level = next((environment[name] for name in LEVEL_VARIABLES if environment.get(name)), "INFO")
     logging.getLogger().addHandler(handler)
+    redact_handlers()
     logging.getLogger(LOGGER_NAME).setLevel(level.upper())
     logging.captureWarnings(capture=True)
 
@@ -89,10 +92,13 @@ def check_reader() -> None:
 
 
 def write_stderr(*lines: str) -> None:
-    """Write lines to stderr. If stderr cannot be written to, the run continues without them."""
+    """Write lines to stderr, with secrets masked.
+
+    If stderr cannot be written to, the run continues without them.
+    """
     with suppress(OSError):
         for line in lines:
-            click.echo(line, err=True)
+            click.echo(redact(line), err=True)
 
 
 def exit_code_of(error: BaseException) -> int:
