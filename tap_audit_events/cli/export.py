@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,16 +16,9 @@ from tap_audit_events.cli.terminal.reporter import Reporter
 from tap_audit_events.config.process import tune_memory
 from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.events.instants import instant_of
-from tap_audit_events.outputs.durable import (
-    InPlaceError,
-    check_files_differ,
-    check_is_file,
-    resolved,
-)
-from tap_audit_events.outputs.formats import format_of, open_output
-from tap_audit_events.outputs.lock import locked
+from tap_audit_events.outputs.durable import InPlaceError
+from tap_audit_events.outputs.formats import open_output
 from tap_audit_events.outputs.output import Output
-from tap_audit_events.outputs.state_file import StateFile
 
 Pages: TypeAlias = PageIterator | Generator[EventPage, None, None]
 
@@ -37,37 +30,17 @@ def run_export(to: str, state_path: Path | None, common: Common) -> None:
         AuditEventsError: the output does not have all events; a note says which it has, if any.
     """
     settings = common.settings()
-    format_ = format_of(to)
-    path = resolved(Path(to))
-    if format_ != "/":
-        check_is_file(path)
-    if state_path is not None:
-        check_is_file(state_path)
-        check_files_differ({"--to": path, "--state": state_path})
-    state_file = None if state_path is None else StateFile(resolved(state_path), path)
     tune_memory()
-    with ExitStack() as entered:
-        if state_file is not None:
-            entered.enter_context(locked(state_file.path))
-        if state_file is None or format_ != "/":
-            entered.enter_context(locked(path))
-        # Arrow's own pool returns memory after each page; the system clears it for the next.
-        if not os.environ.get("ARROW_DEFAULT_MEMORY_POOL"):
-            os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
-        output = open_output(format_, path, state_file, common.logger)
-        end = settings.end_date or instant_of(datetime.now(UTC))
-        reporter = Reporter(end, quiet=common.quiet)
-        events = common.events_of(settings)
-        export = Export(
-            lambda state: events.pages(state=state),
-            output,
-            to,
-            reporter,
-            extends=state_file is not None,
-        )
-        with closing(reporter):
-            export.run()
-        reporter.done(export.summary)
+    # Arrow's own pool returns memory after each page; the system clears it for the next.
+    if not os.environ.get("ARROW_DEFAULT_MEMORY_POOL"):
+        os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"
+    events = common.events_of(settings)
+    end = settings.end_date or instant_of(datetime.now(UTC))
+    with open_output(to, state_path) as output, closing(Reporter(end, quiet=common.quiet)) as shown:
+        extends = state_path is not None
+        Export(lambda state: events.pages(state=state), output, to, shown, extends=extends).run()
+        verb = "Added" if extends else "Exported"
+        shown.done(f"{verb} to {to}" if shown.events or not extends else f"Nothing new for {to}")
 
 
 class Export:
@@ -124,13 +97,6 @@ class Export:
             self._output.discard()
             self._ended_by.add_note(self._kept_note())
             raise self._ended_by
-
-    @property
-    def summary(self) -> str:
-        """What the export did, for the line at the end."""
-        if self._extends and not self._reporter.events:
-            return f"Nothing new for {self._name}"
-        return f"Added to {self._name}" if self._extends else f"Exported to {self._name}"
 
     def _pages(self, state: Mapping[str, Any]) -> Generator[EventPage, None, None]:
         """The pages up to the end, or up to the error that ends the reading early."""

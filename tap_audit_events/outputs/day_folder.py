@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from contextlib import nullcontext
-from logging import Logger
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,48 +71,42 @@ class GrowingFolder:
     Args:
         path: the folder.
         state_file: says what the folder contains. Files may be moved out of the folder.
-        logger: logs a warning if the folder is gone.
     """
 
-    def __init__(self, path: Path, *, state_file: StateFile, logger: Logger) -> None:
+    def __init__(self, path: Path, state_file: StateFile) -> None:
         self._path = path
         self._state_file = state_file
-        self._logger = logger
-        self._files: DayFiles | None = None
+        self._files = DayFiles(path, self._new_staging)
 
     def begin(self) -> Mapping[str, Any]:
         with output_errors(self._path):
             self._state_file.read()
             self._check_contents()
-            warn_if_moved(self._state_file, self._path, self._logger)
+            warn_if_moved(self._state_file, self._path)
             for each in (self._staging, self._staging_inside):
                 shutil.rmtree(each, ignore_errors=True)
-            self._files = DayFiles(self._path, self._new_staging)
         return self._state_file.state
 
     def write(self, page: EventPage) -> None:
         with output_errors(self._path):
-            self._begun.write(page)
+            self._files.write(page)
 
     def commit(self, state: Mapping[str, Any] | None) -> None:
         if state is None:
             return
-        files = self._begun
         with output_errors(self._path):
-            renames = files.finish()
+            renames = self._files.finish()
             if renames:
                 self._path.mkdir(exist_ok=True)
                 for folder in (self._path, self._path.parent):  # both may have a new name in them
                     sync_folder(folder)
             with exclusive(self._path) if self._is_first else nullcontext():
                 self._check_contents()  # a run with another state file may have been faster
-                self._state_file.announce(state, None, renames)
-                rename_all(renames)
-                self._state_file.settle(state)
-            files.remove_staging()
+                self._state_file.commit(state, renames)
+            self._files.remove_staging()
 
     def discard(self) -> None:
-        if self._files is not None and not self._state_file.is_announced:
+        if not self._state_file.is_announced:
             self._files.close()
 
     @property
@@ -134,19 +127,19 @@ class GrowingFolder:
         It is in the folder only if the folder is a mount, so that files cannot be renamed into it,
         or if nothing may be created next to it.
         """
-        if exists(self._path):
-            try:
-                self._staging.mkdir()
-                probe = self._staging / "probe"
-                probe.mkdir()
-                probe.rename(self._staging_inside)
-            except OSError:
-                shutil.rmtree(self._staging, ignore_errors=True)
-                self._staging_inside.mkdir()
-                return self._staging_inside
-            self._staging_inside.rmdir()
+        if not exists(self._path):
+            self._staging.mkdir(parents=True)
             return self._staging
-        self._staging.mkdir(parents=True)
+        try:
+            self._staging.mkdir()
+            probe = self._staging / "probe"
+            probe.mkdir()
+            probe.rename(self._staging_inside)
+        except OSError:
+            shutil.rmtree(self._staging, ignore_errors=True)
+            self._staging_inside.mkdir()
+            return self._staging_inside
+        self._staging_inside.rmdir()
         return self._staging
 
     def _check_contents(self) -> None:
@@ -157,11 +150,6 @@ class GrowingFolder:
     def _is_first(self) -> bool:
         """Whether the folder exists, but no state says what it contains."""
         return not self._state_file.exists and exists(self._path)
-
-    @property
-    def _begun(self) -> DayFiles:
-        assert self._files is not None, "begin must be called first"  # noqa: S101 - a defect
-        return self._files
 
 
 def _check_is_replaceable(folder: Path) -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from logging import Logger
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,12 +22,10 @@ from tap_audit_events.outputs.durable import (
     exists,
     output_errors,
     put_in_place,
-    rename_all,
     temporary,
 )
 from tap_audit_events.outputs.state_checks import (
-    changed_meanwhile,
-    moved_meanwhile,
+    meanwhile,
     other_columns,
     warn_if_moved,
     without_state,
@@ -74,13 +71,11 @@ class DuckDBTable:
     Args:
         path: the file.
         state_file: a copy of the state; without it, each export replaces the table.
-        logger: logs a warning if the table is gone.
     """
 
-    def __init__(self, path: Path, *, state_file: StateFile | None, logger: Logger) -> None:
+    def __init__(self, path: Path, state_file: StateFile | None) -> None:
         self._path = path
         self._state_file = state_file
-        self._logger = logger
         self._existed = False
         self._stored: dict[str, Any] | None = None
         self._new_path = temporary(path)
@@ -102,9 +97,9 @@ class DuckDBTable:
             if self._state_file is None:  # the whole table is replaced
                 return {}
             if not self._existed:
-                warn_if_moved(self._state_file, self._path, self._logger)
+                warn_if_moved(self._state_file, self._path)
             elif self._stored is None:
-                self._warn_if_removed(self._state_file)
+                warn_if_moved(self._state_file, self._path, table=TABLE)
             elif self._stored != self._state_file.state:  # killed, or the file was restored
                 self._state_file.settle(self._stored)
             return self._state_file.state
@@ -122,14 +117,12 @@ class DuckDBTable:
                     put_in_place(new_path, self._path)
             elif state is not None:
                 with self._finished(state) as new_path:
-                    renames = [(new_path, self._path)]
-                    self._state_file.announce(state, None, renames)
-                    rename_all(renames)
-                    self._state_file.settle(state)
+                    self._state_file.commit(state, [(new_path, self._path)])
 
     def discard(self) -> None:
-        with suppress(Exception):
-            self._close()
+        if self._connection is not None:
+            with suppress(Exception):
+                self._connection.close()  # rolls back what is not committed
         is_announced = self._state_file is not None and self._state_file.is_announced
         if not is_announced:
             with suppress(OSError):
@@ -141,7 +134,7 @@ class DuckDBTable:
         self._insert()
         if not exists(self._path):
             if self._existed:
-                raise moved_meanwhile(self._path)
+                raise meanwhile("moved it", self._path)
             self._complete(self._connected(), state)
             log_of(self._path).unlink(missing_ok=True)  # the log of a file that is gone
             yield self._events_path
@@ -154,7 +147,7 @@ class DuckDBTable:
             self._complete(self._connection, None)
         with closing(OldFile(self._path)) as old:
             if self._stored_in(old.connection) != self._stored:
-                raise changed_meanwhile(self._path)
+                raise meanwhile("changed its events", self._path)
             old.copy_to(self._new_path)
             self._connection = connect(self._new_path).begin()
             if self._state_file is None:
@@ -212,14 +205,6 @@ class DuckDBTable:
         state: dict[str, Any] = json.loads(row[0])
         return state
 
-    def _warn_if_removed(self, state_file: StateFile) -> None:
-        if state_file.state:
-            self._logger.warning(
-                "The table %s in %s has been removed since the last export: a new one starts with"
-                " the events after that export. To export everything again, remove %s too",
-                TABLE, sanitize(self._path), sanitize(state_file.path),
-            )  # fmt: skip
-
     def _insert(self) -> None:
         if not self._batches.rows:
             return
@@ -229,11 +214,6 @@ class DuckDBTable:
             connection.execute(f"SET memory_limit = '{HIGH_MEMORY_LIMIT}'")
         # Not `register`: what is registered stays in memory until the transaction ends.
         connection.from_arrow(self._batches.take()).insert_into(TABLE)
-
-    def _close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()  # rolls back what is not committed
-            self._connection = None
 
     def _remove_new(self) -> None:
         """Remove the files that a failed or killed run left."""

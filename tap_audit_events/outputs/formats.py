@@ -1,31 +1,57 @@
-"""Chooses the output for a path: the suffix decides the format."""
+"""Chooses the output that `--to` names: one row for each kind, chosen by the form of the text."""
 
-# ruff: noqa: PLC0415 - a format's libraries are imported if it is used
+# ruff: noqa: PLC0415 - the libraries of a kind are imported if it is used
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from logging import Logger
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from tap_audit_events.errors.exceptions import sanitize
-from tap_audit_events.outputs.durable import unusable
+from tap_audit_events.outputs.durable import (
+    check_files_differ,
+    check_is_file,
+    resolved,
+    unusable,
+)
+from tap_audit_events.outputs.lock import locked
 from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_file import StateFile
 
-FORMATS: Final = {
-    ".parquet": "one Parquet file",
-    ".duckdb": "the table audit_events of a DuckDB file",
-    ".jsonl": "JSON Lines: one event per line, as the service sent it",
-    ".jsonl.gz": "JSON Lines, compressed",
-    "/": "a folder of Parquet files, a subfolder for each UTC day",
-}
-"""The ends of paths, and the format that each selects."""
+FOLDER: Final = "/"
 
 
-def format_of(text: str) -> str:
+@contextmanager
+def open_output(to: str, state_path: Path | None) -> Iterator[Output]:
+    """The output that `--to` names. Within the ``with`` block, no other run may write it.
+
+    Raises:
+        SettingsError: the output or its state file cannot be used, another run is writing to one of
+            them, or a library that the output needs is not installed.
+        OutputError: the system refuses one of them.
+    """
+    form = form_of(to)
+    path = resolved(Path(to))
+    if form != FOLDER:
+        check_is_file(path)
+    state_file = None
+    if state_path is not None:
+        check_is_file(state_path)
+        check_files_differ({"--to": path, "--state": state_path})
+        state_file = StateFile(resolved(state_path), path)
+    with ExitStack() as locks:
+        if state_file is not None:
+            locks.enter_context(locked(state_file.path))
+        if state_file is None or form != FOLDER:  # several runs may add to one folder
+            locks.enter_context(locked(path))
+        yield FORMATS[form].new(path, state_file)
+
+
+def form_of(text: str) -> str:
     """The key of `FORMATS` for a path; an existing folder needs no slash at its end.
 
     Raises:
@@ -33,44 +59,57 @@ def format_of(text: str) -> str:
     """
     if "://" in text:  # not shown: a password may be in it
         raise unusable("--to must be a path, not a URL: an export writes to this machine only")
-    if text.endswith("/") or os.path.isdir(text):  # noqa: PTH112 - no error for any text
-        return "/"
+    if text.endswith(FOLDER) or os.path.isdir(text):  # noqa: PTH112 - no error for any text
+        return FOLDER
     for suffix in sorted(FORMATS, key=len, reverse=True):
         if text.endswith(suffix) and len(Path(text).name) > len(suffix):
             return suffix
-    known = ", ".join(f"{suffix} ({meaning})" for suffix, meaning in FORMATS.items())
+    known = ", ".join(f"{form} ({each.meaning})" for form, each in FORMATS.items())
     raise unusable(
         f"--to {sanitize(text)} has no known format: end it with a name and one of {known}"
     )
 
 
-def open_output(format_: str, path: Path, state_file: StateFile | None, logger: Logger) -> Output:
-    """The output of a format.
+class Format(NamedTuple):
+    """A kind of output: what it is, and how to create it from its path and its state file."""
 
-    Raises:
-        SettingsError: a library that it needs is not installed.
-    """
-    if format_ in {"/", ".parquet"}:
-        import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
-    if format_ == "/":
-        from tap_audit_events.outputs.day_folder import GrowingFolder, NewFolder
+    meaning: str
+    new: Callable[[Path, StateFile | None], Output]
 
-        if state_file is None:
-            return NewFolder(path)
-        return GrowingFolder(path, state_file=state_file, logger=logger)
-    if format_ == ".duckdb":
-        from tap_audit_events.outputs.duckdb_table import DuckDBTable
 
-        return DuckDBTable(path, state_file=state_file, logger=logger)
-    from tap_audit_events.outputs.single_file import NewWriter, SingleFile
+def _parquet_file(path: Path, state_file: StateFile | None) -> Output:
+    import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
+    from tap_audit_events.outputs.parquet_file import ParquetWriter
+    from tap_audit_events.outputs.single_file import SingleFile
 
-    new_writer: NewWriter
-    if format_ == ".parquet":
-        from tap_audit_events.outputs.parquet_file import ParquetWriter
+    return SingleFile(path, ParquetWriter, state_file)
 
-        new_writer = ParquetWriter
-    else:
-        from tap_audit_events.outputs.json_lines import JsonLinesWriter
 
-        new_writer = partial(JsonLinesWriter, compressed=format_ == ".jsonl.gz")
-    return SingleFile(path, new_writer, state_file=state_file, logger=logger)
+def _duckdb_table(path: Path, state_file: StateFile | None) -> Output:
+    from tap_audit_events.outputs.duckdb_table import DuckDBTable
+
+    return DuckDBTable(path, state_file)
+
+
+def _json_lines(path: Path, state_file: StateFile | None, *, compressed: bool = False) -> Output:
+    from tap_audit_events.outputs.json_lines import JsonLinesWriter
+    from tap_audit_events.outputs.single_file import SingleFile
+
+    return SingleFile(path, partial(JsonLinesWriter, compressed=compressed), state_file)
+
+
+def _folder(path: Path, state_file: StateFile | None) -> Output:
+    import tap_audit_events.api.arrow  # noqa: F401 - says what to install if it is missing
+    from tap_audit_events.outputs.day_folder import GrowingFolder, NewFolder
+
+    return NewFolder(path) if state_file is None else GrowingFolder(path, state_file)
+
+
+FORMATS: Final = {
+    ".parquet": Format("one Parquet file", _parquet_file),
+    ".duckdb": Format("the table audit_events of a DuckDB file", _duckdb_table),
+    ".jsonl": Format("JSON Lines: one event per line, as the service sent it", _json_lines),
+    ".jsonl.gz": Format("JSON Lines, compressed", partial(_json_lines, compressed=True)),
+    FOLDER: Format("a folder of Parquet files, a subfolder for each UTC day", _folder),
+}
+"""The kinds of output, by the end of the path that selects each."""

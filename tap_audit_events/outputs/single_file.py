@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from logging import Logger
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -14,10 +13,9 @@ from tap_audit_events.outputs.durable import (
     exists,
     output_errors,
     put_in_place,
-    rename_all,
     temporary,
 )
-from tap_audit_events.outputs.state_checks import check_unchanged, moved_meanwhile, warn_if_moved
+from tap_audit_events.outputs.state_checks import check_unchanged, meanwhile, warn_if_moved
 from tap_audit_events.outputs.state_file import StateFile
 
 
@@ -40,16 +38,12 @@ class SingleFile:
         path: the file.
         new_writer: creates the writer of a new file.
         state_file: says what the file contains; without it, each export replaces the file.
-        logger: logs a warning if the file has been moved away.
     """
 
-    def __init__(
-        self, path: Path, new_writer: NewWriter, *, state_file: StateFile | None, logger: Logger
-    ) -> None:
+    def __init__(self, path: Path, new_writer: NewWriter, state_file: StateFile | None) -> None:
         self._path = path
         self._new_writer = new_writer
         self._state_file = state_file
-        self._logger = logger
         suffix = ".replacing" if state_file is None else ".extending"
         self._new_path = temporary(path.with_name(path.name + suffix))
         self._writer: Writer | None = None
@@ -57,15 +51,13 @@ class SingleFile:
         self._extends = False
 
     def begin(self) -> Mapping[str, Any]:
-        state: Mapping[str, Any] = {}
         with output_errors(self._path):
             if self._state_file is not None:
                 self._state_file.read()
                 check_unchanged(self._state_file, self._path)
-                warn_if_moved(self._state_file, self._path, self._logger)
-                state = self._state_file.state
+                warn_if_moved(self._state_file, self._path)
             self._new_path.unlink(missing_ok=True)
-        return state
+        return {} if self._state_file is None else self._state_file.state
 
     def write(self, page: EventPage) -> None:
         with output_errors(self._path):
@@ -76,14 +68,13 @@ class SingleFile:
             if self._state_file is None:
                 self._opened().finish()
                 put_in_place(self._new_path, self._path)
-            elif state is not None and self._writer is not None:
-                self._writer.finish()
-                self._check_still_unchanged(self._state_file)
+            elif state is not None:
+                self._opened().finish()
+                check_unchanged(self._state_file, self._path)
+                if exists(self._path) != self._extends:  # since the new file began with a copy
+                    raise meanwhile("moved it", self._path)
                 size = self._new_path.stat().st_size
-                renames = [(self._new_path, self._path)]
-                self._state_file.announce(state, size, renames)
-                rename_all(renames)
-                self._state_file.settle(state, size)
+                self._state_file.commit(state, [(self._new_path, self._path)], size)
 
     def discard(self) -> None:
         if self._writer is not None:
@@ -101,9 +92,3 @@ class SingleFile:
             create_like(self._path, self._new_path).close()
             self._writer = self._new_writer(self._new_path, self._path if self._extends else None)
         return self._writer
-
-    def _check_still_unchanged(self, state_file: StateFile) -> None:
-        """Raise `SettingsError` if the old file has changed since its copy into the new one."""
-        check_unchanged(state_file, self._path)
-        if exists(self._path) != self._extends:
-            raise moved_meanwhile(self._path)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from logging import Logger
+import logging
 from pathlib import Path
+from typing import Final
 
 from tap_audit_events.errors.exceptions import SettingsError, sanitize
 from tap_audit_events.outputs.durable import exists, unusable
 from tap_audit_events.outputs.state_file import StateFile
+
+_logger: Final = logging.getLogger("tap_audit_events")
 
 
 def check_unchanged(state_file: StateFile, path: Path) -> None:
@@ -36,18 +39,10 @@ def without_state(state_file: StateFile, path: Path) -> SettingsError:
     )
 
 
-def moved_meanwhile(path: Path) -> SettingsError:
-    """The error for an output that something else has moved since the export began."""
+def meanwhile(what: str, path: Path) -> SettingsError:
+    """The error for an output that something else has moved or changed since the export began."""
     return unusable(
-        f"{sanitize(path)}: something else has moved it during the export. Run the export again"
-    )
-
-
-def changed_meanwhile(path: Path) -> SettingsError:
-    """The error for an output to which something else has added events since the export began."""
-    return unusable(
-        f"{sanitize(path)}: something else has changed its events during the export. Run the export"
-        " again"
+        f"{sanitize(path)}: something else has {what} during the export. Run the export again"
     )
 
 
@@ -59,12 +54,19 @@ def other_columns(path: Path) -> SettingsError:
     )
 
 
-def warn_if_moved(state_file: StateFile, path: Path, logger: Logger) -> None:
-    """Warn that an export continues without the events that an earlier one wrote."""
-    if state_file.state and not exists(path):
-        logger.warning(
-            "%s has been moved or removed since the last export: a new one starts with the events"
+def warn_if_moved(state_file: StateFile, path: Path, *, table: str = "") -> None:
+    """Warn that an export continues without the events that an earlier one wrote.
+
+    Args:
+        state_file: the state of these events.
+        path: the output.
+        table: its table that is missing; by default, the output itself may be missing.
+    """
+    if state_file.state and (table or not exists(path)):
+        _logger.warning(
+            "%s%s has been moved or removed since the last export: a new one starts with the events"
             " after that export. To export everything again, remove %s too",
+            table and f"The table {table} in ",
             sanitize(path),
             sanitize(state_file.path),
         )

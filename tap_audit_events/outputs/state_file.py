@@ -2,9 +2,9 @@
 
 A commit has three steps; each is complete on the disk before the next one begins:
 
-1. `announce`: the state file lists the files to rename, and the state after that.
+1. The state file announces the commit: it lists the files to rename, and the state after that.
 2. The files are renamed.
-3. `settle`: the state file contains only the new state.
+3. The commit is settled: the state file contains only the new state.
 
 A process that is killed before step 1 has changed nothing. After step 1, the next run does the
 rest, or undoes step 1 for an output that has its own state. If some of the files are gone by then,
@@ -99,16 +99,26 @@ class StateFile:
             rename_all(renames, resumes=True)
             self.settle(pending["state"], pending["bytes"])
 
-    def announce(
-        self, state: Mapping[str, Any], size: int | None, renames: Sequence[Rename]
+    def commit(
+        self, state: Mapping[str, Any], renames: Sequence[Rename], size: int | None = None
     ) -> None:
-        """Write the journal of a commit, which the next run completes if this one is killed."""
+        """Rename files to their final paths, and store the state that covers them.
+
+        If this run is killed meanwhile, the next one completes the commit.
+
+        Args:
+            state: the new state.
+            renames: the files and their final paths.
+            size: the bytes of the only file; None if it may change in other ways.
+        """
         paths = [[self._relative(source), self._relative(final)] for source, final in renames]
         pending = {"state": state, "bytes": size, "renames": paths}
         before = None if size is None else _size_of(self._output)
         journal = write_json(self.path, self._document(self.state, before) | {"pending": pending})
         self.is_announced = True
         self._replace_with(journal)
+        rename_all(renames)
+        self.settle(state, size)
 
     def settle(self, state: Mapping[str, Any], size: int | None = None) -> None:
         """Write the new state, without a journal."""

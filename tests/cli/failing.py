@@ -1,14 +1,9 @@
 """Helpers for the tests of failing exports."""
 
-import logging
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
-from tap_audit_events.outputs.formats import format_of, open_output
-from tap_audit_events.outputs.output import Output
-from tap_audit_events.outputs.state_file import StateFile
 from tests.cli.command import Done
 from tests.cli.exported import history
 
@@ -33,9 +28,3 @@ def full_disk(free_bytes: int = 0) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def open_incremental(folder: Path, to: str) -> Output:
-    path = folder / to
-    state_file = StateFile(folder / "s.json", path)
-    return open_output(format_of(to), path, state_file, logging.getLogger(__name__))

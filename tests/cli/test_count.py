@@ -17,7 +17,7 @@ from tap_audit_events.sandbox import Fault, Service, generate
 from tests.builders import TOO_DEEP, an_event
 from tests.cli.command import Command
 from tests.cli.exported import HOSTILE
-from tests.outputs.test_day_folder import page_of
+from tests.outputs.opened import page_of
 
 EVENTS = generate(2500, days=9, seed=7, until=datetime(2026, 1, 15, 12, tzinfo=UTC))
 

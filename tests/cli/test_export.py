@@ -3,7 +3,6 @@
 import json
 import stat
 from datetime import UTC
-from logging import getLogger
 from operator import itemgetter
 from pathlib import Path
 
@@ -12,9 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tap_audit_events.outputs import duckdb_files, parquet_file
-from tap_audit_events.outputs.duckdb_table import DuckDBTable
 from tap_audit_events.outputs.parquet_file import ParquetWriter
-from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import (
@@ -27,7 +24,7 @@ from tests.cli.exported import (
     history,
     without_nulls,
 )
-from tests.outputs.test_day_folder import page_of
+from tests.outputs.opened import begun, page_of, write_and_commit
 
 
 def contents(command: Command, to: str) -> list[dict[str, object]]:
@@ -256,11 +253,7 @@ def test_a_table_with_a_large_index_can_grow(
     path = tmp_path / "a.duckdb"
 
     def export(events: list[dict[str, object]]) -> None:
-        state_file = StateFile(tmp_path / "s.json", path)
-        table = DuckDBTable(path, state_file=state_file, logger=getLogger())
-        table.begin()
-        table.write(page_of(events))
-        table.commit({"any": len(events)})
+        write_and_commit(begun(tmp_path, "a.duckdb"), events)
 
     export(history(1))
     with duckdb.connect(str(path)) as connection:

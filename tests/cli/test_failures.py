@@ -18,8 +18,8 @@ from tap_audit_events.sandbox import Fault, Service
 from tests.builders import TOO_DEEP
 from tests.cli.command import Command
 from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported
-from tests.cli.failing import EVENTS, SMALL_PAGES, open_incremental, refused
-from tests.outputs.test_day_folder import page_of
+from tests.cli.failing import EVENTS, SMALL_PAGES, refused
+from tests.outputs.opened import new_output, page_of
 
 
 @pytest.mark.parametrize("to", EVERY_FORMAT)
@@ -83,7 +83,7 @@ def test_nothing_is_added_if_an_event_cannot_be_written(to: str, tmp_path: Path)
         yield page_of(EVENTS)
         yield last
 
-    output = open_incremental(tmp_path, to)
+    output = new_output(tmp_path, to)
     reporter = Reporter(EARLIEST, quiet=True)
 
     with pytest.raises(ContractError, match="AE-NESTING") as raised:

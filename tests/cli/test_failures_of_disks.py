@@ -1,7 +1,6 @@
 """Disks that are full and folders that cannot be written to: the output stays as it was."""
 
 import errno
-import logging
 import os
 import random
 from pathlib import Path
@@ -10,14 +9,11 @@ import pytest
 
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.outputs import parquet_file
-from tap_audit_events.outputs.formats import format_of, open_output
-from tap_audit_events.outputs.output import Output
-from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
-from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported, history
-from tests.cli.failing import EVENTS, full_disk, open_incremental, refused
-from tests.outputs.test_day_folder import page_of
+from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported, history
+from tests.cli.failing import EVENTS, full_disk, refused
+from tests.outputs.opened import begun, new_output, page_of, write_and_commit
 
 
 @pytest.mark.parametrize(
@@ -57,10 +53,7 @@ def test_an_export_to_a_full_disk_fails_with_the_path_and_leaves_no_file(
     has_state: bool, to: str, tmp_path: Path
 ) -> None:
     """The disk also refuses the bytes that are still in a buffer when the export gives up."""
-    path = tmp_path / to
-    state_file = StateFile(tmp_path / "s.json", path) if has_state else None
-    output = open_output(format_of(to), path, state_file, logging.getLogger(__name__))
-    output.begin()
+    output = begun(tmp_path, to, "s.json" if has_state else None)
 
     with full_disk():
         with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
@@ -77,13 +70,11 @@ def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
     """The new file of an export with state begins with a copy of the old one."""
     monkeypatch.setattr(parquet_file, "MAX_ROWS", 50)  # so that rows are written during the copy
     path, state_path = tmp_path / to, tmp_path / "s.json"
-    output = open_incremental(tmp_path, to)
-    output.begin()
+    output = begun(tmp_path, to)
     write_and_commit(output, varied(300))
     before = path.read_bytes(), state_path.read_bytes()
 
-    output = open_incremental(tmp_path, to)
-    output.begin()
+    output = begun(tmp_path, to)
     with full_disk(len(before[0]) // 2):
         with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
             write_and_commit(output, EVENTS)
@@ -97,13 +88,11 @@ def test_a_disk_without_room_for_the_old_events_leaves_no_new_file(
 def test_a_disk_without_room_for_the_state_leaves_no_new_file(to: str, tmp_path: Path) -> None:
     """The state file is replaced as a whole, and before the output is."""
     state_path = tmp_path / "s.json"
-    output = open_incremental(tmp_path, to)
-    output.begin()
+    output = begun(tmp_path, to)
     write_and_commit(output, EVENTS[:50])
     before = exported(tmp_path / to), state_path.read_bytes()
 
-    output = open_incremental(tmp_path, to)
-    output.begin()
+    output = begun(tmp_path, to)
     output.write(page_of(EVENTS[50:]))
     with full_disk(200_000):
         with pytest.raises(OutputError, match=f"AE-EXPORT: .*{tmp_path}"):
@@ -126,8 +115,7 @@ def test_an_output_that_cannot_take_its_place_is_completed_by_the_next_export(
             raise OSError(errno.EIO, "Input/output error")
         replace(source, final)
 
-    output = open_incremental(tmp_path, to)
-    output.begin()
+    output = begun(tmp_path, to)
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", refuse)
         with pytest.raises(OutputError, match="Input/output error"):
@@ -135,17 +123,12 @@ def test_an_output_that_cannot_take_its_place_is_completed_by_the_next_export(
     output.discard()
     assert exported(tmp_path / to) == []
 
-    output = open_incremental(tmp_path, to)
+    output = new_output(tmp_path, to)
     if not output.begin():
         write_and_commit(output, EVENTS)
 
     assert exported(tmp_path / to) == expected(EVENTS)
     assert [each for each in tmp_path.rglob("*") if each.name.startswith(".")] == []
-
-
-def write_and_commit(output: Output, events: list[Event]) -> None:
-    output.write(page_of(events))
-    output.commit({"until": "now"})
 
 
 def varied(count: int) -> list[dict[str, object]]:

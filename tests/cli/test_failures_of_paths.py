@@ -45,8 +45,8 @@ def test_a_url_as_the_output_is_not_shown(to: str, command: Command) -> None:
 def test_an_unknown_suffix_lists_the_formats(to: str, command: Command) -> None:
     error = refused(command("export", "--to", to))
 
-    for suffix, meaning in formats.FORMATS.items():
-        assert f"{suffix} ({meaning})" in error
+    for form, each in formats.FORMATS.items():
+        assert f"{form} ({each.meaning})" in error
 
 
 @pytest.mark.parametrize(

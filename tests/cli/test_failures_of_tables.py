@@ -1,6 +1,5 @@
 """A DuckDB file that other programs use, move or damage: no event is lost or written twice."""
 
-import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -9,14 +8,11 @@ import duckdb
 import pytest
 
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.outputs.formats import open_output
-from tap_audit_events.outputs.output import Output
-from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Fault, Service
 from tests.cli.command import Command
 from tests.cli.exported import expected, exported
-from tests.cli.failing import EVENTS, SMALL_PAGES, open_incremental, refused
-from tests.outputs.test_day_folder import page_of
+from tests.cli.failing import EVENTS, SMALL_PAGES, refused
+from tests.outputs.opened import begun, new_output, page_of
 
 
 def test_a_file_that_another_process_has_open_is_an_error(
@@ -108,16 +104,11 @@ def test_a_file_can_be_read_and_changed_while_the_service_is_read(
     """A dashboard may keep it open all the time, and what another program writes is kept."""
     path = tmp_path / "a.duckdb"
 
-    def begun() -> Output:
-        state_file = StateFile(tmp_path / "s.json", path) if has_state else None
-        output = open_output(".duckdb", path, state_file, logging.getLogger(__name__))
-        output.begin()
-        return output
-
-    output = begun()
+    state = "s.json" if has_state else None
+    output = begun(tmp_path, "a.duckdb", state)
     output.write(page_of(EVENTS[:50]))
     output.commit({"until": 50})
-    output = begun()
+    output = begun(tmp_path, "a.duckdb", state)
     output.write(page_of(EVENTS[50:]))
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE mine AS SELECT 42")
@@ -139,14 +130,12 @@ def test_events_that_something_else_adds_meanwhile_are_not_added_again(tmp_path:
     """For example a backup that was put back: its state does not fit the events read."""
     path = tmp_path / "a.duckdb"
     for start, end in ((0, 20), (20, 50)):
-        output = open_incremental(tmp_path, "a.duckdb")
-        output.begin()
+        output = begun(tmp_path, "a.duckdb")
         output.write(page_of(EVENTS[start:end]))
         output.commit({"until": end})
         if start == 0:
             backup = path.read_bytes()
-    output = open_incremental(tmp_path, "a.duckdb")
-    output.begin()
+    output = begun(tmp_path, "a.duckdb")
     output.write(page_of(EVENTS[50:]))
     path.write_bytes(backup)
 
@@ -155,7 +144,7 @@ def test_events_that_something_else_adds_meanwhile_are_not_added_again(tmp_path:
     output.discard()
 
     assert exported(path) == expected(EVENTS[:20])
-    assert open_incremental(tmp_path, "a.duckdb").begin() == {"until": 20}
+    assert new_output(tmp_path, "a.duckdb").begin() == {"until": 20}
     assert [each.name for each in tmp_path.glob(".*")] == []
 
 

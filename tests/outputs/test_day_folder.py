@@ -1,45 +1,30 @@
 """Exports that write to the same folder at the same time, each with a state file of its own."""
 
-import json
-import logging
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
 
-from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.errors.exceptions import SettingsError
-from tap_audit_events.events.instants import Instant
-from tap_audit_events.events.record_shape import RecordShape
 from tap_audit_events.outputs.day_files import DayFiles
-from tap_audit_events.outputs.day_folder import GrowingFolder
 from tap_audit_events.outputs.lock import exclusive
-from tap_audit_events.outputs.state_file import StateFile
+from tap_audit_events.outputs.output import Output
 from tests.builders import an_event
 from tests.cli.exported import Event, expected, exported, history
+from tests.outputs.opened import new_output, page_of, write_and_commit
 
-LOGGER = logging.getLogger(__name__)
 OLD, NEW, OTHERS = history(10), history(20, start=10), history(20, start=30)
 
 
-def page_of(events: list[Event]) -> EventPage:
-    texts = [json.dumps(event).encode() for event in events]
-    instants = [Instant(event["occurredAt"].rstrip("Z")) for event in events]
-    return EventPage(texts, instants, organization_id="o", shape=RecordShape(), state=dict)
-
-
-def output(folder: Path, state: str) -> GrowingFolder:
-    path = folder / "events"
-    state_path = folder / state
-    state_path.parent.mkdir(exist_ok=True)
-    return GrowingFolder(path, state_file=StateFile(state_path, path), logger=LOGGER)
+def output(folder: Path, state: str) -> Output:
+    (folder / state).parent.mkdir(exist_ok=True)
+    return new_output(folder, "events/", state)
 
 
 def export(folder: Path, state: str, events: list[Event]) -> None:
     each = output(folder, state)
     each.begin()
-    each.write(page_of(events))
-    each.commit({"of": state})
+    write_and_commit(each, events)
 
 
 @pytest.mark.parametrize("ends_first", [True, False])

@@ -4,7 +4,6 @@ The system then has only what was flushed to the disk: the bytes of files, and n
 """
 
 import errno
-import logging
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -17,12 +16,12 @@ from typing import Any
 import pytest
 
 from tap_audit_events.errors.exceptions import OutputError
+from tap_audit_events.outputs import formats
 from tap_audit_events.outputs.durable import rename_all
-from tap_audit_events.outputs.formats import format_of, open_output
 from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.outputs.whole_file import WholeFile
 from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported, history
-from tests.outputs.test_day_folder import page_of
+from tests.outputs.opened import page_of
 
 EVENTS = history(120)
 
@@ -107,8 +106,7 @@ class Exporter:
     def export(self, until: int) -> None:
         """Export the events before this number, without those that the state covers."""
         state_file = None if self._state is None else StateFile(self._state, self.path)
-        logger = logging.getLogger(__name__)
-        output = open_output(format_of(self._to), self.path, state_file, logger)
+        output = formats.FORMATS[formats.form_of(self._to)].new(self.path, state_file)
         start = output.begin().get("until", 0)
         try:
             if start < until:

@@ -12,8 +12,7 @@ from tap_audit_events.api.event_page import EventPage
 from tap_audit_events.outputs import day_files
 from tap_audit_events.outputs.output import Output
 from tests.cli.exported import expected, exported, history
-from tests.cli.failing import open_incremental
-from tests.outputs.test_day_folder import page_of
+from tests.outputs.opened import begun, new_output, page_of
 
 OLD, NEW = history(100), history(200, start=100)
 
@@ -34,8 +33,7 @@ def check_readable(folder: Path) -> None:
 
 def written(folder: Path, events: list[dict[str, Any]]) -> Output:
     """An export that is not committed yet."""
-    output = open_incremental(folder, "events/")
-    output.begin()
+    output = begun(folder, "events/")
     for start in range(0, len(events), 20):
         output.write(page_of(events[start : start + 20]))
     return output
@@ -85,7 +83,7 @@ def test_a_folder_has_only_complete_files_after_a_kill(
 
     check_readable(tmp_path / "events")
     assert len(OLD) < len(exported(tmp_path / "events")) < len(OLD + NEW)
-    open_incremental(tmp_path, "events/").begin()
+    new_output(tmp_path, "events/").begin()
     assert exported(tmp_path / "events") == expected([*OLD, *NEW])
     assert [path.name for path in tmp_path.glob(".*")] == []
 
@@ -109,7 +107,7 @@ def test_a_folder_that_is_a_mount_has_its_hidden_folder_inside(
 
         half_committed(tmp_path, NEW[100:], monkeypatch)
 
-    open_incremental(tmp_path, "events/").begin()  # completes what is in the old place
+    new_output(tmp_path, "events/").begin()  # completes what is in the old place
     assert exported(tmp_path / "events") == expected([*OLD, *NEW])
     check_readable(tmp_path / "events")
     assert [path.name for path in tmp_path.glob("**/.*")] == []
@@ -121,8 +119,7 @@ def test_a_file_holds_the_events_of_all_organizations_of_a_day(
 ) -> None:
     """Each organization is read to its end before the next, so that all days come again."""
     monkeypatch.setattr(day_files, "MAX_ROWS", max_rows)
-    output = open_incremental(tmp_path, "events/")
-    output.begin()
+    output = begun(tmp_path, "events/")
     for number in range(5):
         page = page_of(history(400)[number::40])
         output.write(_of_organization(page, f"organization-{number}"))

@@ -1,7 +1,6 @@
 """An export with a state file says why it refuses an output or a state, and changes neither."""
 
 import json
-import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,14 +9,13 @@ import pytest
 
 from tap_audit_events.errors.exceptions import OutputError, SettingsError
 from tap_audit_events.outputs.durable import output_errors
-from tap_audit_events.outputs.formats import format_of, open_output
-from tap_audit_events.outputs.output import Output
 from tap_audit_events.outputs.state_file import StateFile
 from tap_audit_events.sandbox import Service
 from tests.cli.command import Command
-from tests.cli.exported import EVERY_FORMAT, FORMATS, Event, expected, exported
+from tests.cli.exported import EVERY_FORMAT, FORMATS, expected, exported
 from tests.cli.failing import EVENTS, refused
-from tests.outputs.test_day_folder import page_of
+from tests.outputs.opened import begun as begun_output
+from tests.outputs.opened import page_of, write_and_commit
 
 
 @pytest.fixture
@@ -57,7 +55,7 @@ def test_an_error_names_the_state_file_if_it_cannot_be_written(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "write", [lambda each: each.announce({}, 0, []), lambda each: each.settle({}, 0)]
+    "write", [lambda each: each.commit({}, [], 0), lambda each: each.settle({}, 0)]
 )
 def test_an_error_names_the_state_file_if_it_cannot_be_replaced(
     write: Callable[[StateFile], None], tmp_path: Path
@@ -194,16 +192,9 @@ def test_a_file_that_something_else_changes_during_an_export_is_refused(
 ) -> None:
     """Events added meanwhile would be lost, and events moved away would be written twice."""
     path = tmp_path / to
-    state_file = StateFile(tmp_path / "s.json", path)
-
-    def extended(events: list[Event]) -> Output:
-        output = open_output(format_of(to), path, state_file, logging.getLogger(__name__))
-        output.begin()
-        output.write(page_of(events))
-        return output
-
-    extended(EVENTS[:50]).commit({"until": "now"})
-    output = extended(EVENTS[50:])
+    write_and_commit(begun_output(tmp_path, to), EVENTS[:50])
+    output = begun_output(tmp_path, to)
+    output.write(page_of(EVENTS[50:]))
     change(path)
     before = {each: each.read_bytes() for each in tmp_path.iterdir() if each.name[0] != "."}
 
