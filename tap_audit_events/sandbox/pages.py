@@ -102,7 +102,8 @@ class Pages:
         after = issued.position if issued else None
         selection = _widened(query.selection, faults)
         size = faults.page_size(query.page_size)
-        rows, more = self._store.page(selection, after, size, self._displacements(faults))
+        selected = self._store.rows_of(selection.action_types)
+        rows, more = selected.page(selection, after, size, self._displacements(faults))
         keys = [key for key, _ in rows]
         if self._store.key_at(-1) in keys:
             self._store.reveal_late(request.number + 1)

@@ -53,20 +53,10 @@ class Service:
     ) -> None:
         """Create a service without events.
 
-        Args:
-            organization_id: The organization that the token's owner administers.
-            access_token: The only token that is accepted.
-            faults: What goes wrong and when, also in the text form of `Fault.parse`.
-            rate_limit: Requests per second, beyond which the response is 429 with `Retry-After`;
-                or the limit that several services with the same token share.
-            page_latency_seconds: How long each response takes at least.
-            cursor_lifetime_requests: After how many further requests a cursor has expired.
-            keep_alive_seconds: After how many idle seconds the server closes a connection.
-            gzip: Whether bodies are compressed for clients that accept it.
-            live_events_per_second: How many events are added per second while the service runs.
-            live_from: The time after which these events happen, None for now.
-            seed: The seed of the live events.
-            clock: The time in seconds, for the rate limit and the live events.
+        Faults may have the text form of `Fault.parse`. Beyond `rate_limit` requests per second, or
+        beyond a limit that several services with the same token share, the response is 429 with
+        `Retry-After`. Live events happen after `live_from`, None for now, and depend on the seed.
+        The clock gives the time in seconds, for the rate limit and the live events.
         """
         self.organization_id = organization_id
         self.access_token = access_token

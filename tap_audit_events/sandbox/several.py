@@ -17,11 +17,7 @@ class SeveralServices:
     """
 
     def __init__(self, services: Iterable[Service]) -> None:
-        """Serve at least one service.
-
-        Args:
-            services: The services, each for another organization.
-        """
+        """Serve at least one service, each for another organization."""
         self.services = {each.organization_id.lower(): each for each in services}
         self._first = next(iter(self.services.values()))
 

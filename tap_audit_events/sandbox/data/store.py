@@ -93,7 +93,7 @@ class Rows:
         selection: Selection,
         after: Key | None,
         size: int,
-        displacements: Sequence[Displacement],
+        displacements: Sequence[Displacement] = (),
     ) -> tuple[list[Row], bool]:
         """The first `size` selected events after a key, in order, and whether more remain.
 
@@ -174,20 +174,13 @@ class Store:
         for number in [number for number in self._hidden if number <= request_number]:
             self.add(self._hidden.pop(number))
 
-    def page(
-        self,
-        selection: Selection,
-        after: Key | None,
-        size: int,
-        displacements: Sequence[Displacement] = (),
-    ) -> tuple[list[Row], bool]:
-        """The first `size` selected events after a key, in order, and whether more remain."""
-        rows, types = self._all, selection.action_types
-        if types is not None:
-            if types not in self._of_types:
-                self._of_types[types] = self._all.of_types(types)
-            rows = self._of_types[types]
-        return rows.page(selection, after, size, displacements)
+    def rows_of(self, types: frozenset[str] | None) -> Rows:
+        """The visible events of these action types; without types, all."""
+        if types is None:
+            return self._all
+        if types not in self._of_types:
+            self._of_types[types] = self._all.of_types(types)
+        return self._of_types[types]
 
 
 def row_of(event: dict[str, Any]) -> Row:
