@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 from tap_audit_events.errors.exceptions import OutputError
 from tap_audit_events.events.exact_json import JsonText, encode
 from tap_audit_events.events.stream_names import STREAM
-from tap_audit_events.output import LineWriter
+from tap_audit_events.reporting.stdout import LineWriter
 
 STREAM_DESCRIPTOR: Final = {"name": STREAM}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import logging
 import os
@@ -16,10 +17,12 @@ from tap_audit_events.config.access_token import mask_possible_tokens
 from tap_audit_events.config.schema import ENVIRONMENT_PREFIX
 from tap_audit_events.errors.exceptions import SettingsError
 from tap_audit_events.errors.redacted_output import print_redacted
-from tap_audit_events.output import abandon
 
 LEVEL_VARIABLES: Final = (f"{ENVIRONMENT_PREFIX}LOGLEVEL", "LOGLEVEL")
 """Variables that name a log level; the first that is set counts."""
+
+STDOUT_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""Errors of a write to stdout that are not defects; a closed pipe raises `BrokenPipeError`."""
 
 _M_ARENA_MAX: Final = -8
 """The option of glibc's `mallopt` for the number of memory pools."""
@@ -72,6 +75,12 @@ def tune_memory() -> None:
         import ctypes  # noqa: PLC0415
 
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
+def abandon(descriptor: int) -> None:
+    """Point stdout or stderr at the null device, so that closing it at exit cannot fail again."""
+    with Path(os.devnull).open("wb") as null:
+        os.dup2(null.fileno(), descriptor)
 
 
 def _open_null_stderr() -> None:

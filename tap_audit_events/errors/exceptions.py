@@ -24,8 +24,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from tap_audit_events.errors.catalogue import CATALOGUE, Category
+from tap_audit_events.errors.installation import command_for
 from tap_audit_events.errors.redaction import longest_form, redact
-from tap_audit_events.installation import command_for
 
 MAX_TEXT_LENGTH: Final = 300
 """Maximum number of characters that a message shows of a text from outside."""

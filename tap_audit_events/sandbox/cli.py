@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from tap_audit_events.installation import command_for
+from tap_audit_events.errors.installation import command_for
 from tap_audit_events.sandbox.cli_options import (
     create_service,
     environment_of,

@@ -13,6 +13,7 @@ import click
 from singer_sdk.plugin_base import SingerCommand
 from singer_sdk.tap_base import CliTestOptionValue
 
+from tap_audit_events.config.process import STDOUT_ERRORS, abandon
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OutputError,
@@ -22,7 +23,6 @@ from tap_audit_events.errors.exceptions import (
 from tap_audit_events.errors.redacted_output import redact_handlers
 from tap_audit_events.errors.redaction import redact
 from tap_audit_events.extraction.shutdown import ignore_signals
-from tap_audit_events.output import STDOUT_ERRORS, abandon
 
 if TYPE_CHECKING:
     from types import TracebackType

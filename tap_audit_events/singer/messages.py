@@ -11,7 +11,7 @@ from singer_sdk.singerlib.encoding import GenericSingerWriter
 
 from tap_audit_events.errors.redaction import contains_secret, redact_json
 from tap_audit_events.events.exact_json import JsonText, encode
-from tap_audit_events.output import LineWriter
+from tap_audit_events.reporting.stdout import LineWriter
 
 _OWN_PARTS: Final = frozenset({"watermark", "coverage"})
 _DIGESTS: Final = frozenset({"ids", "digest", "previous_digest"})

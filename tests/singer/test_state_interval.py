@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from singer_sdk.singerlib import StateMessage
 
-from tap_audit_events.output import SMALL_STATE_BYTES, STATE_INTERVAL_SECONDS
+from tap_audit_events.reporting.stdout import SMALL_STATE_BYTES, STATE_INTERVAL_SECONDS
 from tap_audit_events.singer.messages import MessageWriter
 
 

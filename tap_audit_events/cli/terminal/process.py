@@ -15,7 +15,7 @@ from typing import Final
 
 import click
 
-from tap_audit_events.config.process import LEVEL_VARIABLES
+from tap_audit_events.config.process import LEVEL_VARIABLES, STDOUT_ERRORS, abandon
 from tap_audit_events.errors.exceptions import (
     AuditEventsError,
     OutputError,
@@ -24,7 +24,6 @@ from tap_audit_events.errors.exceptions import (
 )
 from tap_audit_events.errors.redacted_output import redact_handlers
 from tap_audit_events.errors.redaction import redact
-from tap_audit_events.output import STDOUT_ERRORS, abandon
 
 LOGGER_NAME: Final = "tap_audit_events"
 

@@ -1,19 +1,15 @@
-"""Writes lines to stdout through a buffer of its own."""
+"""Writes lines to stdout through a buffer of its own, and says when a STATE is due."""
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, BinaryIO, Final, TextIO
 
+from tap_audit_events.config.process import abandon
 from tap_audit_events.errors.exceptions import OutputError
-
-STDOUT_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
-"""Errors of a write to stdout that are not defects; a closed pipe raises `BrokenPipeError`."""
 
 _BUFFER_BYTES: Final = 1 << 16
 """Smaller than most pages, so that these are written without a copy into the buffer."""
@@ -26,7 +22,7 @@ written since then, or if `STATE_INTERVAL_SECONDS` have passed."""
 
 
 class LineWriter:
-    """Writes lines to the stream that `stdout` returns at that time; says when a STATE is due."""
+    """Writes lines to the stream that `stdout` returns at that time."""
 
     def __init__(
         self,
@@ -97,9 +93,3 @@ class LineWriter:
 
     def _abandon_output(self) -> None:
         abandon(self._stdout.fileno())
-
-
-def abandon(descriptor: int) -> None:
-    """Point stdout or stderr at the null device, so that closing it at exit cannot fail again."""
-    with Path(os.devnull).open("wb") as null:
-        os.dup2(null.fileno(), descriptor)

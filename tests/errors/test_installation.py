@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tap_audit_events.installation import command_for
+from tap_audit_events.errors.installation import command_for
 
 
 def test_pipx_adds_libraries_to_the_environment_of_the_command(
@@ -25,7 +25,7 @@ def test_pipx_adds_libraries_to_the_environment_of_the_command(
 
 
 def test_an_environment_without_pip_belongs_to_uv(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tap_audit_events.installation.find_spec", lambda name: None)
+    monkeypatch.setattr("tap_audit_events.errors.installation.find_spec", lambda name: None)
 
     command = command_for("arrow", "pyarrow")
 
@@ -35,7 +35,7 @@ def test_an_environment_without_pip_belongs_to_uv(monkeypatch: pytest.MonkeyPatc
 
 def test_pip_installs_with_the_python_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its path may have spaces; the command can be copied as it is."""
-    monkeypatch.setattr("tap_audit_events.installation.find_spec", lambda name: name)
+    monkeypatch.setattr("tap_audit_events.errors.installation.find_spec", lambda name: name)
     monkeypatch.setattr(sys, "executable", "/opt/my tap/bin/python")
 
     words = shlex.split(command_for("postgres", "psycopg"))
