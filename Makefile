@@ -72,7 +72,7 @@ test-large: .venv/.installed .tools/proof/.installed $(LOADERS:%=.tools/loader-%
 soak: .venv/.installed ## Run random histories of the whole tap for MINUTES (default 5)
 	@.venv/bin/python -m tests.simulation --minutes $(MINUTES)
 
-fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MINUTES (default 5); FUZZ_ARGS='--only pages --keep'
+fuzz: .tools/fuzz/.installed ## Fuzz the functions that read outside text for MINUTES (default 5); FUZZ_ARGS='--only pages'
 	@.tools/fuzz/bin/python -m tests.fuzzing --minutes $(MINUTES) $(FUZZ_ARGS)
 
 mutate: .tools/mutate/.installed ## Show which small changes to the code no test notices; MUTATE_ARGS='events extraction.planning.plan'

@@ -325,10 +325,9 @@ CATALOGUE: Final[dict[str, ErrorEntry]] = {
     "AE-ORGANIZATIONS": ErrorEntry(
         Category.REFUSED,
         "Some organizations could not be read to their end",
-        "An error ends only the organization in which it happens. The others are read to their end,"
-        " and STATE covers what was delivered of each. Organizations are given up before a request"
-        " for them is sent only if they share what fails: a token that the service refuses or"
-        " limits, or a service that sends no page for anybody.",
+        "An error ends only its own organization. The others are read to their end, and STATE"
+        " covers what was delivered of each. If the service refuses or limits a token, no more"
+        " organizations are started with it; if it sends no page to anybody, no more are started.",
         f"The lines that follow give the error of each. {_RESUMES_WITH_STATE}",
     ),
     "AE-EXPORT": ErrorEntry(

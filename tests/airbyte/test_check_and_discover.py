@@ -66,17 +66,6 @@ def test_an_empty_list_is_unset(source: Source) -> None:
     assert "organization_id is missing" in found["message"]
 
 
-def test_environment_variables_are_not_settings(settings: dict[str, Any]) -> None:
-    variables = {"TAP_AUDIT_EVENTS_ACCESS_TOKEN": settings.pop("access_token")}
-    done = run_source("check", settings, environment=variables)
-    assert "access_token is missing" in status(done)["message"]
-
-
-def test_an_unknown_setting_is_refused(source: Source) -> None:
-    found = status(source("check", page_sice=10))
-    assert "'page_sice' is not a setting: did you mean page_size?" in found["message"]
-
-
 def test_discover_describes_the_stream(source: Source) -> None:
     done = source("discover")
     assert done.exit_code == 0

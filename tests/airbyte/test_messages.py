@@ -63,22 +63,6 @@ def test_a_state_counts_the_records_since_the_last_one(stdout: TextIO) -> None:
     assert [each["sourceStats"]["recordCount"] for each in states] == [0, 3, 1]
 
 
-def test_a_large_state_is_not_due_at_each_page(stdout: TextIO) -> None:
-    """States are at most a tenth of the output, but one is due after five seconds."""
-    now = [100.0]
-    writer = MessageWriter(stdout, lambda: now[0])
-    due = [writer.state_is_due]
-    writer.write_state({"ids": "x" * 10_000})
-    writer.write_records([RECORD] * 10, 1)
-    due.append(writer.state_is_due)
-    now[0] += 5
-    due.append(writer.state_is_due)
-    now[0] -= 5
-    writer.write_records([RECORD] * 50, 1)
-    due.append(writer.state_is_due)
-    assert due == [True, False, True, True]
-
-
 def test_a_message_after_an_error_raises_the_error_again() -> None:
     """Otherwise, a run could continue after it failed to write a LOG message."""
     with Path("/dev/full").open("w") as full:

@@ -1,20 +1,12 @@
 """Several organizations in one sync: each has its own state, and its own errors."""
 
-from logging import getLogger
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tap_audit_events.airbyte.messages import MessageWriter
-from tap_audit_events.airbyte.sync import Sync
-from tap_audit_events.config.settings import read_settings
-from tap_audit_events.errors.exceptions import OrganizationsError
-from tap_audit_events.run.runtime import Runtime
 from tests.airbyte.source import Output, a_catalog, run_source
 from tests.builders import an_event
 from tests.shared_server import SHARED, SharedServer, a_service, an_id
-from tests.singer.test_organizations import an_event_that_cannot_be_written
 
 
 def settings_of(shared: SharedServer, *numbers: int, **more: Any) -> dict[str, Any]:
@@ -44,17 +36,6 @@ def test_each_organization_is_read_once_and_keeps_its_state() -> None:
     assert {key[0] for key in keys(second)} == {an_id(2)}
     assert len(keys(second)) == 15
     assert keys(third) == [(an_id(0), "new")]
-
-
-def test_the_state_of_one_organization_is_continued() -> None:
-    """The connection read one organization before it read several."""
-    services = [a_service(number, 15) for number in range(2)]
-    with SharedServer(services).served() as shared:
-        alone = {"organizations": None, "organization_id": an_id(1)}
-        first = read(shared, **alone)
-        second = read(shared, 0, 1, state=first.state)
-    assert len(first.records) == 15
-    assert {key[0] for key in keys(second)} == {an_id(0)}
 
 
 def test_the_state_of_several_organizations_is_continued() -> None:
@@ -140,26 +121,3 @@ def test_an_item_cannot_name_a_token_file() -> None:
     assert status["status"] == "FAILED"
     assert "organizations[0].access_token_file is not known" in status["message"]
     assert not service.requests
-
-
-def test_a_null_in_an_item_is_unset() -> None:
-    with SharedServer([a_service(0, 1)]).served() as shared:
-        item = {"organization_id": an_id(0), "access_token": None, "access_token_file": None}
-        done = run_source("check", settings_of(shared) | {"organizations": [item]})
-    assert done.of_type("CONNECTION_STATUS")[0]["status"] == "SUCCEEDED"
-
-
-def test_an_event_that_cannot_be_written_ends_only_its_organization(tmp_path: Path) -> None:
-    """The other organizations are read to their end."""
-    with SharedServer([a_service(number, 30) for number in range(3)]).served() as shared:
-        settings = read_settings(settings_of(shared, 0, 1, 2, page_size=10))
-        with (tmp_path / "out").open("w") as stdout, an_event_that_cannot_be_written():
-            sync = Sync(settings, MessageWriter(stdout), runtime=Runtime(), logger=getLogger())
-            with pytest.raises(OrganizationsError) as raised:
-                sync.run({})
-    assert {name: error.code for name, error in raised.value.errors.items()} == {
-        an_id(1): "AE-NESTING"
-    }
-    written = (tmp_path / "out").read_text()
-    counts = [written.count(f'"organization_id":"{an_id(number)}"') for number in (0, 2)]
-    assert min(counts) >= 30

@@ -13,17 +13,11 @@ from tests.integrations.pipeline import NOON
 
 FORMS_OF_NO_STATE: dict[str, object] = {
     "an empty list": [],
-    "an empty object": {},
     "null": "null",
-    "no stream state": [
-        {"type": "STREAM", "stream": {"stream_descriptor": {"name": "audit_events"}}}
-    ],
-    "an empty stream state": [
-        {
-            "type": "STREAM",
-            "stream": {"stream_descriptor": {"name": "audit_events"}, "stream_state": {}},
-        }
-    ],
+    "no stream state": {
+        "type": "STREAM",
+        "stream": {"stream_descriptor": {"name": "audit_events"}},
+    },
     "another stream": [
         {
             "type": "STREAM",
@@ -98,20 +92,6 @@ def test_a_full_refresh_starts_over(service: Service, source: Source) -> None:
     assert source("read", state=[refresh.state]).ids == []
 
 
-def test_a_full_refresh_does_not_read_the_state(service: Service, source: Source) -> None:
-    """A state that cannot be used does not fail the run, since a new start is the remedy for it."""
-    service.add(events("08:00:00"))
-    done = source("read", catalog=a_catalog("full_refresh"), state={"type": "LEGACY", "data": {}})
-    assert done.raise_for_exit_code().ids == ["08:00:00"]
-
-
-def test_a_full_refresh_begins_at_the_start_date(service: Service, source: Source) -> None:
-    service.add(events("08:00:00", "08:01:00"))
-    full = a_catalog("full_refresh")
-    done = source("read", catalog=full, start_date="2024-05-06T08:00:30Z")
-    assert done.raise_for_exit_code().ids == ["08:01:00"]
-
-
 @pytest.mark.parametrize("mode", ["full_refresh", "incremental"])
 def test_a_run_without_events_ends_with_an_empty_state(mode: str, source: Source) -> None:
     """Airbyte needs a state for each stream, and the next run can continue from this one."""
@@ -145,22 +125,6 @@ def test_the_selection_of_fields_is_left_to_airbyte(service: Service, source: So
     assert record == event
 
 
-def test_widened_action_types_are_warned_about(service: Service, source: Source) -> None:
-    service.add(events("08:00:00"))
-    state = source("read", action_types=["workspace_create"]).state
-    done = source("read", state=[state], action_types=["workspace_create", "user_login"])
-    assert any("older events of 'user_login'" in warning for warning in done.warnings)
-
-
-def test_a_bookmark_in_the_future_is_warned_about(service: Service, source: Source) -> None:
-    """This run and later ones do not read the events before the bookmark."""
-    service.add(events("08:00:00"))
-    state = source("read").state
-    state["stream"]["stream_state"] |= {"bookmark": "2999-01-01T00:00:00Z"}
-    done = source("read", state=[state])
-    assert any("lies in the future" in warning for warning in done.warnings)
-
-
 def test_a_run_whose_first_request_fails_keeps_the_state(service: Service, source: Source) -> None:
     """Nothing was read with the new settings, so they do not change the state."""
     service.add(events("08:00:00"))
@@ -169,12 +133,3 @@ def test_a_run_whose_first_request_fails_keeps_the_state(service: Service, sourc
     failed = source("read", state=[first], action_types=["wrong"], lookback_seconds=0)
     assert failed.exit_code == 1
     assert failed.state["stream"] == first["stream"]
-
-
-def test_a_run_with_nothing_to_read_keeps_the_state(service: Service, source: Source) -> None:
-    """The end is before the bookmark, and the new settings do not change the state."""
-    service.add(events("07:00:00", "08:00:00"))
-    first = source("read").raise_for_exit_code()
-    settings = {"end_date": "2024-01-01T00:00:00Z", "lookback_seconds": 0}
-    again = source("read", state=[first.state], **settings).raise_for_exit_code()
-    assert again.state["stream"] == first.state["stream"]

@@ -156,20 +156,6 @@ def test_a_reader_that_closes_the_pipe_is_reported_in_one_line(
     assert line.startswith("AE-TARGET: The target closed its input before the tap was done")
 
 
-def test_a_reader_that_closes_the_pipe_while_a_worker_logs_ends_the_run(
-    service: Service, start: Start
-) -> None:
-    """The error is raised again after a LOG message could not be written."""
-    service.add(EVENTS)
-    service.add_faults([Fault(kind="status", code=503, retry_after="1", when="3-4")])
-    running = start(page_size=10, concurrency=1)
-    lines_up_to(running, b'"recordCount":10', count=2)
-    running.stdout.close()
-    log = running.stderr.read().decode()
-    assert running.wait(timeout=60) == 1
-    assert log.startswith("AE-TARGET: ")
-
-
 @pytest.mark.parametrize(
     ("redirection", "begins"), [(">/dev/full", "AE-OUTPUT: "), (">&-", "AE-OUTPUT: ")]
 )

@@ -16,12 +16,11 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import requests
 from singer_sdk.singerlib import SchemaMessage, StateMessage
 
 from tap_audit_events import AuditEvents
 from tap_audit_events.config.settings import read_settings
-from tap_audit_events.errors.exceptions import AuditEventsError, RefusedError
+from tap_audit_events.errors.exceptions import AuditEventsError
 from tap_audit_events.errors.redaction import MASK, MIN_SECRET_LENGTH, register_secret
 from tap_audit_events.events.instants import parse_instant
 from tap_audit_events.extraction.id_groups import Group
@@ -34,7 +33,6 @@ from tap_audit_events.singer.tap import TapAuditEvents
 from tests.airbyte.source import run_source
 from tests.builders import an_event
 from tests.cli.command import Command
-from tests.config.test_settings import GOOD
 from tests.conftest import Sync
 from tests.errors.test_errors import only_error
 from tests.errors.test_secrets import TOKEN
@@ -235,18 +233,6 @@ def test_the_process_title_does_not_hold_the_token(
     assert service.access_token.encode() not in title
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 128 + signal.SIGTERM
-
-
-def test_the_token_goes_to_the_configured_service_only() -> None:
-    """A request to another scheme, host or port is not sent."""
-    given = {"base_url": "https://a.example/prefix", "access_token": "x_pat_y"}
-    authenticator = AccessTokenAuthenticator(read_settings(GOOD | given), logging.getLogger("x"))
-    for url in ("https://a.example/v1", "https://a.example:443/v1"):
-        request = requests.Request("GET", url, auth=authenticator).prepare()
-        assert request.headers["Authorization"] == "Bearer x_pat_y"
-    for url in ("http://a.example/", "https://b.example/", "https://a.example:444/"):
-        with pytest.raises(RefusedError):
-            requests.Request("GET", url, auth=authenticator).prepare()
 
 
 # Messages

@@ -22,8 +22,6 @@ from tap_audit_events.events.exact_json import encode, read_record
 from tap_audit_events.events.instants import (
     Instant,
     parse_instant,
-    text_of,
-    utc_instants,
     utc_text,
 )
 from tap_audit_events.events.window import Window
@@ -42,11 +40,6 @@ SETTINGS: Final = read_settings(GOOD)
 WINDOW: Final = Window(None, Instant("2026-01-31T00:00:00"))
 MAX_LINE_LENGTH: Final = 20_000
 """Characters of a line for people: each text in it is bounded, and an escape may take ten."""
-
-
-def any_text(data: bytes) -> str:
-    """Any text, including lone surrogates."""
-    return data.decode("utf-8", "surrogateescape")
 
 
 def json_object(data: bytes) -> dict[str, Any] | None:
@@ -119,21 +112,6 @@ def check_request(read: Settings, cursor: str | None) -> None:
         "cursor": None if cursor is None else [cursor],
     }
     assert parameters == {name: value for name, value in expected.items() if value}
-
-
-def check_time(text: str) -> Instant | None:
-    """The instant of a text, None if it is not a time; checks that all ways to read it agree."""
-    try:
-        instant = parse_instant(text)
-    except ValueError as error:
-        check_line(str(error))
-        assert utc_instants([text]) is None
-        return None
-    form = utc_text(text)
-    assert utc_text(form) == form
-    assert parse_instant(form) == parse_instant(text_of(instant)) == instant
-    assert utc_instants([form]) == [instant]
-    return instant
 
 
 def check_response(response: bytes) -> None:

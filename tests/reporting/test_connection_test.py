@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tap_audit_events.errors.exceptions import OrganizationsError
 from tap_audit_events.reporting.connection_test import check_connection
 from tap_audit_events.run.failures import MAX_FAILURES
 from tap_audit_events.run.runtime import Runtime
@@ -47,14 +46,6 @@ def test_a_check_logs_each_thing_that_works(service: Service, sync: Sync) -> Non
     assert {request.params["pageSize"] for request in service.requests} == {"1"}
 
 
-def test_a_check_of_any_kind_writes_no_record(service: Service, sync: Sync) -> None:
-    """`all` is the kind that the SDK usually runs."""
-    service.add(THREE_EVENTS)
-    done = sync("--test=all", **RANGE).raise_for_exit_code()
-    assert done.stdout == b""
-    assert "oldest 2024-05-06T07:08:00Z" in said(done)[-1]
-
-
 def test_a_check_uses_the_range_and_the_action_types_of_the_settings(
     service: Service, sync: Sync
 ) -> None:
@@ -75,12 +66,6 @@ def test_a_check_shows_only_events_within_the_range(service: Service, sync: Sync
     done = sync("--test", **asked).raise_for_exit_code()
     assert said(done)[-1].endswith("oldest 2024-05-06T07:08:01Z, newest 2024-05-06T07:08:01Z")
     assert len(service.requests) == 2  # the events before the range need no further request
-
-
-def test_a_check_without_events_succeeds(sync: Sync) -> None:
-    """An organization without events is not an error."""
-    done = sync("--test", **RANGE).raise_for_exit_code()
-    assert said(done)[-1] == f"There are no events {ALL}"
 
 
 def test_a_check_reads_past_empty_pages(service: Service, sync: Sync) -> None:
@@ -137,26 +122,6 @@ def test_a_sign_in_page_is_named(code: int, service: Service, sync: Sync) -> Non
     assert "HTTPS_PROXY" in error
 
 
-def test_an_event_that_cannot_be_used_fails_the_check(service: Service, sync: Sync) -> None:
-    """A run would fail at such an event as well."""
-    service.add_faults([Fault(kind="body", text=b'{"auditEvents": [{"id": 5}]}')])
-    (error,) = sync("--test").errors
-    assert error.startswith("AE-EVENT: ")
-
-
-def test_the_error_of_an_organization_keeps_no_response_in_memory() -> None:
-    """A traceback would keep it. Thousands of them may fail, each with a large response."""
-    services = [a_service(number, 1) for number in range(2)]
-    services[1].add_faults([Fault(kind="body", text=b'{"auditEvents": 7}', when="*")])
-    with SharedServer(services).served() as shared:
-        tap = TapAuditEvents(config=shared.settings)
-        with pytest.raises(OrganizationsError) as raised:
-            check_connection(tap.settings, tap.runtime, tap.logger)
-    (error,) = raised.value.errors.values()
-    assert error.code == "AE-ENVELOPE"
-    assert (error.__traceback__, error.__context__) == (None, None)
-
-
 def test_a_service_that_is_down_ends_the_check_early() -> None:
     """By default, the retries of each organization would take a minute and a half."""
     services = [a_service(number, 1) for number in range(MAX_FAILURES + 2)]
@@ -202,22 +167,6 @@ def test_several_organizations_are_checked_side_by_side_with_a_request_each() ->
     ]
 
 
-def test_a_check_of_organizations_that_can_all_be_read_says_so() -> None:
-    services = [a_service(0, 2), a_service(1, 0)]
-    with SharedServer(services).served() as shared:
-        done = shared.run("--test", concurrency=1, **RANGE).raise_for_exit_code()
-    assert sorted(said(done)) == sorted(
-        [
-            f"The service responds at {BASE_URL}",
-            "The service accepts the access token",
-            "The clocks of the service and of this machine agree",
-            f"{an_id(0)}: Audit events can be read: the newest {ALL} is from 2024-05-06T08:00:01Z",
-            f"{an_id(1)}: Audit events can be read: there are none {ALL}",
-            "Audit events of all 2 organizations can be read",
-        ]
-    )
-
-
 def test_a_check_retries_at_most_once(service: Service, sync: Sync) -> None:
     """Somebody waits for its result, and with more retries for a minute and a half."""
     service.add_faults(["status:code=503,retry-after=0@*"])
@@ -234,16 +183,6 @@ def test_a_check_continues_while_some_organizations_can_be_read() -> None:
         done = shared.run("--test", max_retries=0)
     assert all(each.requests for each in services)
     assert len(done.errors) == 1 + len(services[::2])
-
-
-def test_a_check_tests_each_organization_that_the_token_may_not_read() -> None:
-    """Such an error says nothing about other organizations."""
-    services = [a_service(number, 0) for number in range(MAX_FAILURES + 2)]
-    for each in services:
-        each.add_faults([Fault(kind="status", code=403, when="*")])
-    with SharedServer(services).served() as shared:
-        done = shared.run("--test")
-    assert sum(error.startswith("AE-403: ") for error in done.errors) == len(services)
 
 
 @pytest.mark.parametrize(("seconds", "level"), [(-10, "INFO"), (3600, "WARNING")])

@@ -92,11 +92,6 @@ def test_a_run_that_fails_says_how_many_events_were_delivered(service: Service, 
     assert logged(done, "Done: ") == []
 
 
-def test_a_run_that_did_not_begin_delivers_nothing_to_count(sync: Sync) -> None:
-    """The error about a setting is enough."""
-    assert logged(sync(page_size=0), "Ended early: ") == []
-
-
 FILTER = {"__filter__": "id < '08:00:04'"}
 
 
@@ -137,28 +132,6 @@ def test_records_are_counted_if_they_are_written(
     assert metrics(done)["record_count"]["value"] == records
     assert summary(done.log).startswith(f"Done: {told_as}; 0 of them late; ")
     assert done.bookmark == TEN_EVENTS[-1]["occurredAt"]
-
-
-def test_records_are_counted_if_a_run_fails(service: Service, sync: Sync) -> None:
-    """The records before the error count, without those that stream maps left out."""
-    service.add(TEN_EVENTS)
-    maps = {"audit_events": {"__filter__": "id != '08:00:01' and 1 / (id != '08:00:04')"}}
-    done = sync(stream_maps=maps)
-    assert done.exit_code == 1
-    assert metrics(done)["record_count"]["value"] == len(done.records) == 3
-
-
-def test_a_first_run_without_events_has_no_lag(sync: Sync) -> None:
-    """There is no newest event from which a lag could be computed."""
-    done = sync().raise_for_exit_code()
-    assert summary(done.log).endswith("bookmark none")
-    assert "lag_seconds" not in metrics(done)
-
-
-def test_a_retry_is_logged_with_its_wait_and_its_reason(service: Service, sync: Sync) -> None:
-    service.add_faults([Fault(kind="status", code=429, retry_after="1", when="1")])
-    (line,) = sync().raise_for_exit_code().warnings
-    assert re.match(r"Retry 1 of 8 in 1\.\d s: AE-429: .* \(status 429,", line)
 
 
 @pytest.mark.parametrize(
@@ -218,14 +191,6 @@ def test_new_names_are_logged_once(lane: dict[str, Any], service: Service, sync:
     assert "does not know" not in quiet.log
 
 
-def test_new_action_types_are_not_logged(service: Service, sync: Sync) -> None:
-    """The interface names only one, so a line about them would be noise in every run."""
-    service.add([STRANGE | {"actor": {"type": "user", "id": "u"}, "added": None}])
-    done = sync().raise_for_exit_code()
-    assert len(done.records) == 1
-    assert "brand_new" not in done.log
-
-
 def test_action_types_that_were_not_requested_are_a_warning(service: Service, sync: Sync) -> None:
     """A gateway may drop the filter: the events are delivered, but somebody has to know."""
     body = json.dumps({"auditEvents": [an_event(id="1"), STRANGE | {"id": "2"}]}).encode()
@@ -249,18 +214,6 @@ def test_many_new_names_are_logged_in_one_line(service: Service, sync: Sync) -> 
     assert line.count("'new\\nERROR | ") == MAX_NAMES
     assert line.endswith(", and more")
     assert len(line) < 100 * (MAX_NAMES + 1)
-
-
-def test_later_pages_are_sampled(service: Service, sync: Sync) -> None:
-    """Only some of their events are inspected, which is enough to find a field of all of them."""
-    service.add(an_event(id=f"{n:03}", at=f"2024-05-06T08:00:{n // 10:02}Z") for n in range(100))
-    service.add(
-        an_event(id=f"later-{n:03}", at=f"2024-05-06T08:01:{n // 10:02}Z", later=1)
-        for n in range(100)
-    )
-    done = sync(page_size=100).raise_for_exit_code()
-    (line,) = logged(done, "Fields that")
-    assert line.endswith("'later'")
 
 
 def test_an_event_nested_too_deeply_to_inspect_is_delivered(service: Service, sync: Sync) -> None:

@@ -65,19 +65,3 @@ def test_unknown_values_are_left_out() -> None:
     )
     only_end = Progress(Window(END, END), clock)
     assert "reached" not in line_of(only_end, 1, END)
-
-
-def test_a_range_of_less_than_a_microsecond_has_no_share() -> None:
-    """Its length in seconds, to the microsecond, is zero."""
-    start, end = Instant(f"{START}.0000001"), Instant(f"{START}.0000002")
-    assert Progress(Window(start, end), Clock()).share(end) is None
-
-
-def test_an_instant_outside_the_range_counts_as_its_bound() -> None:
-    """A bookmark may be before the range; the share is always between 0% and 100%."""
-    clock = Clock()
-    progress = Progress(Window(QUARTER, END), clock)
-    clock.seconds += 3600 * 30
-    assert "0% of the range;" in line_of(progress, 1, START)
-    late = parse_instant("2026-02-01T00:00:00Z")
-    assert "100% of the range, 0:00:00 to go" in line_of(progress, 1, late)

@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 import termios
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -122,24 +121,6 @@ def test_a_terminal_that_is_closed_does_not_end_a_run(slow: dict[str, Any], tmp_
     assert "%" in watch(slow, tmp_path, goes_at_once=True)
 
 
-@pytest.mark.parametrize(
-    ("share", "expected"),
-    [
-        (0.0, "[--------------------]    0%  5 events"),
-        (0.75, "[###############-----]   75%  5 events"),
-        (1.0, "[####################]  100%  5 events"),
-    ],
-)
-def test_a_bar_is_as_long_as_the_delivered_share(share: float, expected: str) -> None:
-    """The percentage follows the bar."""
-    screen_side, program_side = os.openpty()
-    with os.fdopen(program_side, "w") as terminal:
-        ProgressBar(terminal).draw(share, "5 events")
-        terminal.flush()
-        assert os.read(screen_side, 1 << 16).decode().endswith(expected)
-    os.close(screen_side)
-
-
 @pytest.mark.parametrize("columns", [1, 20, 31, 40])
 def test_a_bar_on_a_narrow_terminal_is_cut(columns: int) -> None:
     """A longer bar would continue in the next line, and each step would leave a line behind."""
@@ -151,18 +132,6 @@ def test_a_bar_on_a_narrow_terminal_is_cut(columns: int) -> None:
     os.close(screen_side)
 
     assert drawn == "[###############-----]   75%  5 events"[: columns - 1]
-
-
-def test_a_bar_on_a_closed_terminal_is_not_an_error() -> None:
-    """Neither drawing nor closing the bar raises an exception."""
-    screen_side, program_side = os.openpty()
-    terminal = os.fdopen(program_side, "w")
-    bar = ProgressBar(terminal)
-    os.close(screen_side)
-    bar.draw(0.5, "5 events")
-    bar.close()
-    with suppress(OSError):  # text that could not be written is still in the buffer
-        terminal.close()
 
 
 def test_there_is_no_bar_in_a_pipe(slow: dict[str, Any], sync: Sync) -> None:

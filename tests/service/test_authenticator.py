@@ -109,11 +109,6 @@ def test_no_other_origin_receives_the_token(url: str, by_file: AccessTokenAuthen
     assert "Authorization" not in request.headers
 
 
-def test_a_request_without_a_url_is_refused(by_file: AccessTokenAuthenticator) -> None:
-    with pytest.raises(RefusedError, match="AE-ADDRESS"):
-        by_file(PreparedRequest())
-
-
 @pytest.mark.usefixtures("no_secrets", "by_file")
 def test_the_token_is_secret_before_it_is_sent() -> None:
     """This holds even in a process that received its settings from another process."""
@@ -132,19 +127,6 @@ def test_a_rotated_token_is_secret_as_soon_as_it_is_read(
     assert redact(f"is {token}.") == f"is {MASK}."
     assert header_of(by_file) == f"Bearer {token}"
     assert logger.lines == ["access_token_file holds a new token: the run continues with it"]
-
-
-def test_each_of_several_rotated_tokens_stays_secret(
-    token_file: Path, by_file: AccessTokenAuthenticator, logger: LoggedLines
-) -> None:
-    tokens = ["acme_pat_second", "acme_pat_third", "acme_pat_fourth"]
-    for token in tokens:
-        response = refused(by_file)
-        token_file.write_text(token)
-        assert by_file.has_new_token(response)
-        assert header_of(by_file) == f"Bearer {token}"
-    assert redact(" ".join(tokens)) == " ".join([MASK] * 3)
-    assert len(logger.lines) == 3
 
 
 def test_a_token_that_another_thread_has_read_is_new_too(
@@ -180,8 +162,3 @@ def test_a_file_without_a_new_token_changes_nothing(
     for line in logger.lines:
         assert line.startswith("access_token_file ")
         assert str(problem) in line
-
-
-def test_a_token_by_value_never_changes() -> None:
-    authenticator = an_authenticator()
-    assert authenticator.has_new_token(refused(authenticator)) is False

@@ -1,11 +1,8 @@
 """Connections that the service closes while they are idle, and connections that fail."""
 
 import json
-import socket
-from typing import Any
 
 import pytest
-import urllib3
 
 from tap_audit_events.errors.exceptions import RetryableError
 from tests.builders import an_event
@@ -87,16 +84,6 @@ def test_a_connection_that_fails_on_its_first_request_is_a_failure() -> None:
         assert service.connections == 1
 
 
-def test_a_new_connection_that_fails_too_is_a_failure() -> None:
-    """A request replaces its connection only once; after that, the request fails."""
-    with scripted_service(resets_second, breaks) as service:
-        client = client_of(service)
-        client.fetch()
-        with pytest.raises(RetryableError, match="AE-CONNECTION"):
-            client.fetch()
-        assert service.connections == 2
-
-
 def test_the_connection_after_a_failure_is_not_replaced() -> None:
     """A service that breaks every connection receives one request for each retry."""
     with scripted_service(keeps_twice_then_breaks, breaks) as service:
@@ -114,41 +101,6 @@ def keeps_twice_then_breaks(peer: Peer) -> None:
         peer.hear()
         peer.respond()
     peer.hear()
-
-
-@pytest.fixture
-def attempts(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The timeout of each attempt to connect, in seconds."""
-    attempts: list[float] = []
-
-    def create_connection(address: Any, timeout: float, *_: Any, **__: Any) -> socket.socket:
-        attempts.append(timeout)
-        return socket.create_connection(address, timeout)
-
-    monkeypatch.setattr(urllib3.util.connection, "create_connection", create_connection)
-    return attempts
-
-
-def test_a_refused_connection_is_not_replaced(attempts: list[float]) -> None:
-    """A connection that cannot be made is not one that was closed while idle."""
-    with scripted_service(serves_once) as service:
-        client = client_of(service)
-        client.fetch()
-    with pytest.raises(RetryableError, match="AE-CONNECTION"):
-        client.fetch()
-    assert len(attempts) == 2
-
-
-@pytest.mark.parametrize("seconds", [0.1, 0.3])
-def test_each_wait_may_last_for_the_timeout_of_the_settings(
-    seconds: float, attempts: list[float]
-) -> None:
-    """The timeout limits the wait for a connection and each wait for bytes."""
-    with scripted_service(hears_only) as service, pytest.raises(RetryableError) as raised:
-        client_of(service, request_timeout_seconds=seconds).fetch()
-    assert raised.value.code == "AE-TIMEOUT"
-    assert f"Read timed out. (read timeout={seconds})" in raised.value.details
-    assert attempts == [seconds]
 
 
 def hears_only(peer: Peer) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tap_audit_events.config.settings import read_settings
-from tap_audit_events.errors.exceptions import RefusedError
 from tap_audit_events.events.instants import Instant
 from tap_audit_events.events.window import Window
 from tap_audit_events.service.authenticator import AccessTokenAuthenticator
@@ -16,7 +15,6 @@ from tap_audit_events.service.rate_limiter import RateLimiter, RunRequests
 from tap_audit_events.service.transport import Transport
 from tests.builders import ORGANIZATION_ID
 from tests.service.scripted import (
-    WINDOW,
     LoggedLines,
     Peer,
     client_of,
@@ -70,14 +68,6 @@ def test_the_bounds_of_the_window_are_whole_seconds() -> None:
     assert service.heard == [f"GET {PATH}?order=asc&{bounds}&pageSize=1000 HTTP/1.1\r\n"]
 
 
-@pytest.mark.parametrize("order", ["asc", "desc"])
-def test_the_order_is_chosen_by_the_caller(order: str) -> None:
-    """The connection test reads the newest event first."""
-    with scripted_service(keeps_open) as service:
-        a_client(service.base_url, order=order).fetch(WINDOW, None)
-    assert service.heard[0].startswith(f"GET {PATH}?order={order}&endTime=")
-
-
 def test_the_headers_are_few_and_the_same_for_each_request() -> None:
     """The token is in the Authorization header alone."""
     with scripted_service(keeps_open) as service:
@@ -119,30 +109,6 @@ def test_plain_http_goes_through_no_proxy(name: str, monkeypatch: pytest.MonkeyP
     assert (len(service.heard), proxy.connections) == (1, 0)
 
 
-@pytest.mark.parametrize("name", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY"])
-def test_a_proxy_that_cannot_be_used_is_refused_before_any_request(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With such a proxy, the client cannot be created."""
-    for each in ("NO_PROXY", "no_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(each, raising=False)
-    monkeypatch.setenv(name, "http://user:password@")
-    with pytest.raises(RefusedError, match=f"the proxy that {name} names must be a URL"):
-        a_client("https://audit.invalid")
-
-
-def test_an_idle_connection_serves_the_next_request_of_any_thread() -> None:
-    """So a run has no more connections than requests in flight, however many threads it has."""
-    with scripted_service(keeps_open) as service:
-        client = client_of(service)
-        for _ in range(3):
-            thread = threading.Thread(target=lambda: [client.fetch() for _ in range(3)])
-            thread.start()
-            thread.join()
-        assert service.connections == 1
-        assert len(service.heard) == 9
-
-
 def test_a_connection_serves_one_request_at_a_time() -> None:
     both_wait = threading.Barrier(2)
 
@@ -159,3 +125,15 @@ def test_a_connection_serves_one_request_at_a_time() -> None:
         for thread in threads:
             thread.join()
         assert service.connections == 2
+
+
+def test_an_idle_connection_serves_the_next_request_of_any_thread() -> None:
+    """So a run has no more connections than requests in flight, however many threads it has."""
+    with scripted_service(keeps_open) as service:
+        client = client_of(service)
+        for _ in range(3):
+            thread = threading.Thread(target=lambda: [client.fetch() for _ in range(3)])
+            thread.start()
+            thread.join()
+        assert service.connections == 1
+        assert len(service.heard) == 9

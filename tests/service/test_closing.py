@@ -1,24 +1,18 @@
 """The requests of a client that is closed end at once, whatever they wait for."""
 
-import gc
 import logging
 import socket
 import ssl
 import threading
-import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import trustme
-from requests import PreparedRequest, Session, exceptions
-from requests.adapters import HTTPAdapter
 
 from tap_audit_events.errors.exceptions import RetryableError
-from tap_audit_events.service.connection import OpenSockets, _Response, new_session
+from tap_audit_events.service.connection import OpenSockets, _Response
 from tap_audit_events.service.rate_limiter import ClosedError
-from tap_audit_events.service.transport import Transport
 from tests.service.scripted import (
     ClientOfService,
     Peer,
@@ -159,53 +153,6 @@ def test_no_request_begins_after_the_close() -> None:
         thread.join(WAIT_SECONDS)
         assert len(ends) == 1
         assert len(service.heard) == 1
-
-
-def test_a_session_outlives_its_thread() -> None:
-    """urllib3 would free it with a finalizer, which Python may run at the same time as it exits."""
-    sessions: list[weakref.ref[Session]] = []
-
-    def noted(sockets: OpenSockets) -> Session:
-        session = new_session(sockets)
-        sessions.append(weakref.ref(session))
-        return session
-
-    with scripted_service(keeps_open) as service:
-        client = client_of(service)
-        client.client.transport = transport = Transport(service.base_url, noted)
-        thread = threading.Thread(target=client.fetch)
-        thread.start()
-        thread.join(WAIT_SECONDS)
-        transport.close()
-        gc.collect()
-        assert [session() is not None for session in sessions] == [True]
-
-
-def test_nothing_is_sent_after_the_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither a new request is sent nor, again, a request that broke because of the close."""
-    sent: list[object] = []
-    monkeypatch.setattr(HTTPAdapter, "send", lambda _, request, **__: sent.append(request))
-    transport = Transport("http://127.0.0.1:9", new_session)
-    transport.close()
-    with (
-        pytest.raises(exceptions.ConnectionError, match="the run is over"),
-        transport.response_to(PreparedRequest(), timeout_seconds=1),
-    ):
-        pass
-    assert sent == []
-
-
-def test_a_read_over_tls_ends_as_if_the_service_had_closed() -> None:
-    """Shutting down the TLS socket itself would raise an error that looks like a defect."""
-    ours, theirs = socket.socketpair()
-    context = ssl.create_default_context()
-    tls = context.wrap_socket(ours, server_hostname="localhost", do_handshake_on_connect=False)
-    with tls, theirs:
-        sockets = OpenSockets()
-        sockets.add(tls)
-        sockets.abort()
-        with suppress(BrokenPipeError):  # of the handshake, from Python 3.13 on
-            assert tls.read() == b""
 
 
 def test_a_response_that_begins_after_the_close_can_be_closed() -> None:

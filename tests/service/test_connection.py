@@ -1,11 +1,6 @@
 """A response as a whole has a deadline, however slowly and in whatever form it arrives."""
 
-import io
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from typing import cast
 
 import pytest
 
@@ -74,18 +69,6 @@ def test_an_error_without_end_is_the_error_of_its_status(monkeypatch: pytest.Mon
     assert raised.value.code == "AE-500"
 
 
-def test_a_service_that_sends_nothing_is_a_timeout() -> None:
-    """A wait for bytes lasts at most `request_timeout_seconds`."""
-
-    def silent(peer: Peer) -> None:
-        while peer.hear():
-            pass
-
-    with scripted_service(silent) as service, pytest.raises(RetryableError) as raised:
-        client_of(service, request_timeout_seconds=0.1).fetch()
-    assert raised.value.code == "AE-TIMEOUT"
-
-
 class Time:
     """A clock that advances each time it is read."""
 
@@ -110,45 +93,6 @@ def test_each_response_of_a_connection_has_its_own_deadline(
             client.fetch()
         assert service.connections == 1
     assert clock.now > 2 * 60 * connection.DEADLINE_FACTOR
-
-
-@contextmanager
-def readable_bytes(
-    count: int, timeout_seconds: float | None
-) -> Iterator[tuple[connection._DeadlineReader, socket.socket]]:
-    """A reader of a socket at which `count` bytes have arrived, and the socket."""
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.settimeout(timeout_seconds)
-        theirs.sendall(b"x" * count)
-        raw = cast("io.RawIOBase", ours.makefile("rb", buffering=0))
-        with closing(connection._DeadlineReader(raw, ours)) as reader:
-            yield reader, ours
-
-
-@pytest.mark.parametrize(("seconds", "reads"), [(0.7, 14), (1.0, 9), (2.5, 3), (9.9, 1)])
-def test_a_response_may_take_ten_times_the_timeout(
-    seconds: float, reads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Bytes are read until then; the last read waits only for the time that is left."""
-    assert connection.DEADLINE_FACTOR == 10
-    monkeypatch.setattr(connection, "time", Time(seconds))
-    with readable_bytes(reads + 1, timeout_seconds=1.0) as (reader, ours):
-        for number in range(1, reads + 1):
-            assert reader.readinto(bytearray(1)) == 1
-            assert ours.gettimeout() == pytest.approx(min(1.0, 10 - seconds * number))
-        message = "the response was not complete after 10 x 1 s"
-        with pytest.raises(TimeoutError, match=message):
-            reader.readinto(bytearray(1))
-
-
-def test_a_connection_without_timeout_has_no_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The deadline is a multiple of the timeout, which this connection does not have."""
-    monkeypatch.setattr(connection, "time", Time(1e9))
-    with readable_bytes(3, timeout_seconds=None) as (reader, ours):
-        for _ in range(3):
-            assert reader.readinto(bytearray(1)) == 1
-        assert ours.gettimeout() is None
 
 
 @pytest.mark.parametrize("status", ["100 Continue", "102 Processing", "103 Early Hints"])
@@ -207,19 +151,3 @@ def test_a_bad_chunk_size_is_a_cut_response(body: bytes) -> None:
         assert client.fetch() == []
     (line,) = client.logger.lines
     assert "AE-CUT: The response is incomplete" in line
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("size", [b"-1", b"-5"])
-def test_a_negative_chunk_size_does_not_evade_the_bound(size: bytes) -> None:
-    """Python's own client would read until the service ends the connection."""
-
-    def endless(peer: Peer) -> None:
-        peer.hear()
-        peer.send(CHUNKED + size + b"\r\n")
-        while True:
-            peer.send(b" " * 100_000)
-
-    with scripted_service(endless) as service, pytest.raises(RetryableError) as raised:
-        client_of(service, max_response_megabytes=1).fetch()
-    assert raised.value.code == "AE-CUT"

@@ -60,10 +60,3 @@ def test_a_cut_body_is_requested_again(encoding: str, parts: int) -> None:
     for line in client.logger.lines:
         assert "AE-CUT: " in line or "AE-NO-JSON: " in line
     assert "AE-CUT: " in client.logger.lines[-1]  # only the end of its last member is missing
-
-
-def test_only_gzip_is_asked_for() -> None:
-    """What is accepted by default depends on the libraries and on the version of Python."""
-    with scripted_service(sends(gzip.compress(PAGE), "gzip")) as service:
-        client_of(service).fetch()
-    assert service.headers[0]["Accept-Encoding"] == "gzip"

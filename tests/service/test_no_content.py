@@ -44,13 +44,6 @@ def fetched(window: Window, *bodies: bytes | None, cursor: str | None = None) ->
     return page, len(service.heard)
 
 
-@pytest.mark.parametrize("window", [CUT, LAST])
-def test_a_second_status_204_confirms_that_a_range_is_empty(window: Window) -> None:
-    """A run that finds nothing new ends well."""
-    page, requests = fetched(window, None, None)
-    assert (list(page.ids), page.next_cursor, requests) == ([], None, 2)
-
-
 @pytest.mark.parametrize(
     "confirmation", [EMPTY_PAGE, a_page("2026-01-02"), a_page("2026-01-09", cursor=True)]
 )

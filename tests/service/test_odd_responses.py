@@ -1,117 +1,108 @@
-"""Responses that are compressed, too large, or odd in another way."""
+"""Responses that are too large or odd in another way, and what a run makes of them."""
 
 import gzip
-import http.server
 import json
-import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
 import pytest
 
+from tests.builders import ORGANIZATION_ID, an_event
 from tests.errors.test_errors import only_error
-from tests.running import run
-from tests.singer.test_complete import TEN_EVENTS, TEN_IDS
+from tests.running import Run, run
+from tests.service.scripted import Peer, Script, Scripted, head, scripted_service
+
+PAGE = json.dumps({"auditEvents": [an_event(id="a")]}).encode()
 
 
-@pytest.fixture
-def server() -> Iterator[Any]:
-    """A server that sends the responses that the test has prepared."""
+def responds(*responses: bytes) -> Script:
+    """Responds to each request with the next of these, and stays open."""
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        prepared: list[tuple[int, dict[str, str], bytes]] = []  # noqa: RUF012 - one for each test
+    def serve(peer: Peer) -> None:
+        for response in responses:
+            peer.hear()
+            peer.send(response)
+        peer.hear()
 
-        def do_GET(self) -> None:
-            status, headers, body = self.prepared.pop(0)
-            self.send_response_only(status)
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    running = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=running.serve_forever, args=(0.01,))
-    thread.start()
-    Handler.base_url = f"http://127.0.0.1:{running.server_port}"  # type: ignore[attr-defined]
-    yield Handler
-    running.shutdown()
-    thread.join()
-    running.server_close()
+    return serve
 
 
-def test_compressed_responses_are_decompressed(server: Any, settings: dict[str, Any]) -> None:
-    """The tap accepts gzip."""
-    body = gzip.compress(json.dumps({"auditEvents": TEN_EVENTS}).encode())
-    server.prepared = [(200, {"Content-Encoding": "gzip"}, body)]
-    assert run(settings | {"base_url": server.base_url}).raise_for_exit_code().ids == TEN_IDS
+def error(status: int, *headers: str, body: bytes = b"") -> bytes:
+    lines = (f"HTTP/1.1 {status} No", *headers, f"Content-Length: {len(body)}", "", "")
+    return "\r\n".join(lines).encode() + body
 
 
-def test_a_response_that_is_too_large_is_an_error(server: Any, settings: dict[str, Any]) -> None:
-    """The bound counts bytes after decompression."""
-    bomb = gzip.compress(b" " * (3 * 1_000_000 + 1), compresslevel=1)
-    server.prepared = [(200, {"Content-Encoding": "gzip"}, bomb)]
-    done = run(settings | {"base_url": server.base_url, "max_response_megabytes": 3})
-    assert only_error(done).startswith("AE-TOO-LARGE: ")
-    assert "more than 3,000,000 bytes" in done.log
+def run_against(service: Scripted, *, level: str = "INFO", **more: Any) -> Run:
+    settings = {
+        "base_url": service.base_url,
+        "organization_id": ORGANIZATION_ID,
+        "access_token": "acme_pat_odd-responses",
+        "max_retries": 0,
+    }
+    kilobytes = more.pop("most_kilobytes", None)
+    environment = {"LOGLEVEL": level}
+    return run(settings | more, environment=environment, most_kilobytes=kilobytes)
 
 
-@pytest.mark.parametrize("headers", [{}, {"Content-Encoding": "gzip"}])
-def test_a_response_as_large_as_allowed_is_read(
-    headers: dict[str, str], server: Any, settings: dict[str, Any]
-) -> None:
-    """The bound is `max_response_megabytes`, compressed or not."""
-    page = json.dumps({"auditEvents": TEN_EVENTS}).encode().ljust(1_000_000)
-    packed = gzip.compress(page) if headers else page
-    server.prepared = [(200, headers, packed)]
-    given = settings | {"base_url": server.base_url, "max_response_megabytes": 1}
-    assert run(given).raise_for_exit_code().ids == TEN_IDS
-
-
-def test_a_bomb_fills_no_memory(server: Any, settings: dict[str, Any]) -> None:
+def test_a_bomb_fills_no_memory() -> None:
     """A compressed page or error that grows without end is not kept in memory."""
     bomb = 100 * gzip.compress(10_000_000 * b" ", compresslevel=1)
-    for status, code in ((200, "AE-TOO-LARGE"), (403, "AE-GATEWAY")):
-        server.prepared = [(status, {"Content-Encoding": "gzip"}, bomb)]
-        given = settings | {
-            "base_url": server.base_url,
-            "max_response_megabytes": 20,
-            "max_retries": 0,
-        }
-        done = run(given, most_kilobytes=800_000)
+    gzipped = "Content-Encoding: gzip"
+    page = head(gzipped, f"Content-Length: {len(bomb)}") + bomb
+    for response, code in ((page, "AE-TOO-LARGE"), (error(403, gzipped, body=bomb), "AE-GATEWAY")):
+        with scripted_service(responds(response)) as service:
+            done = run_against(service, max_response_megabytes=20, most_kilobytes=800_000)
         assert only_error(done).startswith(f"{code}: ")
 
 
-def test_only_the_start_of_a_large_error_is_read(server: Any, settings: dict[str, Any]) -> None:
-    """The error shows the start of the body."""
-    server.prepared = [(403, {}, b"Nope. " + b"x" * 5_000_000)]
-    line = only_error(run(settings | {"base_url": server.base_url, "max_retries": 0}))
-    assert line.startswith("AE-GATEWAY: ")
-    assert "Nope. xxx" in line
-    assert len(line) < 1000
-
-
-def test_retry_after_counts_from_the_services_own_clock(
-    server: Any, settings: dict[str, Any]
-) -> None:
+def test_retry_after_counts_from_the_services_own_clock() -> None:
     """If the service's clock is an hour ahead, the run does not wait for an hour."""
     ahead = datetime.now(UTC) + timedelta(hours=1)
-    dates = {
-        "Date": format_datetime(ahead, usegmt=True),
-        "Retry-After": format_datetime(ahead + timedelta(seconds=1), usegmt=True),
-    }
-    server.prepared = [(429, dates, b"{}"), (200, {}, b'{"auditEvents": []}')]
-    done = run(settings | {"base_url": server.base_url}).raise_for_exit_code()
-    assert "Retry 1 of 8 in 1." in done.warnings[0]
+    later = format_datetime(ahead + timedelta(seconds=1), usegmt=True)
+    limited = error(429, f"Date: {format_datetime(ahead, usegmt=True)}", f"Retry-After: {later}")
+    page = head(f"Content-Length: {len(PAGE)}") + PAGE
+    with scripted_service(responds(limited, page)) as service:
+        done = run_against(service, max_retries=1).raise_for_exit_code()
+    assert "Retry 1 of 1 in 1." in done.warnings[0]
 
 
-def test_an_error_page_in_any_charset_is_shown(server: Any, settings: dict[str, Any]) -> None:
+def test_an_error_page_in_any_charset_is_shown() -> None:
     """A charset that Python does not know is not an error."""
-    server.prepared = [(403, {"Content-Type": "text/html; charset=idna"}, b"<h1>No\xff</h1>")]
-    line = only_error(run(settings | {"base_url": server.base_url, "max_retries": 0}))
-    assert "<h1>No" in line
+    page = error(403, "Content-Type: text/html; charset=idna", body=b"<h1>No\xff</h1>")
+    with scripted_service(responds(page)) as service:
+        assert "<h1>No" in only_error(run_against(service))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        (f"Content-Length: {len(PAGE)}, {len(PAGE)}",),
+        ("Transfer-Encoding: gzip, chunked",),
+        ("no header", f"Content-Length: {len(PAGE)}"),
+        ("Content-Length: -1",),
+        ("Transfer-Encoding: chunked, chunked",),
+    ],
+)
+def test_headers_that_do_not_say_where_the_body_ends_are_an_error(headers: Sequence[str]) -> None:
+    """The connection stays open: waiting for its end would only lead to a timeout."""
+    with scripted_service(responds(head(*headers) + PAGE)) as service:
+        line = only_error(run_against(service))
+        assert len(service.heard) == 1
+    assert line.startswith("AE-CUT: ")
+    assert "headers do not say where the body ends" in line
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+def test_malformed_headers_do_not_fill_the_log(level: str) -> None:
+    """urllib3 would log a traceback for each page, with all headers."""
+    lines = [f"X-{number}: {'y' * 60_000}" for number in range(90)]
+    lines.insert(1, "without a colon " + "z" * 60_000)
+    page = head(f"Content-Length: {len(PAGE)}", *lines) + PAGE
+    with scripted_service(responds(page)) as service:
+        done = run_against(service, level=level).raise_for_exit_code()
+    assert done.ids == ["a"]
+    assert "Traceback" not in done.log
+    assert max(map(len, done.log.splitlines())) <= 20_100
+    assert len(done.log) < 50_000

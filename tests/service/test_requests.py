@@ -93,27 +93,3 @@ def test_events_of_the_future_are_left_for_a_later_run(service: Service, sync: S
     done = sync().raise_for_exit_code()
     assert done.ids == [event["id"] for event in TEN_EVENTS]
     assert done.bookmark == "2024-05-06T07:08:09Z"
-
-
-def test_plain_http_does_not_go_through_a_proxy(service: Service, sync: Sync) -> None:
-    """A proxy would see the token of a request that is not encrypted."""
-    names = (
-        "HTTP_PROXY",
-        "http_proxy",
-        "ALL_PROXY",
-        "all://127.0.0.1_proxy",
-        "http://127.0.0.1_proxy",
-    )
-    proxy = dict.fromkeys(names, "http://127.0.0.1:1")
-    sync(max_retries=0, environment=proxy | {"NO_PROXY": "", "no_proxy": ""}).raise_for_exit_code()
-    assert len(service.requests) == 1
-
-
-def test_the_token_is_not_replaced_by_netrc(
-    service: Service, sync: Sync, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """`.netrc` is for other programs."""
-    netrc = tmp_path_factory.mktemp("home") / "netrc"
-    netrc.write_text("default login somebody password else")
-    sync(environment={"NETRC": str(netrc)}).raise_for_exit_code()
-    assert service.requests[0].headers["authorization"] == f"Bearer {service.access_token}"

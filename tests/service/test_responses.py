@@ -4,7 +4,6 @@ import json
 import ssl
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.client import BadStatusLine
 from pathlib import Path
 
 import pytest
@@ -33,21 +32,6 @@ def test_every_redirect_is_an_error(status: int, has_cursor: bool) -> None:
     assert isinstance(error, RetryableError)
     assert (error.code, error.is_gateway, error.retry_after_seconds) == ("AE-REDIRECT", True, 1.0)
     assert error.details == rf"status {status} to 'https://a.example/\n'"
-
-
-@pytest.mark.parametrize("status", [400, 429, 503])
-def test_a_location_with_another_status_is_not_a_redirect(status: int) -> None:
-    """A gateway may send a Location with any status: only the status decides about a retry."""
-    response = a_response(status, headers={"Location": "https://a.example/"})
-    expected = {400: "AE-400", 429: "AE-429", 503: "AE-500"}[status]
-    assert status_error(response, BODY, window=WINDOW, has_cursor=False).code == expected
-
-
-@pytest.mark.parametrize("status", [300, 302, 304])
-def test_a_redirect_status_without_a_location_is_not_a_redirect(status: int) -> None:
-    """Without a Location, there is no URL to which base_url could be set."""
-    error = status_error(a_response(status), b"", window=WINDOW, has_cursor=False)
-    assert (type(error), error.code) == (RetryableError, "AE-GATEWAY")
 
 
 @pytest.mark.parametrize(
@@ -95,15 +79,6 @@ def test_an_error_without_the_form_of_the_service_is_that_of_a_gateway(
     assert error.details.startswith(f"status {status}, {shown}")
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_failure_without_the_form_of_the_service_may_be_that_of_a_gateway(status: int) -> None:
-    """Whoever reads the line has to look there too, not only at the service."""
-    may_be = "; not in the form of the service's errors: perhaps from a gateway"
-    for body, said in ((BODY, False), (NOT_THE_FORM[1], True), (b"", True)):
-        error = status_error(a_response(status), body, window=WINDOW, has_cursor=False)
-        assert (error.code, error.details.endswith(may_be)) == ("AE-500", said)
-
-
 @pytest.mark.parametrize("status", [100, 201, 202, 203, 204, 206, 299, 300, 304])
 @pytest.mark.parametrize("body", [BODY, b'{"auditEvents": []}', b""])
 def test_a_status_that_is_neither_a_page_nor_an_error_is_that_of_a_gateway(
@@ -127,20 +102,6 @@ def test_the_service_can_limit_requests_with_status_403(status: int, code: str) 
         assert error.retry_after_seconds == 7.0
 
 
-@pytest.mark.parametrize("headers", [{}, {"Retry-After": "soon"}, {"Retry-After": ""}])
-def test_status_403_without_a_wait_is_final(headers: dict[str, str]) -> None:
-    error = status_error(a_response(403, headers=headers), BODY, window=WINDOW, has_cursor=False)
-    assert (type(error), error.code) == (RefusedError, "AE-403")
-
-
-def test_status_414_says_that_the_url_is_too_long() -> None:
-    """Of the settings, only `action_types` can make the URL so long."""
-    error = status_error(a_response(414), BODY, window=WINDOW, has_cursor=False)
-    assert error.code == "AE-STATUS"
-    assert error.details.startswith("status 414, errCode 'no'")
-    assert error.details.endswith("; the URL is too long, perhaps because of action_types")
-
-
 @pytest.mark.usefixtures("no_secrets")
 def test_a_secret_that_is_cut_at_the_end_of_an_error_is_not_shown() -> None:
     """Only the start of a body is read: a secret that is cut there cannot be recognized."""
@@ -160,12 +121,6 @@ def test_only_a_request_with_a_cursor_can_have_its_cursor_refused(status: int) -
     assert with_cursor.details.startswith(f"status {status}, errCode 'no'")
     without = status_error(a_response(status), BODY, window=WINDOW, has_cursor=False)
     assert not isinstance(without, CursorRefusedError)
-
-
-def test_any_other_status_says_nothing_about_the_cursor() -> None:
-    for status in (401, 403, 404, 422):
-        error = status_error(a_response(status), BODY, window=WINDOW, has_cursor=True)
-        assert not isinstance(error, CursorRefusedError)
 
 
 @pytest.mark.parametrize("status", RETRIED)
@@ -191,14 +146,6 @@ def test_retry_after_is_read_whatever_the_status(
     )
     assert isinstance(error, RetryableError)
     assert error.retry_after_seconds == seconds
-
-
-def test_without_a_date_header_the_clock_of_this_machine_counts() -> None:
-    at = datetime.now(UTC) + timedelta(seconds=600)
-    header = {"Retry-After": format_datetime(at, usegmt=True)}
-    error = status_error(a_response(503, headers=header), b"", window=WINDOW, has_cursor=False)
-    assert isinstance(error, RetryableError)
-    assert 500 < (error.retry_after_seconds or 0) <= 600
 
 
 @pytest.mark.parametrize(
@@ -233,10 +180,8 @@ def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
 @pytest.mark.parametrize(
     ("error", "code", "details"),
     [
-        (exceptions.ConnectTimeout("slow"), "AE-TIMEOUT", "ConnectTimeout: 'slow'"),
         (exceptions.ReadTimeout("slow"), "AE-TIMEOUT", "ReadTimeout: 'slow'"),
         (ReadTimeout(None, "/", "slow"), "AE-TIMEOUT", "ReadTimeoutError: 'slow'"),  # type: ignore[arg-type]
-        (TimeoutError("slow"), "AE-TIMEOUT", "TimeoutError: 'slow'"),
         (
             wrapped(TimeoutError("slow"), ProtocolError, exceptions.ConnectionError),
             "AE-TIMEOUT",
@@ -244,11 +189,7 @@ def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
         ),
         (ProtocolError("cut"), "AE-CUT", "ProtocolError: 'cut'"),
         (DecodeError("no gzip"), "AE-CUT", "DecodeError: 'no gzip'"),
-        (
-            wrapped(InvalidHeader("two lengths"), exceptions.ConnectionError),
-            "AE-CUT",
-            "InvalidHeader: 'two lengths'",
-        ),
+        (InvalidHeader("two"), "AE-CUT", "InvalidHeader: 'two'"),
         (
             wrapped(ssl.SSLCertVerificationError("unknown"), exceptions.SSLError),
             "AE-CERTIFICATE",
@@ -261,9 +202,9 @@ def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
         ),
         (OSError("no such bundle"), "AE-CERTIFICATE", "OSError: 'no such bundle'"),
         (
-            wrapped(ConnectionResetError("reset"), ProtocolError, exceptions.ConnectionError),
+            wrapped(ssl.SSLError(1, "bad record"), exceptions.SSLError),
             "AE-CONNECTION",
-            "ConnectionResetError: 'reset'",
+            "SSLError: ",
         ),
         (ConnectionResetError("reset"), "AE-CONNECTION", "ConnectionResetError: 'reset'"),
         (
@@ -282,7 +223,6 @@ def wrapped(cause: Exception, *wrappers: type[Exception]) -> Exception:
             "AE-ADDRESS",  # not retried: the same password again might lock the account
             "OSError: 'Tunnel connection failed: 407 No'",
         ),
-        (UnicodeError("odd"), "AE-ADDRESS", "UnicodeError: 'odd'"),
     ],
 )
 def test_each_failure_of_the_network_has_its_code(
@@ -310,14 +250,10 @@ def test_a_bundle_without_a_certificate_is_an_error_of_the_certificate(
     assert found.details.startswith("SSLError: '[X509")
 
 
-def test_any_other_tls_failure_is_a_failure_of_the_connection() -> None:
-    """The request is retried, as the connection may have been broken."""
-    found = network_error(wrapped(ssl.SSLError(1, "bad record"), exceptions.SSLError))
-    assert (type(found), found.code) == (RetryableError, "AE-CONNECTION")
-
-
-def test_only_a_complete_connection_is_shown_without_its_class() -> None:
-    """The search stops at the next bracket: otherwise, a long line would take seconds."""
-    line = BadStatusLine("OuterConnection(host=a InnerConnection(host=b)")
-    found = network_error(wrapped(line, exceptions.ConnectionError))
-    assert found.details == "BadStatusLine: 'OuterConnection(host=a host=b'"
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_failure_without_the_form_of_the_service_may_be_that_of_a_gateway(status: int) -> None:
+    """Whoever reads the line has to look there too, not only at the service."""
+    may_be = "; not in the form of the service's errors: perhaps from a gateway"
+    for body, said in ((BODY, False), (NOT_THE_FORM[1], True), (b"", True)):
+        error = status_error(a_response(status), body, window=WINDOW, has_cursor=False)
+        assert (error.code, error.details.endswith(may_be)) == ("AE-500", said)

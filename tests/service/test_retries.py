@@ -30,16 +30,6 @@ def test_the_longest_waits_double_up_to_a_minute(monkeypatch: pytest.MonkeyPatch
     assert MAX_BACKOFF_SECONDS == 60
 
 
-def test_each_wait_is_random_up_to_the_longest() -> None:
-    """With full jitter, clients that failed together do not retry together."""
-    drawn = [waits(5) for _ in range(300)]
-    for number, longest in enumerate((1, 2, 4, 8, 16)):
-        seconds = [each[number] for each in drawn]
-        assert 0 <= min(seconds) < longest / 4
-        assert longest * 3 / 4 < max(seconds) <= longest
-        assert len(set(seconds)) > 200
-
-
 @pytest.mark.parametrize("seconds", [0.5, 10.0, 100.0, MAX_RETRY_AFTER_SECONDS])
 def test_retry_after_is_a_minimum(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The backoff may be longer, and continues to grow."""
@@ -54,26 +44,3 @@ def test_a_wait_that_is_too_long_ends_the_run(seconds: float, most: int) -> None
     """This holds for the first wait, too, and even if no retry is left."""
     with pytest.raises(RefusedError, match=r"AE-RETRY-AFTER.*status 503"):
         Retries(most, LOGGER).seconds_before_next(an_error(seconds))
-
-
-@pytest.mark.parametrize("most", [0, 1, 3])
-def test_after_the_last_retry_the_error_says_how_many_there_were(most: int) -> None:
-    """There is no wait after the last retry."""
-    retries = Retries(most, LOGGER)
-    for _ in range(most):
-        retries.seconds_before_next(an_error())
-    error = an_error(MAX_RETRY_AFTER_SECONDS)
-    assert retries.seconds_before_next(error) is None
-    gave_up = f"; gave up after {most} retr{'y' if most == 1 else 'ies'}" if most else ""
-    assert error.details == f"status 503{gave_up}"
-
-
-def test_each_wait_is_logged_before_it_begins(caplog: pytest.LogCaptureFixture) -> None:
-    """The line has the number, the length and the reason of the wait."""
-    retries = Retries(3, LOGGER)
-    for _ in range(2):
-        retries.seconds_before_next(an_error(70.0))
-    assert caplog.messages == [
-        f"Retry {number} of 3 in 70.0 s: AE-500: The service failed (status 503)"
-        for number in (1, 2)
-    ]

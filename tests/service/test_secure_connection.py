@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 import trustme
-from requests import adapters
-from urllib3 import HTTPSConnectionPool, PoolManager, connectionpool
+from urllib3 import connectionpool
 from urllib3.connection import HTTPSConnection
 from urllib3.util.wait import wait_for_read
 
@@ -123,29 +122,3 @@ def test_a_response_without_end_is_a_timeout(
     """Each wait for bytes is short; only the response as a whole takes too long."""
     check_deadline(tls, monkeypatch)
     assert len(proxy.tunnels) == through_proxy
-
-
-@pytest.mark.timeout(60)
-def test_a_response_through_a_socks_proxy_has_the_same_deadline(
-    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its connections are of their own kind, which speaks the protocol of the proxy."""
-    hosts: list[str] = []
-
-    class SocksConnection(HTTPSConnection):
-        def connect(self) -> None:
-            hosts.append(self.host)
-            super().connect()
-
-    class SocksPool(HTTPSConnectionPool):
-        ConnectionCls = SocksConnection
-
-    class SocksManager(PoolManager):
-        def __init__(self, *_: object, **__: object) -> None:
-            super().__init__()
-            self.pool_classes_by_scheme = {"https": SocksPool}
-
-    monkeypatch.setattr(adapters, "SOCKSProxyManager", SocksManager)
-    monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:9")
-    check_deadline(tls, monkeypatch)
-    assert hosts == ["localhost"]

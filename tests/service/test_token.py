@@ -1,7 +1,6 @@
 """A token file is read at the start, and again if the service refuses the token."""
 
 import json
-import logging
 import os
 import stat
 import subprocess
@@ -12,13 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import requests
 
 from tap_audit_events.config.access_token import MAX_TOKEN_BYTES, others_may_read
-from tap_audit_events.config.settings import read_settings, token_warnings
-from tap_audit_events.errors.redaction import redact
 from tap_audit_events.sandbox import Fault, Service
-from tap_audit_events.service.authenticator import AccessTokenAuthenticator
 from tap_audit_events.service.client import MAX_NEW_TOKENS
 from tests.builders import an_event
 from tests.config.test_settings import GOOD, TOKEN
@@ -73,16 +68,6 @@ def test_the_token_is_read_from_its_file(
     done = by_file().raise_for_exit_code()
     assert done.ids == IDS
     assert done.warnings == []
-
-
-def test_the_file_can_be_named_in_the_environment(
-    service: Service, settings: dict[str, Any], token_file: Path
-) -> None:
-    """Then neither the configuration nor the environment holds the token."""
-    settings.pop("access_token")
-    environment = {"TAP_AUDIT_EVENTS_ACCESS_TOKEN_FILE": str(token_file)}
-    run(settings, "--config", "ENV", environment=environment).raise_for_exit_code()
-    assert len(service.requests) == 1
 
 
 def test_exactly_one_of_token_and_file_is_accepted(token_file: Path) -> None:
@@ -170,16 +155,6 @@ def test_a_group_may_read_a_file_that_root_owns(mode: int, owner: int, may: bool
     assert others_may_read(status) is may
 
 
-def test_a_token_of_another_kind_in_a_file_is_warned_about(tmp_path: Path) -> None:
-    """The warning names the setting that has to be checked."""
-    path = tmp_path / "token"
-    path.write_text("something-else")
-    path.chmod(0o600)
-    settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(path)})
-    (warning,) = token_warnings(settings)
-    assert warning.startswith("access_token_file does not contain 'pat_'")
-
-
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_a_run_continues_with_a_rotated_token(
     concurrency: int,
@@ -203,25 +178,6 @@ def test_a_run_continues_with_a_rotated_token(
     assert 2 <= len(refused) <= 2 * concurrency
     assert done.log.count("access_token_file holds a new token") == 2
     assert "rotated" not in done.log + json.dumps(done.states)
-
-
-def test_a_token_that_is_replaced_before_the_first_request_is_masked(token_file: Path) -> None:
-    """The new token is sent instead of the one that the settings had."""
-    settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
-    token_file.write_text("acme_pat_replaced-before")
-    authenticator = AccessTokenAuthenticator(settings, logging.getLogger(__name__))
-    request = authenticator(requests.Request("GET", settings.base_url).prepare())
-    assert request.headers["Authorization"] == "Bearer acme_pat_replaced-before"
-    assert "replaced" not in redact("acme_pat_replaced-before")
-
-
-def test_the_token_of_the_settings_is_sent_if_its_file_was_removed(token_file: Path) -> None:
-    """The service may accept that token for the whole run."""
-    settings = read_settings(GOOD | {"access_token": None, "access_token_file": str(token_file)})
-    token_file.unlink()
-    authenticator = AccessTokenAuthenticator(settings, logging.getLogger(__name__))
-    request = authenticator(requests.Request("GET", settings.base_url).prepare())
-    assert request.headers["Authorization"] == f"Bearer {settings.access_token}"
 
 
 @pytest.mark.parametrize("token", ["acme_pat_rotated-first", "another-kind/of+token=="])
@@ -282,13 +238,6 @@ def test_a_refused_token_ends_the_run_if_the_file_has_no_other(
     assert len(done.warnings) == (change != "unchanged")
 
 
-def test_a_token_by_value_is_not_read_again(service: Service, sync: Sync, token_file: Path) -> None:
-    """There is no file from which a new token could be read."""
-    done = sync(access_token="acme_pat_wrong")
-    assert only_error(done).startswith("AE-401: ")
-    assert len(service.requests) == 1
-
-
 def test_tokens_that_are_all_refused_end_the_run(
     service: Service, token_file: Path, by_file: Sync, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -299,21 +248,6 @@ def test_tokens_that_are_all_refused_end_the_run(
     assert only_error(done).startswith("AE-401: ")
     assert len(service.requests) == 1 + MAX_NEW_TOKENS
     assert "acme_pat_new" not in done.log
-
-
-def test_a_half_written_file_is_read_again(
-    service: Service, token_file: Path, by_file: Sync, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """When the service refuses the first half, the file is complete."""
-    whole = "acme_pat_in-two-halves"
-
-    def rotate(request: int) -> None:
-        service.access_token = whole
-        token_file.write_text(whole[:12] if request == 1 else whole)
-
-    rotating(service, monkeypatch, rotate)
-    service.add(EVENTS)
-    assert by_file().raise_for_exit_code().ids == IDS
 
 
 def test_a_relative_path_of_a_token_file_is_named_as_it_was_tried(tmp_path: Path) -> None:
