@@ -87,22 +87,6 @@ def test_every_field_of_every_event_arrives_in_duckdb(pipeline: Pipeline) -> Non
     assert without_loader_columns(pipeline.rows()) == as_rows(events)
 
 
-@pytest.mark.long
-def test_runs_into_a_target_that_only_appends_load_each_event_once(pipeline: Pipeline) -> None:
-    """The last of three runs finds no new event, for which it sends a single request."""
-    old = generate(1_200, days=3, seed=7, until=NOON)
-    pipeline.service.add(old)
-    pipeline.run("target-jsonl")
-    new = generate(40, days=1, seed=8, until=NOON.replace(day=17))
-    pipeline.service.add(new)
-    pipeline.run("target-jsonl")
-    requests_before = len(pipeline.service.requests)
-    pipeline.run("target-jsonl")
-
-    assert ids(pipeline.lines()) == ids(old + new)
-    assert len(pipeline.service.requests) == requests_before + 1
-
-
 def test_a_repair_leaves_out_what_the_pipeline_leaves_out(pipeline: Pipeline) -> None:
     """The commands are those of `docs/proof.md`."""
     text = (PROJECT / "docs" / "proof.md").read_text()

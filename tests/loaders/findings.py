@@ -20,18 +20,12 @@ class CaseReport(msgspec.Struct, frozen=True):
         versions: of the loader and of the mapper.
         changes: what happened to the hostile events.
         columns: the type of each column.
-        second_run: what a second run added; empty if there was none.
-        after_failure: what a run after a failed one added; empty if there was none.
-        after_kill: what a run after one whose loader was killed added; empty if there was none.
         events_per_second: None if it was not measured.
     """
 
     versions: dict[str, str]
     changes: dict[str, Changes]
     columns: dict[str, str]
-    second_run: str = ""
-    after_failure: str = ""
-    after_kill: str = ""
     events_per_second: float | None = None
 
 

@@ -36,7 +36,9 @@ def summary(report: Report) -> str:
 def _summary_row(case: Case, found: CaseReport) -> list[str]:
     wanted = (lambda verdict: verdict not in {LOST, REFUSED}), LOST.__eq__, REFUSED.__eq__
     phrases = [_phrases(found.changes, each) or "nothing" for each in wanted]
-    further_runs = [found.second_run, found.after_failure, found.after_kill]
+    once = "once" if case.repeats else ""  # test_loaders.py tests it
+    after_kill = once if case.loader.has_key or not once else "may repeat"
+    further_runs = [once, once, "" if case.is_mapped else after_kill]
     rate = found.events_per_second
     return [case.name, case.needs, *phrases, *further_runs, f"{_rounded(rate):,}" if rate else ""]
 

@@ -49,7 +49,6 @@ def test_a_second_run_adds_only_new_events(case: Case, tmp_path: Path) -> None:
         trial.load(first.state).check()
 
         assert Outcome.of([*old, *new], trial.loader.ids()) == ONCE
-    note("second", case.name, {"second_run": "once"})
 
 
 @pytest.mark.parametrize("case", REPEATED, ids=by_name)
@@ -66,7 +65,6 @@ def test_a_run_after_a_failed_one_adds_the_rest(case: Case, tmp_path: Path) -> N
         trial.load(failed.state).check()
 
         assert Outcome.of(events, trial.loader.ids()) == ONCE
-    note("failed", case.name, {"after_failure": "once"})
 
 
 @pytest.mark.parametrize("case", [case for case in REPEATED if not case.is_mapped], ids=by_name)
@@ -82,5 +80,3 @@ def test_a_run_after_a_killed_loader_misses_nothing(case: Case, tmp_path: Path) 
         outcome = Outcome.of(events, trial.loader.ids())
     assert outcome.missing == 0
     assert outcome.repeated == 0 or not trial.loader.has_key
-    once = "once" if trial.loader.has_key else "may repeat"
-    note("killed", case.name, {"after_kill": once})

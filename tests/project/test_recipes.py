@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from tap_audit_events.sandbox import Fault, Service, generate, serve
@@ -86,7 +85,7 @@ def ids(events: list[dict[str, Any]]) -> list[str]:
 # Backfill
 
 
-def backfill_commands(target: str) -> list[str]:
+def backfill_commands() -> list[str]:
     """Return the live run, the backfill, and the two commands that continue it.
 
     The backfill includes the command before it, which sets up the reader's shell.
@@ -94,8 +93,7 @@ def backfill_commands(target: str) -> list[str]:
     section = RECIPES["Load old months while the live runs continue"]
     live, setup, backfill, *resume = section.commands
     assert len(resume) == 2
-    commands = [live, f"set +o pipefail; {setup}; {backfill}", *resume]
-    return [command.replace("target-jsonl", target) for command in commands]
+    return [live, f"set +o pipefail; {setup}; {backfill}", *resume]
 
 
 def history() -> list[dict[str, Any]]:
@@ -108,7 +106,7 @@ def history() -> list[dict[str, Any]]:
 
 def test_a_backfill_meets_the_live_runs_without_gap_or_repeat(runner: RecipeRunner) -> None:
     """Each event is loaded once, although the backfill is interrupted by an error."""
-    live, backfill, *resume = backfill_commands("target-jsonl")
+    live, backfill, *resume = backfill_commands()
     old, new = history(), generate(20, days=1, seed=4, until=NOON.replace(day=17))
     runner.configure(page_size=50)
     runner.service.add(old)
@@ -130,21 +128,6 @@ def test_a_backfill_meets_the_live_runs_without_gap_or_repeat(runner: RecipeRunn
         runner.run(command)
 
     assert runner.ids() == ids(old + new)
-
-
-@pytest.mark.long
-def test_a_backfill_fills_a_table_that_is_updated_by_id(runner: RecipeRunner) -> None:
-    target = INSTALLED / "loaders" / "target-duckdb" / "venv" / "bin" / "target-duckdb"
-    (runner.folder / "duckdb.json").write_text(
-        json.dumps({"filepath": "warehouse.duckdb", "default_target_schema": "main"})
-    )
-    runner.service.add(history())
-    for command in backfill_commands(f"{shlex.quote(str(target))} --config duckdb.json"):
-        runner.run(command)
-
-    with duckdb.connect(str(runner.folder / "warehouse.duckdb"), read_only=True) as connection:
-        rows = connection.execute("SELECT id FROM audit_events ORDER BY id").fetchall()
-    assert [row[0] for row in rows] == ids(history())
 
 
 # Widen
