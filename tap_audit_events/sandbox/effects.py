@@ -66,14 +66,14 @@ class ActiveFaults:
 
 
 def _status(fault: Fault) -> Response:
-    headers = []
-    if fault.retry_after is not None:
-        headers.append(("retry-after", fault.retry_after))
-    if fault.retry_after_date is not None:
-        headers.append(("retry-after", _http_date(fault.retry_after_date)))
-    if fault.location is not None:
-        headers.append(("location", fault.location))
-    response = error_response(fault.code, fault.err_code, fault.msg, headers=tuple(headers))
+    date = None if fault.retry_after_date is None else _http_date(fault.retry_after_date)
+    given = (
+        ("retry-after", fault.retry_after),
+        ("retry-after", date),
+        ("location", fault.location),
+    )
+    headers = tuple((name, value) for name, value in given if value is not None)
+    response = error_response(fault.code, fault.err_code, fault.msg, None, headers)
     if fault.text is not None:
         own_headers = (("content-type", fault.content_type), *headers)
         response = Response(fault.code, own_headers, fault.text)

@@ -9,7 +9,7 @@ from tap_audit_events.sandbox.data.store import Displacement, Key, Selection, St
 from tap_audit_events.sandbox.effects import ActiveFaults
 from tap_audit_events.sandbox.faults import Fault
 from tap_audit_events.sandbox.request import Query, ReceivedRequest
-from tap_audit_events.sandbox.response import Response, invalid, page_response, refusal
+from tap_audit_events.sandbox.response import RefusedError, Response, invalid, page_response
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,9 @@ class Cursors:
         age = request_number - issued.request_number
         too_old = self._lifetime_requests is not None and age > self._lifetime_requests
         if too_old or text in self._expired:
-            raise refusal(400, "cursorExpired", "the cursor has expired", {"parameter": "cursor"})
+            raise RefusedError(
+                400, "cursorExpired", "the cursor has expired", {"parameter": "cursor"}
+            )
         return issued
 
     def expire(self, text: str) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 
 from tap_audit_events.sandbox.data.instants import Instant, instant_of
 from tap_audit_events.sandbox.data.store import Selection
-from tap_audit_events.sandbox.response import invalid, refusal
+from tap_audit_events.sandbox.response import RefusedError, invalid
 
 PARAMETERS = ("actionTypes", "startTime", "endTime", "order", "pageSize", "cursor")
 DEFAULT_PAGE_SIZE = 100
@@ -57,11 +57,11 @@ def check_operation(method: str, path: str) -> str:
     """The organization in the path of the one operation; else raises RefusedError, 404 or 405."""
     found = _OPERATION.fullmatch(path)
     if found is None:
-        raise refusal(404, "notFound", f"there is nothing at {path}", violation=True)
+        raise RefusedError(404, "notFound", f"there is nothing at {path}", violation=True)
     if method != "GET":
         message = f"{method} is not allowed here"
         allow = (("allow", "GET"),)
-        raise refusal(405, "methodNotAllowed", message, headers=allow, violation=True)
+        raise RefusedError(405, "methodNotAllowed", message, headers=allow, violation=True)
     return found[1]
 
 
@@ -75,9 +75,11 @@ def check_token(headers: Mapping[str, str], access_token: str) -> None:
     """Raise RefusedError, 401, unless the token is given (interface.md 5, rules 1 and 5)."""
     given = headers.get("authorization")
     if given is None:
-        raise refusal(401, "unauthorized", "the header Authorization is missing", violation=True)
+        raise RefusedError(
+            401, "unauthorized", "the header Authorization is missing", violation=True
+        )
     if not hmac.compare_digest(given.encode(), f"Bearer {access_token}".encode()):
-        raise refusal(401, "unauthorized", "the access token is not valid")
+        raise RefusedError(401, "unauthorized", "the access token is not valid")
 
 
 def check_organization(given: str, organization_id: str) -> None:
@@ -86,7 +88,7 @@ def check_organization(given: str, organization_id: str) -> None:
         raise invalid("the organization id is not a UUID", organizationId=given)
     if given.lower() != organization_id.lower():
         message = "the token's owner is not an administrator of this organization"
-        raise refusal(403, "forbidden", message, {"organizationId": given})
+        raise RefusedError(403, "forbidden", message, {"organizationId": given})
 
 
 def read_parameters(query_string: bytes) -> dict[str, str]:

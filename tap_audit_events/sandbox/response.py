@@ -5,9 +5,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final, TypeAlias
 
-JSON = (("content-type", "application/json"),)
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+JSON: Final[Headers] = (("content-type", "application/json"),)
 
 _ACCEPTS_GZIP = re.compile(r"(^|,)\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*(,|$))[^,]*)?(,|$)")
 
@@ -26,7 +28,7 @@ class Response:
     """
 
     status: int
-    headers: tuple[tuple[str, str], ...] = JSON
+    headers: Headers = JSON
     body: bytes = b""
     wait_seconds: float = 0.0
     cut_after: int | None = None
@@ -42,10 +44,19 @@ class RefusedError(Exception):
     client may be refused too.
     """
 
-    def __init__(self, response: Response, message: str, violation: bool) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        variables: Mapping[str, Any] | None = None,
+        *,
+        headers: Headers = (),
+        violation: bool = False,
+    ) -> None:
         """Keep the response that is sent to the client."""
         super().__init__(message)
-        self.response = response
+        self.response = error_response(status, code, message, variables, headers)
         self.violation = violation
 
 
@@ -62,35 +73,16 @@ def page_response(events: Iterable[bytes], cursor: Mapping[str, str | None]) -> 
 
 
 def error_response(
-    status: int,
-    code: str,
-    message: str,
-    variables: Mapping[str, Any] | None = None,
-    *,
-    headers: tuple[tuple[str, str], ...],
+    status: int, code: str, message: str, variables: Mapping[str, Any] | None, headers: Headers
 ) -> Response:
     """An error in the shape of interface.md 7."""
     body = {"errCode": code, "msg": message, "vars": variables}
     return Response(status, (*JSON, *headers), json.dumps(body).encode())
 
 
-def refusal(
-    status: int,
-    code: str,
-    message: str,
-    variables: Mapping[str, Any] | None = None,
-    *,
-    headers: tuple[tuple[str, str], ...] = (),
-    violation: bool = False,
-) -> RefusedError:
-    """The exception for an error response."""
-    response = error_response(status, code, message, variables, headers=headers)
-    return RefusedError(response, message, violation)
-
-
 def invalid(message: str, **variables: Any) -> RefusedError:
     """The 400 for a request that the interface forbids."""
-    return refusal(400, "invalidRequest", message, variables or None, violation=True)
+    return RefusedError(400, "invalidRequest", message, variables or None, violation=True)
 
 
 def compressed(response: Response, accept_encoding: str) -> Response:

@@ -17,7 +17,7 @@ from tap_audit_events.sandbox.effects import ActiveFaults
 from tap_audit_events.sandbox.faults import Fault, FaultPlan
 from tap_audit_events.sandbox.pages import Cursors, Pages
 from tap_audit_events.sandbox.request import ReceivedRequest, read_parameters, read_query
-from tap_audit_events.sandbox.response import RefusedError, Response, compressed, refusal
+from tap_audit_events.sandbox.response import RefusedError, Response, compressed
 
 ACCESS_TOKEN: Final = "sandbox_pat_opens-nothing-but-the-sandbox"  # noqa: S105
 """The access token, unless another one is set."""
@@ -171,7 +171,7 @@ class Service:
         wait_seconds = self._rate_limit.seconds_to_wait(request.seconds) if self._rate_limit else 0
         if wait_seconds:
             retry_after = (("retry-after", str(math.ceil(wait_seconds))),)
-            raise refusal(429, "tooManyRequests", "too many requests", headers=retry_after)
+            raise RefusedError(429, "tooManyRequests", "too many requests", headers=retry_after)
         checks.check_organization(organization_id, self.organization_id)
 
     def _record(self, request: ReceivedRequest, violation: str) -> None:

@@ -54,34 +54,25 @@ OTHER_FORM = "2024-05-06T07:08:09+00:00"
 
 LARGE_BODIES = {
     "zeros": lambda: filled('{"auditEvents":[', "0,", "0]}"),
-    "empty objects": lambda: filled('{"auditEvents":[', "{},", "{}]}"),
     "tiny events": lambda: filled(
         '{"auditEvents":[',
         '{"id":"1","occurredAt":"2024-05-06T07:08:09Z"},',
         "{}]}",
     ),
-    "nested lists": lambda: filled('{"auditEvents":', "[", ""),
     "nested objects": lambda: filled('{"auditEvents":[', '{"a":', ""),
     "a cursor": lambda: filled('{"auditEvents":[],"nextCursor":"', "x", '"}'),
     "an id": lambda: filled('{"auditEvents":[{"id":"', "x", '"}]}'),
     "a fraction": lambda: filled(
         '{"auditEvents":[{"id":"1","occurredAt":"2024-05-06T07:08:09.', "1", 'Z"}]}'
     ),
-    "a name": lambda: filled('{"auditEvents":[],"', "x", '":1}'),
     "an event": lambda: filled(
         '{"auditEvents":[{"id":"1","occurredAt":"2024-05-06T07:08:09Z","x":[', '{"y":1.5},', "0]}]}"
     ),
-    "a key that comes twice": lambda: filled(
-        '{"auditEvents":[],"auditEvents":[],"x":[', "[],", "0]}"
-    ),
     "names in events": lambda: large_events("[", '{"y":1},', "0]"),
     "fractions in events": lambda: large_events("[", "1.5,", "0]"),
-    "lists in events": lambda: large_events("[", "[],", "0]"),
     "lists in events whose time is rewritten": lambda: large_events(
         "[", "[],", f'"{OTHER_FORM}"]', at=OTHER_FORM
     ),
-    "lists next to what cannot be stored": lambda: large_events("[", "[],", '"\\u0000"]'),
-    "letters next to a surrogate and an emoji": lambda: large_events('"', "x", '\ud800😀"'),
     "escapes": lambda: large_events('"', "\\n", '\\u0000"'),
 }
 

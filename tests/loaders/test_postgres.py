@@ -169,23 +169,6 @@ def test_a_report_adds_the_records_up_in_the_database(kind: str, warehouse: Ware
     assert "50 events in 2026, 1 gap" in known.log
 
 
-def test_the_query_for_hours_looks_at_a_year_of_records_once(warehouse: Warehouse) -> None:
-    """The query of `docs/proof.md` ends soon for a run each five minutes."""
-    page = (PROJECT / "docs" / "proof.md").read_text()
-    (sql,) = re.findall(r"<!-- sql: lateness -->\n```sql\n(.*?)```", page, re.DOTALL)
-    times = "TIMESTAMP '2026-01-01' + {} * INTERVAL '5 minutes'"
-    warehouse.query(
-        "CREATE TABLE audit_events_coverage AS SELECT 'o' AS organization_id,"  # noqa: S608
-        f" {times.format('n')} AS covered_from, {times.format('(n + 1)')} AS covered_until,"
-        f" {times.format('(n + 1)')} AS read_at FROM generate_series(0, 105119) AS t (n)"
-    )
-
-    rows = warehouse.query(sql)
-
-    assert len(rows) == 365 * 24
-    assert {row.split("\t")[3] for row in rows} == {"00:00:00"}
-
-
 @contextmanager
 def pooler(server_port: int) -> Iterator[int]:
     """A port that passes connections on, and closes those that begin with options."""
