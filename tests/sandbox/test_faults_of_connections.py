@@ -117,8 +117,6 @@ def test_bodies_are_compressed_for_clients_that_accept_it(sandbox: Sandbox) -> N
         ("*", True),
         ("identity", False),
         ("gzip;q=0", False),
-        ("gzip; q=0.0, deflate", False),
-        ("x-gzip", False),
         (None, False),
     ],
 )

@@ -34,14 +34,10 @@ def with_path(client: Client, path: str) -> requests.Response:
     [
         ("pageSize", "0"),
         ("pageSize", "1001"),
-        ("pageSize", "-1"),
         ("pageSize", "+5"),
         ("pageSize", "10.0"),
         ("pageSize", "٣"),
-        ("pageSize", ""),
         ("order", "ASC"),
-        ("order", ""),
-        ("startTime", ""),
         ("startTime", "2024-01-01"),
         ("startTime", "2024-01-01T00:00:00"),
         ("startTime", "2024-01-01 00:00:00Z"),
@@ -52,13 +48,10 @@ def with_path(client: Client, path: str) -> requests.Response:
         ("endTime", "2024-01-01T00:00:00.Z"),
         ("endTime", "2024-01-01T00:00:00+0100"),
         ("endTime", "2024-01-01T00:00:00+24:00"),
-        ("endTime", "1704067200"),
         ("actionTypes", ""),
         ("actionTypes", "one,,two"),
-        ("cursor", ""),
         ("cursor", "made-up"),
         ("limit", "10"),
-        ("pagesize", "10"),
     ],
 )
 def test_a_parameter_outside_the_interface_is_400_and_a_violation(
